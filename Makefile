@@ -19,11 +19,11 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test test-list soak chaos salt-faults bench changelog collection clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos salt-faults bench changelog collection wheel clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@echo '  make test-STAGE   run one stage of the tests: make test-list names them'
+	@echo '  make test-STAGE   run one stage of the tests, whole: make test-list names them'
 
 venv: $(VENV)/for-tests  ## make .venv with everything that running and testing need
 
@@ -35,14 +35,24 @@ rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a mainten
 	    $(SIMULATOR) exec --scenario live-migration --speed 20 --knob notice_overrides=Freeze:4h --listen 127.0.0.1:0 --control 127.0.0.1:0 -- \
 	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 
-test: $(VENV)/for-tests  ## run all tests and checks
-	@$(RUN)
+quick: $(VENV)/for-tests  ## check format, types and unit tests of what has changed, in half a minute
+	@PYTHONPATH=tests $(VENV)/bin/python -m tools.quick
 
-test-list: $(VENV)/for-tests  ## say what the stages of the tests are: sanity, unit, lint, ...
+test: $(VENV)/for-tests  ## run all stages of the tests, the long ones in their short form
+	@exec env $(RUN)
+
+test-all: $(VENV)/for-tests  ## run all stages whole, which takes about an hour
+	@exec env $(RUN) --all
+
+test-list: $(VENV)/for-tests  ## list the stages of the tests: sanity, units, lint, ...
 	@$(RUN) --list
 
+# STAGES="hosts recipes"
+test-stages: $(VENV)/for-tests
+	@exec env $(RUN) $(STAGES)
+
 test-%: $(VENV)/for-tests
-	@$(RUN) $*
+	@exec env $(RUN) $*
 
 # SOAK_FOR=55m: begin no run after so long; SOAK_SEEDS=1-1000: these; SOAK_SEED=7: this one, with all that was done; SOAK_JOBS: side by side
 soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)
@@ -69,6 +79,10 @@ changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the
 collection: $(VENV)/for-rehearsal  ## build the collection's archive in .cache/collection
 	@rm -f .cache/collection/*.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path .cache/collection
+
+wheel: $(VENV)/for-rehearsal  ## build the wheel of salt/ in .cache/wheel
+	@rm -rf .cache/wheel
+	@$(VENV)/bin/python -m pip wheel -qq --no-deps --wheel-dir .cache/wheel ./salt
 
 $(COLLECTIONS)/installed: $(VENV)/for-rehearsal $(PUBLISHED)
 	@$(MAKE) --no-print-directory collection

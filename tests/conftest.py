@@ -15,7 +15,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 if "ansible_collections" not in REPOSITORY.parts:
-    from tools.collection_tree import copy_tree
+    from tools.repository.collection_tree import copy_tree
 
     COLLECTIONS = REPOSITORY / ".cache" / "trees" / "pytest"
     copy_tree(REPOSITORY, COLLECTIONS)

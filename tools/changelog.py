@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Turn changelogs/fragments into a release of the changelog: python -m tools.changelog
+"""Turn changelogs/fragments into a release of the changelog.
 
-In a copy, since antsibull-changelog copies whatever lies in the folder, and .cache may hold whole
-root file systems.
+It runs in a copy: antsibull-changelog copies the whole folder, and .cache contains root file systems.
 """
 
 from __future__ import annotations
@@ -15,14 +14,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELEASE = ("release", "--update-existing", "--reload-plugins", "--refresh-plugins", "prevent-removal")
 
 
 def release(repository: Path) -> int:
-    """Exit status of antsibull-changelog; where that is good, the changelog is the new one and its fragments are gone."""
+    """Run antsibull-changelog and return its exit status.
+
+    If it is 0, the changelog is replaced and the fragments are removed.
+    """
     copy = copy_tree(repository, repository / ".cache" / "trees" / "release")
     programs = Path(sys.executable).parent
     # it runs ansible-doc

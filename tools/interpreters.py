@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which real Python interpreters this machine has.
+"""Find the Python interpreters of this machine.
 
-A version manager's shims lie on PATH as python3.8, python3.9 and so on whether or not the version
-is selected, and answer 127 when it is not. ansible-test believes them and dies, so each candidate
-is asked for its version before it counts.
+A version manager puts shims named python3.8, python3.9 and so on into PATH. A shim of a version that
+is not selected exits with 127, and ansible-test fails on it. Therefore each candidate is run first.
 """
 
 from __future__ import annotations
@@ -23,16 +22,19 @@ QUESTION = "import json, sys, venv; print(json.dumps([sys.version_info[:2], sys.
 
 @dataclass(frozen=True, order=True)
 class Interpreter:
+    """A Python 3 of this machine: its minor version, and the path of its program."""
+
     minor: int
     path: Path
 
     @property
     def version(self) -> str:
+        """The version as a text, such as 3.11."""
         return f"3.{self.minor}"
 
 
 def find_interpreters(path: str, home: Path) -> tuple[Interpreter, ...]:
-    """The first working interpreter of each version on `path`, then in pyenv's folder, oldest version first."""
+    """Return the first working interpreter of each version in PATH or in pyenv's folders, oldest version first."""
     found = {}
     for folder in [*map(Path, path.split(os.pathsep)), *pyenv_folders(home)]:
         for minor in KNOWN_MINORS:
@@ -43,12 +45,13 @@ def find_interpreters(path: str, home: Path) -> tuple[Interpreter, ...]:
 
 
 def pyenv_folders(home: Path) -> list[Path]:
+    """Return the folders of the interpreters that pyenv has installed."""
     pyenv = os.environ.get("PYENV_ROOT") or str(home / ".pyenv")
     return sorted(Path(folder) for folder in glob.glob(f"{glob.escape(pyenv)}/versions/3.*/bin"))
 
 
 def real_interpreter(candidate: Path, minor: int) -> Path | None:
-    """The interpreter behind `candidate`, which may be a shim or belong to a virtual environment."""
+    """Return the interpreter of `candidate`, which may be a shim or part of a virtual environment, or None."""
     if not os.access(candidate, os.X_OK):
         return None
     try:
@@ -65,7 +68,7 @@ def real_interpreter(candidate: Path, minor: int) -> Path | None:
 
 
 def clean_path(path: str, interpreters: tuple[Interpreter, ...]) -> str:
-    """`path` without version managers' shims, and with the folder of each interpreter in front of it."""
+    """Return `path` without the folders of shims, and with the folder of each interpreter in front."""
     ours = dict.fromkeys(str(interpreter.path.parent) for interpreter in interpreters)
     theirs = (folder for folder in path.split(os.pathsep) if folder and Path(folder).name != "shims")
     return os.pathsep.join(dict.fromkeys([*ours, *theirs]))

@@ -13,7 +13,10 @@ from tools.stage import Outcome
 
 
 def read_junit(path: Path, status: int) -> Outcome:
-    """Add up a file or all files of a folder. A command that failed without saying so in a file counts as a failed test."""
+    """Return the counts of a file, or of all files of a folder.
+
+    An exit status other than 0 counts as a failed test if no file contains a failure.
+    """
     outcome = Outcome()
     for file in sorted(path.glob("*.xml")) if path.is_dir() else [path] if path.exists() else []:
         for suite in ElementTree.parse(file).getroot().iter("testsuite"):
@@ -22,6 +25,7 @@ def read_junit(path: Path, status: int) -> Outcome:
 
 
 def suite_outcome(suite: ElementTree.Element) -> Outcome:
+    """Return the counts of one test suite, the reasons of skipped tests, and the failures."""
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     reasons = [mark.get("message", "") for mark in suite.iter("skipped")]
@@ -35,11 +39,12 @@ def suite_outcome(suite: ElementTree.Element) -> Outcome:
 
 
 def failures_in(suite: ElementTree.Element) -> Iterator[str]:
+    """Return each failed test with the first line of its message and the comparison that failed."""
     for case in suite.iter("testcase"):
         for mark in case:
             if mark.tag in ("failure", "error"):
                 lines = (mark.get("message") or mark.text or "").strip().splitlines() or [""]
-                # where a test has words of its own, the comparison comes behind them, however many
-                # lines they are
+                # pytest prints the comparison after the message of the assertion, which may have several lines
                 compared = [line for line in lines[1:] if line.startswith("assert ")]
-                yield f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}: {' '.join(lines[:1] + compared[:1])}"
+                test = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+                yield f"{test}: {' '.join(lines[:1] + compared[:1])}"

@@ -13,9 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.environment import open_workshop
-from tools.salt import PYTHONS, install
+from tools.environment import open_environment
 from tools.stage import Job, Skip, StageFailed
+from tools.stages.salt import PYTHONS, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # what the table of cases consists of
@@ -23,6 +23,7 @@ CASES = ("tests/salt/faults", "tests/salt/live/test_minion.py")
 
 
 def main() -> int:
+    """Read the arguments, run the table for each series, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="salt_faults", description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else ""
     )
@@ -40,12 +41,12 @@ def main() -> int:
         "--only", default="", metavar="EXPRESSION", help="cases whose names fit, as pytest's -k has them"
     )
     options = parser.parse_args()
-    workshop = open_workshop(REPOSITORY)
+    environment = open_environment(REPOSITORY)
     failed = []
     for series in options.series:
-        with (workshop.cache / (f"salt-faults-{series}.log")).open("w+") as log:
+        with (environment.cache / (f"salt-faults-{series}.log")).open("w+") as log:
             try:
-                home = install(Job(workshop, log), series)
+                home = install(Job(environment, log), series)
             except (Skip, StageFailed) as error:
                 print(f"salt-faults: Salt {series}: {error}", file=sys.stderr)
                 failed.append(series)
@@ -53,7 +54,7 @@ def main() -> int:
         print(f"Salt {series}", flush=True)
         side_by_side = ("-n", str(options.jobs), "--dist", "loadgroup")
         command = [
-            workshop.python,
+            environment.python,
             "-m",
             "pytest",
             "-q",
@@ -61,8 +62,8 @@ def main() -> int:
             *CASES,
             *(("-k", options.only) if options.only else ()),
         ]
-        environment = {**workshop.environment, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times)}
-        if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
+        variables = {**environment.variables, "SALT_HOME": str(home), "SALT_FAULTS_TIMES": str(options.times)}
+        if subprocess.run(command, cwd=REPOSITORY, env=variables, check=False).returncode:
             failed.append(series)
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a stage of the tests is, and what it hands back."""
+"""A stage of the tests, the job that runs it, and its outcome."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tools.environment import Workshop
+from tools.environment import Environment
+
+TERM_GRACE = 2.0  # seconds
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of tests, what a reader has to know about those that did not run, and which failed: their names, each with its reason."""
+    """Counts of tests, notes about tests that did not run, and the names of failed tests with reasons."""
 
     passed: int = 0
     failed: int = 0
@@ -29,9 +32,9 @@ class Outcome:
     failures: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, exit_status: int) -> Outcome:
-        """A check that only knows yes or no."""
-        return cls(failed=1) if exit_status else cls(passed=1)
+    def from_exit_status(cls, exit_status: int, name: str = "") -> Outcome:
+        """Return the outcome of a check that reports nothing but its exit status; `name` is shown if it failed."""
+        return cls(failed=1, failures=(name,) if name else ()) if exit_status else cls(passed=1)
 
     def __add__(self, other: Outcome) -> Outcome:
         notes = tuple(dict.fromkeys(self.notes + other.notes))
@@ -45,37 +48,47 @@ class Outcome:
 
 
 class Skip(Exception):
-    """Raised by a stage that cannot run here; its text says why, in words for the summary."""
+    """A stage cannot run here. The text gives the reason and appears in the summary."""
 
 
 class StageFailed(Exception):
-    """Raised by a stage that cannot go on."""
+    """A stage cannot go on."""
 
 
 @dataclass
 class Job:
-    """One running stage: the workshop, and a log that takes what its commands print."""
+    """One running stage: its environment, and the log that takes the output of its commands.
 
-    workshop: Workshop
+    `interrupted` is set when the whole run is ended; the job starts no command then.
+    """
+
+    environment: Environment
     log: IO[str]
+    interrupted: threading.Event = field(default_factory=threading.Event)
     children: set[int] = field(default_factory=set)
-    stopped: bool = False
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Write one line into the log."""
         self.log.write(f"{text}\n")
         self.log.flush()
 
     def run(
         self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, limit: float = 1200
     ) -> int:
-        """Run a command to its end, or to `limit` seconds; its process group does not outlive it."""
-        if self.stopped:
+        """Run a command for at most `limit` seconds, and return its exit status.
+
+        The command gets a process group of its own, which ends with it.
+
+        Raises:
+            StageFailed: the run was interrupted before.
+        """
+        if self.interrupted.is_set():
             raise StageFailed("interrupted")
-        self.say("+ " + " ".join(map(str, command)))
+        self.write("+ " + " ".join(map(str, command)))
         child = subprocess.Popen(
-            [str(word) for word in command],
-            cwd=cwd or self.workshop.repository,
-            env={**self.workshop.environment, **(env or {})},
+            [str(argument) for argument in command],
+            cwd=cwd or self.environment.repository,
+            env={**self.environment.variables, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=subprocess.STDOUT,
@@ -85,34 +98,42 @@ class Job:
         try:
             return child.wait(limit)
         except subprocess.TimeoutExpired:
-            self.say(f"stopped after {limit:.0f} s")
+            self.write(f"ended after {limit:.0f} s")
             return 124
         finally:
             end_group(child.pid)
             child.wait()
             self.children.discard(child.pid)
 
-    def must(self, *command: str | Path) -> None:
-        """Run a command without which the stage cannot go on."""
+    def run_or_fail(self, *command: str | Path) -> None:
+        """Run a command without which the stage cannot go on.
+
+        Raises:
+            StageFailed: the exit status is not 0.
+        """
         if self.run(*command):
             raise StageFailed(" ".join(map(str, command)))
 
-    def stop(self) -> None:
-        self.stopped = True
-        for pid in list(self.children):
-            end_group(pid)
+    def terminate(self) -> None:
+        """Send SIGTERM to all commands of the job; the threads that wait for them see their end."""
+        for leader in list(self.children):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(leader, signal.SIGTERM)
 
     def output(self) -> str:
+        """Return the log."""
         self.log.flush()
         return Path(self.log.name).read_text(errors="replace")
 
 
 def end_group(leader: int) -> None:
+    """End a process group: SIGTERM, and SIGKILL after `TERM_GRACE`."""
     try:
         os.killpg(leader, signal.SIGTERM)
     except ProcessLookupError:
         return
-    for _pause in range(20):
+    deadline = time.monotonic() + TERM_GRACE
+    while time.monotonic() < deadline:
         time.sleep(0.1)
         try:
             os.killpg(leader, 0)
@@ -124,6 +145,12 @@ def end_group(leader: int) -> None:
 
 @dataclass(frozen=True)
 class Stage:
+    """A stage of the tests.
+
+    `run` runs all of it. `short`, if there is one, runs the part that `make test` runs.
+    """
+
     name: str
-    promise: str
+    summary: str
     run: Callable[[Job], Outcome]
+    short: Callable[[Job], Outcome] | None = None

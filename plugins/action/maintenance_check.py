@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validates what a caller of the role maintenance gives it, before anything is asked of a host."""
+"""Validates the options of the role maintenance before the role contacts a host."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
 
-# strategies under which no host begins a task before all others have ended the one before
+# strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")
 _PREPARE = "prepare_and_approve"
 
 
 class ActionModule(ActionBase):
+    """The action plugin maintenance_check."""
+
     _supports_check_mode = True
     _requires_connection = False
     _VALID_ARGS = frozenset(("entry_point", "prepare", "recover"))
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Return the task files or roles to include, or the problems."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         entry_point = self._task.args["entry_point"]
@@ -60,21 +63,22 @@ class ActionModule(ActionBase):
         if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
-            f"strategy: under {strategy} one host could approve before the others have prepared; set strategy to ansible.builtin.linear"
+            f"strategy: under {strategy} one host could approve before the others have prepared;"
+            " set strategy to ansible.builtin.linear"
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
-        """Return a warning if hosts wait for hosts."""
+        """Return a warning if hosts have to wait for other hosts."""
         hosts, forks = len(variables["ansible_play_hosts"]), int(variables["ansible_forks"])
         if hosts <= forks:
             return []
         return [
-            "forks: %d hosts, but %d forks; a host whose event lasts long delays the recovery of others; set forks to %d"
-            % (hosts, forks, hosts)
+            f"forks: {hosts} hosts, but {forks} forks; a long event of one host delays the recovery of others;"
+            f" set forks to {hosts}"
         ]
 
     def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:
-        """Return what to include, ``tasks`` or ``role``, each "" if it is not that, and what is wrong."""
+        """Return the ``tasks`` and the ``role`` to include, of which at least one is "", and the problems."""
         folders = caller_folders(variables["playbook_dir"])
         nothing = {"tasks": "", "role": ""}
         if not name:
@@ -82,13 +86,13 @@ class ActionModule(ActionBase):
         if names_a_file(name):
             path, places = find_file(name, folders)
             return dict(nothing, tasks=path), [] if path else [
-                f"{option}: no file {name}; looked for {', '.join(places)}"
+                f"{option}: no file {name}; searched for {', '.join(places)}"
             ]
         error = self._role_error(name)
         if error is None:
             return dict(nothing, role=name), []
         path, places = find_role(name, folders)
-        return dict(nothing, role=path), [] if path else [f"{option}: {error}; looked for {', '.join(places)}, too"]
+        return dict(nothing, role=path), [] if path else [f"{option}: {error}; also searched for {', '.join(places)}"]
 
     def _role_error(self, name: str) -> str | None:
         """Return why Ansible itself does not find the role, or None."""

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's part of module maintenance_note: who writes the note, and whether the run that wrote another one has ended."""
+"""The controller's part of module maintenance_note: the identity of the run, and whether another run has ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._contr
 
 
 class ActionModule(ActionBase):
+    """The action plugin maintenance_note."""
+
     _supports_check_mode = True
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """Run the module, and once more if the run of the note that it found has ended."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         options = dict(self._task.args, run=this_run())
         written = self._module(options, task_vars)

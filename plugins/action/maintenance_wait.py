@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's part of module maintenance_wait: it goes on when the host reboots, is lost, or does not answer any more."""
+"""The controller's part of module maintenance_wait, which continues after a reboot or loss of the host."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ Result = t.Dict[str, t.Any]
 
 
 class ActionModule(ActionBase):
+    """The action plugin maintenance_wait."""
+
     _supports_check_mode = True
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        """Run the module again and again until the events are over or the time is up."""
         result: Result = super().run(tmp, task_vars)
         options = dict(self._task.args, run_id=this_run()["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
@@ -59,9 +62,9 @@ class ActionModule(ActionBase):
         return result
 
     def _attempt(self, options: Result, grace: float, task_vars: dict[str, t.Any] | None) -> Result:
-        """Run the module once. The result has an outcome in any case."""
+        """Run the module once, and return its result, which always has an outcome."""
         name = "azure_imds.scheduled_events.maintenance_wait"
-        # what a connection that was lost has left behind may not be there any more
+        # the temporary directory of a lost connection may no longer exist
         self._connection._shell.tmpdir = None
         try:
             with time_limit(options["timeout"] + grace):
@@ -72,7 +75,7 @@ class ActionModule(ActionBase):
         except AnsibleError as error:
             return _unreachable(str(error))
         if seen.get("unreachable") or "outcome" not in seen:
-            # the module was killed with its connection, or could not begin
+            # the module was killed with its connection, or could not start
             return _unreachable(f"{seen.get('msg', '')} {seen.get('module_stderr', '')}")
         return seen
 
@@ -86,7 +89,7 @@ def _unreachable(reason: str) -> Result:
 
 
 def _add(known: dict[str, Result], events: t.Iterable[Result]) -> None:
-    """Take over what one run of the module saw, and keep when an event was first seen started."""
+    """Add the events of one run of the module, and keep when each was first seen started."""
     for event in events:
         key = event["event_id"].casefold()
         started = known.get(key, {}).get("started")

@@ -1,19 +1,22 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Attributes of modules, for their documentation."""
+"""Documentation of the modules' attributes."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
+    """Fragments for the attributes of modules."""
+
     DOCUMENTATION = r"""
 options: {}
 attributes:
   check_mode:
     description: Can run in C(check_mode) and return changed status prediction without modifying target.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    description:
+      - Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
   platform:
     description: Target OS/families that can be operated against.
     support: full
@@ -24,7 +27,8 @@ attributes:
 options: {}
 attributes:
   action_group:
-    description: Use C(group/azure_imds.scheduled_events.scheduled_events) in C(module_defaults) to set defaults for this module.
+    description:
+      - Use C(group/azure_imds.scheduled_events.scheduled_events) in C(module_defaults) to set defaults for this module.
     support: full
     membership:
       - azure_imds.scheduled_events.scheduled_events
@@ -46,5 +50,5 @@ attributes:
     details: This module changes nothing.
   diff_mode:
     support: none
-    details: This module changes nothing, so there is nothing to show.
+    details: This module changes nothing and has no difference to return.
 """

@@ -35,8 +35,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One dictionary for each event. C(event_id), C(event_type) and C(resources) are those of the event, C(by) is the host that
-      approves it, C(approve) says whether it may, and C(why_not) why not.
+    - One dictionary for each event. C(event_id), C(event_type) and C(resources) are those of the event. C(by) is the
+      host that approves it, C(approve) is whether it may, and C(why_not) is the reason if it may not.
   type: list
   elements: dict
 """
@@ -48,9 +48,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 
 
 def maintenance_approvals(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Return the decision about each event of the hosts."""
     return decide_approvals(hosts_of(hosts, hostvars))
 
 
 class FilterModule:
+    """The filter plugin maintenance_approvals."""
+
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        """Return the filters by name."""
         return {"maintenance_approvals": maintenance_approvals}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: maintenance_report
-short_description: Report what a maintenance run did with each host and event
+short_description: Report the result of a maintenance run for each host and event
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
@@ -35,8 +35,8 @@ RETURN = r"""
 _value:
   description:
     - C(rows) is a list of dictionaries, one for each host and event, as the README of the role describes them.
-    - C(table) is the same as a list of lines.
-    - C(problems) has, for each host that has not come through its maintenance, the reason.
+    - C(table) is the same report as a list of lines.
+    - C(problems) has the reason for each host whose maintenance is not complete.
   type: dict
 """
 
@@ -50,6 +50,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 
 
 def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the report as rows, as a table, and the problems by host."""
     known = hosts_of(hosts, hostvars)
     decisions = [decision for host in hosts for decision in hostvars[host].get("maintenance__decisions") or ()]
     rows = compose_report(known, decisions)
@@ -61,5 +62,8 @@ def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) 
 
 
 class FilterModule:
+    """The filter plugin maintenance_report."""
+
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        """Return the filters by name."""
         return {"maintenance_report": maintenance_report}

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the event modules share: options, the guard for requests, whom to ask, and errors as fail_json."""
+"""The shared part of the event modules: options, the session with IMDS, warnings and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     REQUESTS_IMPORT_ERROR,
 )
 
-# a document may be odd in thousands of places
+# a document may have thousands of defects
 _WARNINGS_SHOWN = 10
 _SELECTION_OPTIONS = ("event_ids", "types", "statuses", "sources", "affects")
 
@@ -34,11 +34,16 @@ _SELECTION_OPTIONS = ("event_ids", "types", "statuses", "sources", "affects")
 def event_module(
     timeout: float, options: dict[str, t.Any] | None = None, needs_requests: bool = True, **kwargs: t.Any
 ) -> AnsibleModule:
-    """An AnsibleModule with the shared options and ``options``.
+    """Return an AnsibleModule with the shared options.
 
-    timeout: default of the option of that name, in seconds.
-    needs_requests: whether to fail where the library is missing; else the session raises
-        ImdsError.
+    Args:
+        timeout: default of the option of that name, in seconds.
+        options: further options.
+        needs_requests: whether to fail if the library is missing; else the session raises ImdsError.
+        **kwargs: further arguments of AnsibleModule.
+
+    Returns:
+        The module.
     """
     spec: dict[str, t.Any] = dict(
         endpoint=dict(type="str", default=DEFAULT_ENDPOINT),
@@ -61,7 +66,7 @@ def event_module(
 
 
 def parse_selection(module: AnsibleModule) -> Selection:
-    """The selection that the module's options describe. Fails for a misspelt word, which would select nothing."""
+    """Return the selection of the module's options; fail if a value is unusable."""
     try:
         selection, unknown_types = Selection.parse({name: module.params[name] for name in _SELECTION_OPTIONS})
     except ValueError as error:
@@ -72,21 +77,21 @@ def parse_selection(module: AnsibleModule) -> Selection:
 
 
 def open_session(module: AnsibleModule, interval: float = 1.0) -> ImdsSession:
-    """The session with the IMDS that the module's options name, polled at the interval. Raises ImdsError."""
+    """Return the session that the module's options describe, polled at the interval; raise ImdsError."""
     params = module.params
-    where = ConnectionOptions(
+    options = ConnectionOptions(
         params["endpoint"], tuple(params["api_version"]), params["resource_name"] or None, params["timeout"]
     )
-    return ImdsSession(where, interval)
+    return ImdsSession(options, interval)
 
 
 def warn_about(module: AnsibleModule, document: EventDocument | None) -> None:
-    """Tell the user what was odd about the document."""
+    """Warn the user about defects of the document."""
     warnings = document.warnings if document is not None else ()
     for text in warnings[:_WARNINGS_SHOWN]:
         module.warn("scheduled events: " + text)
     if len(warnings) > _WARNINGS_SHOWN:
-        module.warn(f"scheduled events: {len(warnings) - _WARNINGS_SHOWN} more oddities in the document")
+        module.warn(f"scheduled events: {len(warnings) - _WARNINGS_SHOWN} more defects of the document")
 
 
 def fail_json(module: AnsibleModule, error: Exception, **result: t.Any) -> t.NoReturn:

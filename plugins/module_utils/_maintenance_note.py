@@ -1,10 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The note that a maintenance run keeps on a host from before the first prepare task until after the last recover task.
+"""The note of a maintenance run on a host, which names the run that is responsible for the host.
 
-A note is written whole or not at all, under a lock, and survives a reboot. It says which run is
-responsible for the host.
+The note exists from before the first prepare task until after the last recover task. It is written
+atomically under a lock, and survives a reboot.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from datetime import datetime, timezone
 
 # of root
 DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/maintenance"
-# of each other user
+# of other users
 USER_FOLDER = "~/.local/state/azure-scheduled-events/maintenance"
 FILE_NAME = "note.json"
 
 _DRAFT = ".draft-"
 _WRITABLE_BY_OTHERS = 0o022
-# seconds; a lock is held for milliseconds
+# seconds; a process holds the lock for milliseconds
 _LOCK_TIMEOUT = 10.0
-# an id that no run has: of a note that cannot be read
+# the id in place of that of an unreadable note; no run has it
 UNKNOWN_RUN = ""
 
 Note = t.Dict[str, t.Any]
 
 
 class NoteHeld(Exception):
-    """Another run is responsible for the host. ``note`` is its note."""
+    """Another run, whose note is ``note``, is responsible for the host."""
 
     def __init__(self, path: str, note: Note) -> None:
-        super().__init__(described(path, note))
+        super().__init__(describe_note(path, note))
         self.note = note
 
 
@@ -47,8 +47,8 @@ def default_folder() -> str:
     return DEFAULT_FOLDER if os.geteuid() == 0 else os.path.expanduser(USER_FOLDER)
 
 
-def described(path: str, note: Note) -> str:
-    """Return one sentence that says whose the note is."""
+def describe_note(path: str, note: Note) -> str:
+    """Return one sentence that names the run of the note."""
     if "damaged" in note:
         return f"{path}: the note cannot be read ({note['damaged']})"
     run = note["run"]
@@ -63,16 +63,18 @@ def described(path: str, note: Note) -> str:
 
 
 def utc_text(moment: datetime) -> str:
+    """Return the time as ISO 8601 in UTC with whole seconds."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class NoteFile:
     """The note of one host.
 
+    All methods raise OSError if the folder or the file cannot be used.
+
     Args:
-        folder: where it is; made when a note is written.
-        now: the current time as an aware datetime.
-    All methods raise OSError where the folder or the file cannot be used.
+        folder: path of the folder; created with the first note.
+        now: returns the current time, aware.
     """
 
     def __init__(self, folder: str, now: t.Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
@@ -81,7 +83,7 @@ class NoteFile:
         self.path = os.path.join(folder, FILE_NAME)
 
     def read(self) -> Note | None:
-        """Return the note, with its ``age`` in seconds, or None. One that cannot be read has ``damaged`` and belongs to no run."""
+        """Return the note with its ``age`` in seconds, or None; an unreadable note has ``damaged`` and no run."""
         try:
             with self._opened() as folder:
                 return self._found(folder)
@@ -97,17 +99,22 @@ class NoteFile:
         take_over: bool = False,
         write: bool = True,
     ) -> Note:
-        """Make the run responsible for the host, and return the note. Raises NoteHeld if another run is.
+        """Make the run responsible for the host.
 
         Args:
-            run: who writes; ``id`` identifies it.
-            events: what the host is prepared for. Events of the note that was there before are
-                kept.
+            run: the run; ``id`` identifies it.
+            events: the events for which the host is prepared; those of the previous note are kept.
             expires: seconds without an update after which the note of another run counts as
                 abandoned.
             replaces: id of a run that is known to have ended.
             take_over: whether to replace the note of any run.
-            write: whether to write the note, or only to find out what would be written.
+            write: False to return the note without writing it.
+
+        Returns:
+            The note.
+
+        Raises:
+            NoteHeld: another run is responsible for the host.
         """
         if not write:
             return self._next(self.read(), run, events, expires, replaces, take_over)
@@ -118,18 +125,18 @@ class NoteFile:
             return note
 
     def update(self, run_id: str, events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
-        """Show that the run is at work, and add events. Does nothing if the note is not of that run."""
+        """Refresh the note and add events; do nothing if the note belongs to another run."""
         with self._locked() as folder:
             found = self._found(folder)
             if found is not None and run_of(found) == run_id:
                 self._write(folder, dict(found, events=merged(found["events"], events), updated=utc_text(self._now())))
 
     def leave(self, run_id: str, reason: str) -> Note | None:
-        """Let any other run have the host. Returns the note of another run, which stays as it is, or None."""
+        """Release the host to any other run; return the note of another run, which remains unchanged, or None."""
         return self._end(run_id, lambda folder, note: self._write(folder, dict(note, held=False, left_because=reason)))
 
     def remove(self, run_id: str) -> Note | None:
-        """Remove the note. Returns the note of another run, which stays, or None."""
+        """Remove the note; return the note of another run, which remains, or None."""
 
         def remove(folder: int, dummy: Note) -> None:
             os.unlink(FILE_NAME, dir_fd=folder)
@@ -208,7 +215,7 @@ class NoteFile:
         os.fsync(folder)
 
     def _remove_drafts(self, folder: int) -> None:
-        """Remove what a killed process left. Other drafts do not exist while the folder is locked."""
+        """Remove the drafts of killed processes; no others exist while the folder is locked."""
         for name in os.listdir(folder):
             if name.startswith(_DRAFT):
                 os.unlink(name, dir_fd=folder)
@@ -219,14 +226,14 @@ class NoteFile:
         with self._opened() as folder:
             while True:
                 try:
-                    # goes with the descriptor, also when this process is killed
+                    # released with the descriptor, even if this process is killed
                     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
                     if time.monotonic() > end:
                         raise OSError(
                             errno.EBUSY,
-                            f"another process has kept the lock for {int(_LOCK_TIMEOUT)} seconds",
+                            f"another process has held the lock for {int(_LOCK_TIMEOUT)} seconds",
                             self._folder,
                         ) from None
                     time.sleep(0.05)
@@ -252,19 +259,19 @@ def run_of(note: Note) -> str:
 def merged(
     known: t.Iterable[t.Mapping[str, t.Any]], newer: t.Iterable[t.Mapping[str, t.Any]]
 ) -> list[dict[str, t.Any]]:
-    """Return the events of both lists, one for each id in any letter case, as the newer list has them."""
+    """Return the events of both lists, one per id in any letter case; those of the newer list win."""
     events = {str(event["event_id"]).casefold(): dict(event) for event in [*known, *newer]}
     return list(events.values())
 
 
 def _checked(note: t.Any) -> Note:
-    """Return what was read if it is a note. Raises ValueError."""
+    """Return the data if it is a note, else raise ValueError."""
     shape = {"run": dict, "earlier_runs": list, "written": str, "updated": str, "held": bool, "events": list}
     if not isinstance(note, dict):
         raise ValueError("not a JSON object")
     for key, kind in shape.items():
         if not isinstance(note.get(key), kind):
-            raise ValueError(f"the member {key} is missing or of another kind")
+            raise ValueError(f"the member {key} is missing or has a wrong type")
     if not note["run"].get("id") or not all(
         isinstance(event, dict) and "event_id" in event for event in note["events"]
     ):

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which events a host is prepared for, and when it may recover: the part of maintenance that is decided on the host."""
+"""Decides on the host for which events it is prepared, and when it may recover."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Selection,
 )
 
-# in the environment of the caller's tasks: the id of the run, and the step
+# environment variable of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
 PREPARE = "prepare"
 RECOVER = "recover"
@@ -34,14 +34,19 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
 
 
 def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:
-    """Return the processes that tasks of this step have left in these runs, as far as this user may see them.
+    """Return the running processes that tasks of a step started, as far as this user can see them.
 
-    A command goes on when the connection to the host is lost, or the controller is killed. Without
-    /proc there is nothing to see.
+    A command continues when the connection to the host is lost, or the controller is killed.
 
     Args:
-        younger_than: seconds since the start of the process, 0 is no limit. A service that a task
-            has started may stay for ever.
+        runs: ids of the runs.
+        step: PREPARE or RECOVER.
+        younger_than: maximum seconds since the start of the process, 0 for no limit. A service that
+            a task has started may never end.
+        proc: the proc file system; without it no process is found.
+
+    Returns:
+        Each process as its id and the begin of its command line.
     """
     marks = [f"{RUN_VARIABLE}={run}/{step}" for run in runs]
     found = []
@@ -51,13 +56,13 @@ def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, pr
             if any(mark in environment for mark in marks) and not 0 < younger_than <= _age(proc, pid):
                 found.append("{} ({})".format(pid, _read(proc, pid, "cmdline").replace("\0", " ")[:60].strip()))
         except OSError:
-            pass  # it has ended, or is another user's
+            pass  # the process has ended, or belongs to another user
     return found
 
 
 def _age(proc: str, pid: str) -> float:
     """Return the seconds since the process started."""
-    # the second field is a name that may hold anything, in parentheses
+    # the second field is a name in parentheses, which may contain any character
     started = int(_read(proc, pid, "stat").rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     return float(_read(proc, "uptime").split()[0]) - started
 
@@ -78,14 +83,14 @@ class MaintenanceWatch:
     """Watches the events for which a host is prepared until they are over.
 
     Args:
-        selection: which events of the VM are handled.
-        within: seconds; an event that may start within this time is held as well when it comes
-            during the wait.
+        selection: the events of the VM that maintenance handles.
+        within: seconds; an event that is announced during the wait and may start within this time
+            is added.
         events: the events of the note.
-        own_name: returns the name of the VM, once it is known.
-        processes: returns the processes that prepare tasks have left. The events are not over
-            before these have ended.
-        hold: called with the events that have come.
+        own_name: returns the name of the VM, or None while it is unknown.
+        processes: returns the running processes of prepare tasks. The events are not over before
+            these have ended.
+        hold: called with the added events.
     """
 
     def __init__(
@@ -110,27 +115,29 @@ class MaintenanceWatch:
 
     @property
     def events(self) -> list[dict[str, t.Any]]:
-        """The events with when they were first seen started and, once they are over, since when."""
+        """The events, each with the times when it was first seen started and first missing."""
         return list(self._events.values())
 
     def ended(self, document: EventDocument) -> bool:
-        """Return True if the host may recover. Called once for each good document."""
+        """Return True if the host may recover; called once per good document."""
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         listed = [event for event in document.events if event.key in self._events]
-        come = [event for event in document.events if event.key not in self._events and self._concerns(event, document)]
-        if come:
-            self._hold([event.as_dict() for event in come])
+        added = [
+            event for event in document.events if event.key not in self._events and self._is_relevant(event, document)
+        ]
+        if added:
+            self._hold([event.as_dict() for event in added])
         for held in self._events.values():
             held["listed"] = False
-        for event in listed + come:
+        for event in listed + added:
             known = self._events.setdefault(event.key, {"started": None})
             started = known["started"] or (now if event.status == "Started" else None)
             known.update(event.as_dict(), listed=True, started=started, over=None)
         for held in self._events.values():
             if not held["listed"] and document.complete:
                 held["over"] = held["over"] or now
-        self.busy = [] if listed or come else self._processes()
-        is_absent = document.complete and not (listed or come or self.busy)
+        self.busy = [] if listed or added else self._processes()
+        is_absent = document.complete and not (listed or added or self.busy)
         self._absences = self._absences + 1 if is_absent else 0
         return self._absences >= ABSENCES_NEEDED
 
@@ -138,7 +145,7 @@ class MaintenanceWatch:
         """Return True if one more document without the events would end the wait."""
         return self._absences == ABSENCES_NEEDED - 1
 
-    def obstacle(self) -> str:
+    def blocked_by(self) -> str:
         """Return why the host may not recover yet."""
         pending = [
             f"{event['event_type']} {event['event_id']} is {event['status']}"
@@ -151,10 +158,10 @@ class MaintenanceWatch:
             return f"a command of the preparation is still running: process {', '.join(self.busy)}"
         return "IMDS has not confirmed that the events are over"
 
-    def _concerns(self, event: ScheduledEvent, document: EventDocument) -> bool:
+    def _is_relevant(self, event: ScheduledEvent, document: EventDocument) -> bool:
         if not is_due(event, document, self._within):
             return False
         if not event.resources or event.key in document.doubtful:
-            # its VMs cannot be read: it may affect this one
+            # its VMs are unreadable: it may affect this one
             return self._selection._replace(affects=ANY).matches(event, None)
         return self._selection.matches(event, self._own_name())

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: event_approve
-short_description: Approve Azure Scheduled Events, so that they start early
+short_description: Approve Azure Scheduled Events
 version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Tells the Instance Metadata Service of the VM on which it runs that scheduled events may start.
-  - An approval cannot be taken back, and releases every VM that the event names. An event that hits other VMs than this
+  - Approves events at the Instance Metadata Service of the VM on which it runs. Azure may then start them at once.
+  - An approval cannot be revoked, and releases every VM that the event names. An event that affects other VMs than this
     one is only approved with O(release_others=true).
-  - Approved is not started. Azure may wait for other customers on the same hardware. Use
-    M(azure_imds.scheduled_events.event_wait) to see the start and the end.
+  - An approved event has not started yet. Azure may wait for other customers on the same hardware. Use
+    M(azure_imds.scheduled_events.event_wait) to wait for the start and the end.
 notes:
-  - IMDS does not show which events have been approved. So the module leaves a receipt for every approval in O(receipts)
-    and reports C(changed=false) for an event that has one. Where receipts cannot be written the module warns, and
-    approves again next time, which does no harm.
-  - Users do not see the receipts of each other. An event that root has approved is approved once more by another user.
-  - Events that have started, or whose status is not known, are never approved. Events of an unknown type are approved only
-    when their id or type is asked for.
-  - Looks at the events once. So a policy that asks for the age of an event always sees a new one.
+  - IMDS does not list which events have been approved. The module therefore writes a receipt for every approval in
+    O(receipts), and returns C(changed=false) for an event that has one. If the receipt cannot be written, the module
+    warns and approves the event again next time, which has no further effect.
+  - Users do not share receipts. If root has approved an event, the module approves it again for another user.
+  - The module never approves events that have started or whose status is unknown. It approves events of an unknown
+    type only when O(event_ids) or O(types) selects them.
+  - The module reads the events once. For a policy, every event is therefore new (condition C(first_seen_age)).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -32,49 +32,51 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: The events are read, and nothing is sent.
+    details: The module reads the events and sends no approval.
   diff_mode:
     support: full
 options:
   timeout:
     description:
-      - Seconds that the module may spend on IMDS in all. Approvals with a doubtful answer are repeated within them.
-      - An approval that IMDS refuses with 400 is sent once more when the event is still listed as it was, then the module fails.
-      - Where nothing listens the module fails after 3 seconds at the most.
+      - Seconds for all requests to IMDS. Within them the module repeats approvals to which IMDS gave no clear answer.
+      - If IMDS refuses an approval with 400 and still lists the event unchanged, the module sends the approval once
+        more, then it fails.
+      - If nothing listens at the endpoint, the module fails within 3 seconds.
     type: float
     default: 130
   policy:
     description:
-      - Rules that decide which of the selected events are approved now. Either the name of a preset or a dictionary with
+      - Rules that decide which of the selected events are approved now, as the name of a preset or a dictionary with
         C(rules).
-      - V(documented) approves what Microsoft's own sample approves, events from users and freezes under 9 seconds, as far
-        as they concern this VM. V(observe) approves nothing.
-      - At least one of O(policy), O(policy_file), O(event_ids), O(types), O(statuses) and O(sources) is needed.
+      - V(documented) approves those events that affect this VM and that Microsoft's sample approves, events from users
+        and freezes under 9 seconds. V(observe) approves nothing.
+      - At least one of O(policy), O(policy_file), O(event_ids), O(types), O(statuses) and O(sources) is required.
     type: raw
   policy_file:
-    description: A YAML file on the target with such rules. Reading it needs PyYAML there.
+    description: Path of a YAML file with such rules on the target, which needs PyYAML to read it.
     type: path
   prepared:
-    description: For the policy, how far the preparation of this VM is.
+    description: For the policy, the state of this VM's preparation.
     type: str
     choices: [none, running, ok, failed]
     default: none
   gates:
-    description: For the policy, results of checks of your own by name. One that a rule asks for and is missing is closed.
+    description: For the policy, the state of each gate by name, V(true) for open. A missing gate is closed.
     type: dict
     default: {}
   release_others:
-    description: Whether to approve events that also hit other VMs than this one, which are released with it.
+    description: Whether to approve events that also affect other VMs. The approval releases these VMs too.
     type: bool
     default: false
   receipts:
     description:
-      - Directory on the target for the receipts of approvals. A receipt counts for the event ID at its C(NotBefore), since
-        Azure may use an ID again for another occurrence. When the time has changed the event is approved again.
+      - Directory on the target for the receipts of approvals. A receipt holds for the event ID and its C(NotBefore),
+        because Azure may reuse an ID for another occurrence. When the time has changed, the module approves the event
+        again.
       - The default is C(/run/azure-scheduled-events/approvals) for root, and
         C(~/.local/state/azure-scheduled-events/approvals) for other users.
-      - The directory has to belong to root or to the user who approves, and must not be writable by others. Receipts in
-        any other directory do not count, and none is written there.
+      - The directory must belong to root or to the user who approves, and must not be writable by others. The module
+        does not use any other directory.
     type: path
 seealso:
   - module: azure_imds.scheduled_events.event_info
@@ -83,20 +85,20 @@ seealso:
     description: Conditions and actions of the rules in O(policy) and O(policy_file).
     link: https://github.com/azure-imds/scheduled_events/blob/main/docs/policies.md
   - name: Scheduled events with Ansible
-    description: Whole playbooks, and which of them suits which hosts.
+    description: Complete playbooks, and the hosts that each is for.
     link: https://github.com/azure-imds/scheduled_events/blob/main/docs/ansible.md
 """
 
 EXAMPLES = r"""
-- name: Approve what Microsoft's documentation suggests
+- name: Approve events as Microsoft's sample does
   azure_imds.scheduled_events.event_approve:
     policy: documented
 
-- name: See what is coming
+- name: Read the events
   azure_imds.scheduled_events.event_info:
   register: coming
 
-- name: Prepare, with a script that lies beside the playbook
+- name: Prepare with a script beside the playbook
   ansible.builtin.script: drain.sh
   register: drained
   ignore_errors: true
@@ -114,19 +116,21 @@ EXAMPLES = r"""
           do:
             - approve: after_prepare
 
-- name: End hosts that are not ready, so that nothing is approved for them
+- name: Fail on hosts that are not ready
   ansible.builtin.fail:
     msg: The preparation failed.
   when: drained is failed
 
-- name: Approve the events of this VM, unless they hit others too
+- name: Approve the events that affect this VM only
   azure_imds.scheduled_events.event_approve:
-    event_ids: "{{ coming.events | selectattr('resources', 'equalto', [coming.resource_name]) | map(attribute='event_id') }}"
+    event_ids: "{{ coming.events | selectattr('resources', 'equalto', own) | map(attribute='event_id') }}"
+  vars:
+    own: ["{{ coming.resource_name }}"]
 
-# This is for the linear strategy, Ansible's default: all hosts of ansible_play_batch have come this
-# far, and those that failed are not in it. run_once would not do: it takes one host, whether the
-# event hits it or not. Here the first VM of the event approves.
-- name: Approve once for all VMs of an event, if each of them is a host of this play that is ready
+# This needs the linear strategy, Ansible's default: all hosts of ansible_play_batch have reached this
+# task, and no failed host is in it. The first VM of the event approves. With run_once it could be a
+# host that the event does not affect.
+- name: Approve once for all VMs of an event if each of them is a ready host of this play
   azure_imds.scheduled_events.event_approve:
     event_ids: "{{ coming.events | map(attribute='event_id') }}"
     release_others: true
@@ -142,7 +146,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 approvals:
-  description: What was done about each event, and why. Events that the selection leaves out are not listed.
+  description: The outcome of each selected event, with its reason.
   returned: when IMDS could be read
   type: list
   elements: dict
@@ -153,16 +157,16 @@ approvals:
       sample: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
     outcome:
       description:
-        - V(approved) when IMDS took the approval, or would be asked for it in check mode.
-        - V(already_approved) when there is a receipt, V(started) when there is nothing left to approve.
-        - V(not_found) when IMDS lists no such event, V(not_selected) when other options leave out an event of
-          O(event_ids), V(not_due) when the policy does not approve it now.
-        - V(others_affected) when it needs O(release_others). The module fails if it is one of O(event_ids).
-        - V(failed) when IMDS did not take the approval. The module fails.
+        - V(approved) if IMDS accepted the approval, or in check mode if the module would send it.
+        - V(already_approved) if there is a receipt, V(started) if the event has started.
+        - V(not_found) if IMDS lists no such event, V(not_selected) if other options exclude an event of O(event_ids),
+          V(not_due) if the policy does not approve it now.
+        - V(others_affected) if it needs O(release_others). The module fails if the event is one of O(event_ids).
+        - V(failed) if IMDS did not accept the approval. The module fails.
       type: str
       sample: approved
     reason:
-      description: One sentence for people.
+      description: The reason for the outcome, as one sentence.
       type: str
       sample: selected
     event:
@@ -179,28 +183,30 @@ approvals:
         source: Platform
         duration_seconds: 9
 approved:
-  description: Ids of the events that were approved, or would be in check mode.
+  description: IDs of the events that the module approved, or would approve in check mode.
   returned: when IMDS could be read
   type: list
   elements: str
   sample: [2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11]
 incarnation:
-  description: Number of the document on which the decision rests, or null where missing.
+  description: Incarnation number of the document on which the decision rests, or null if missing.
   returned: when IMDS could be read
   type: int
   sample: 2
 resource_name:
-  description: Name of this VM as Azure knows it, or null where it was not needed or not found.
+  description: Name of this VM as Azure knows it, or null if it was not needed or not found.
   returned: when IMDS could be read
   type: str
   sample: vm1
 imds_error:
-  description: What went wrong with IMDS, in the form that M(azure_imds.scheduled_events.event_info) documents.
+  description: The error of IMDS, in the form that M(azure_imds.scheduled_events.event_info) documents.
   returned: when the events could not be read
   type: dict
   sample:
     kind: ImdsRefused
-    message: "IMDS at http://169.254.169.254 answered 500 to GET /metadata/scheduledevents?api-version=2020-07-01: Internal error"
+    message: >-
+      IMDS at http://169.254.169.254 answered 500 to GET
+      /metadata/scheduledevents?api-version=2020-07-01: Internal error
     status: 500
     retryable: true
 """
@@ -260,14 +266,14 @@ def parse_criteria(module: AnsibleModule) -> ApprovalCriteria:
 
 
 def approval_diff(done: ApprovalResult) -> dict[str, t.Any]:
-    """The diff: which of the events that are to be approved, or were before, are so."""
-    concerned = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
+    """Return the diff: the state before and after of the events that are approved now or were before."""
+    shown = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
 
     def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
         return {
             escape_surrogates(item.event_id): "approved" if item.outcome in good else "not approved"
             for item in listed
-            if item.event_id in concerned
+            if item.event_id in shown
         }
 
     return {
@@ -277,6 +283,7 @@ def approval_diff(done: ApprovalResult) -> dict[str, t.Any]:
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(
         timeout=130,
         options=OPTIONS,

@@ -12,13 +12,13 @@ version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Sets the fact C(azure_scheduled_events) from the Instance Metadata Service of the VM on which it runs.
-  - Made to stand in C(facts_modules), in front of every play, for hosts of any kind. It never fails a host, and never
-    costs it more than O(timeout) seconds (a host without IMDS no more than 3). Where nothing can be known the fact says
-    so in RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
+  - Can be part of C(facts_modules), before every play, on hosts of any kind. It never fails a host, and takes at most
+    O(timeout) seconds (3 seconds on a host without IMDS). If the events are unknown, the fact says so in
+    RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
 notes:
-  - When C(facts_modules) names two modules, set the variable C(ansible_facts_parallel) to V(false) for all hosts.
-    Otherwise Ansible runs the modules as asynchronous jobs with a time limit of 0, and fails a host where one of them,
-    also M(ansible.builtin.setup), takes longer than five seconds ("Timeout exceeded").
+  - If C(facts_modules) names two modules, set the variable C(ansible_facts_parallel) to V(false) for all hosts.
+    Otherwise Ansible runs the modules as asynchronous jobs with a time limit of 0, and fails a host on which one of
+    them, also M(ansible.builtin.setup), takes longer than five seconds ("Timeout exceeded").
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -29,36 +29,36 @@ extends_documentation_fragment:
 options:
   timeout:
     description:
-      - Seconds that the module may spend on IMDS in all.
-      - The first answer of a VM may take two minutes. With the default the facts are then missing from the first run,
-        and there from the next one.
+      - Seconds for all requests to IMDS.
+      - The first answer on a VM may take two minutes. With the default, the events are then unknown in the first run,
+        and known in the next one.
     type: float
     default: 5
 seealso:
   - module: azure_imds.scheduled_events.event_info
-    description: The same events as a result of a task, which fails where IMDS cannot be read.
+    description: Returns the same events as the result of a task, which fails if IMDS cannot be read.
 """
 
 EXAMPLES = r"""
 - name: Gather the facts
   azure_imds.scheduled_events.event_facts:
 
-# default(true) treats a host of which nothing is known like one with an event, default(false) like
-# one without
-- name: Leave hosts alone that are about to be interrupted
+# default(true) treats a host whose events are unknown as one with an event, default(false) as one
+# without
+- name: Skip hosts with a pending event
   ansible.builtin.meta: end_host
   when: ansible_facts.azure_scheduled_events.pending | default(true)
 
-# To gather them in front of every play, in ansible.cfg:
+# To gather them before every play, in ansible.cfg:
 #   [defaults]
 #   facts_modules = ansible.builtin.setup, azure_imds.scheduled_events.event_facts
 #   fact_caching = ansible.builtin.jsonfile
 #   fact_caching_connection = .facts
 #
-# As there are two fact modules then, in inventory/group_vars/all.yml:
+# Because these are two fact modules, in inventory/group_vars/all.yml:
 #   ansible_facts_parallel: false
 #
-# To group hosts by the facts in the cache, in inventory/maintenance.constructed.yml:
+# To group hosts by the cached facts, in inventory/maintenance.constructed.yml:
 #   plugin: ansible.builtin.constructed
 #   strict: false
 #   groups:
@@ -73,29 +73,29 @@ ansible_facts:
   type: dict
   contains:
     azure_scheduled_events:
-      description: What IMDS said.
+      description: The events, or why they are unknown.
       type: dict
       contains:
         available:
-          description: Whether IMDS could be read. If not, there may be events that are not listed.
+          description: Whether all events are known. If not, there may be events that are not listed.
           type: bool
           sample: true
         reason:
-          description: Why nothing is known. Empty when RV(ansible_facts.azure_scheduled_events.available) is true.
+          description: Why events are unknown. Empty if RV(ansible_facts.azure_scheduled_events.available) is true.
           type: str
           sample: ''
         resource_name:
-          description: Name of this VM as Azure knows it, or null where unknown.
+          description: Name of this VM as Azure knows it, or null if unknown.
           type: str
           sample: vm1
         incarnation:
-          description: Number of the document. Null where unknown.
+          description: Incarnation number of the document, or null if unknown.
           type: int
           sample: 2
         events:
           description:
             - The selected events, in the form that M(azure_imds.scheduled_events.event_info) documents.
-            - An empty list says nothing when RV(ansible_facts.azure_scheduled_events.available) is false.
+            - An empty list means "unknown" if RV(ansible_facts.azure_scheduled_events.available) is false.
           type: list
           elements: dict
           sample:
@@ -111,9 +111,10 @@ ansible_facts:
         pending:
           description:
             - Whether there are selected events, scheduled or started.
-            - Missing when no event is known and RV(ansible_facts.azure_scheduled_events.available) is false. So both C(pending)
-              and C(not pending) fail on such a host, and put it into no group of P(ansible.builtin.constructed#inventory)
-              without C(strict). Add C(default(true)) or C(default(false)) to say what is to happen there.
+            - Missing if no event is known and RV(ansible_facts.azure_scheduled_events.available) is false. Both
+              C(pending) and C(not pending) then fail on such a host, and P(ansible.builtin.constructed#inventory)
+              without C(strict) puts it into no group. Add C(default(true)) or C(default(false)) to treat it as a host
+              with or without events.
           returned: when events are known, or RV(ansible_facts.azure_scheduled_events.available) is true
           type: bool
           sample: true
@@ -137,6 +138,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 def facts(
     name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str
 ) -> dict[str, t.Any]:
+    """Return the value of the fact; ``reason`` is "" if the events are known."""
     found: dict[str, t.Any] = {
         "available": not reason,
         "reason": reason,
@@ -145,13 +147,13 @@ def facts(
         "events": [event.as_dict() for event in events],
     }
     if events or not reason:
-        # absent rather than null where nothing is known: "when: not pending" would take null for
-        # "no events"
+        # missing rather than null if unknown: "when: not pending" would be true for null
         found["pending"] = bool(events)
     return found
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(timeout=5, needs_requests=False)
     chosen = parse_selection(module)
     name: str | None = None
@@ -164,7 +166,7 @@ def main() -> None:
         name = imds.resource_name
         events = chosen.pick(document, name)
         if not document.complete:
-            reason = "an entry of the document could not be read, so there may be more events than these"
+            reason = "an entry of the document could not be read, so more events may exist"
     except ImdsError as error:
         reason = str(error)
     warn_about(module, document)

@@ -11,8 +11,8 @@ short_description: Read the Azure Scheduled Events of a VM
 version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Asks the Instance Metadata Service of the VM on which it runs for the maintenance that Azure has scheduled.
-  - The module fails where IMDS gives no good answer. An error page, an empty body or a time-out is never taken for
+  - Reads the maintenance that Azure has scheduled from the Instance Metadata Service of the VM on which it runs.
+  - The module fails if IMDS gives no good answer. An error page, an empty body or a timeout never counts as
     "no events".
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
@@ -23,9 +23,10 @@ extends_documentation_fragment:
 options:
   timeout:
     description:
-      - Seconds that the module may spend on IMDS in all, with the repeats that a busy or updating service needs.
-      - The default leaves room for the first answer of a VM, which may take two minutes. Later ones take milliseconds.
-      - Where nothing listens the module fails after 3 seconds at the most.
+      - Seconds for all requests to IMDS, with the repeats that a busy or updating service needs.
+      - The default is long enough for the first answer on a VM, which may take two minutes. Later ones take
+        milliseconds.
+      - If nothing listens at the endpoint, the module fails within 3 seconds.
     type: float
     default: 130
 seealso:
@@ -35,18 +36,18 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the events that concern this VM
+- name: Read the events that affect this VM
   azure_imds.scheduled_events.event_info:
   register: maintenance
 
-- name: Say what is coming
+- name: Show the events
   ansible.builtin.debug:
     msg: "{{ item.event_type }} not before {{ item.not_before }}: {{ item.description }}"
   loop: "{{ maintenance.events }}"
   loop_control:
     label: "{{ item.event_id }}"
 
-- name: Read what Azure plans for any VM of this availability set, except freezes
+- name: Read the events of all VMs of this availability set, except freezes
   azure_imds.scheduled_events.event_info:
     affects: [any]
     types: [Reboot, Redeploy, Preempt, Terminate]
@@ -54,17 +55,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 events:
-  description: The selected events. The list is empty when IMDS said that there are none, see RV(complete).
+  description: The selected events. An empty list means that there are none, if RV(complete) is true.
   returned: success
   type: list
   elements: dict
   contains:
     event_id:
-      description: Identity of the event, the same as long as it lasts.
+      description: ID of the event, the same until its end.
       type: str
       sample: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
     event_type:
-      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that is not known yet.
+      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that is unknown yet.
       type: str
       sample: Reboot
     status:
@@ -72,7 +73,7 @@ events:
       type: str
       sample: Scheduled
     resources:
-      description: Names of all VMs that the event hits, and that an approval releases.
+      description: Names of all VMs that the event affects and an approval releases.
       type: list
       elements: str
       sample: [vm1, vm2]
@@ -81,11 +82,11 @@ events:
       type: str
       sample: VirtualMachine
     not_before:
-      description: UTC time before which the event does not start unless approved. Null once it has started.
+      description: UTC time before which the event starts only if approved. Null once it has started.
       type: str
       sample: '2026-11-21T10:15:00Z'
     description:
-      description: Text for people. Null below API version 2019-04-01.
+      description: Free text. Null below API version 2019-04-01.
       type: str
       sample: Host server is undergoing maintenance.
     source:
@@ -93,7 +94,7 @@ events:
       type: str
       sample: Platform
     duration_seconds:
-      description: Expected interruption. Null where unknown.
+      description: Expected interruption in seconds, or null if unknown.
       type: int
       sample: 9
 complete:
@@ -104,17 +105,19 @@ complete:
   type: bool
   sample: true
 incarnation:
-  description: Number of the document. It changes with the events, but may skip numbers and start again. Null if missing.
+  description:
+    - Incarnation number of the document. It changes with the events, but may skip numbers and start again. Null if
+      missing.
   returned: success
   type: int
   sample: 2
 resource_name:
-  description: Name of this VM as Azure knows it, or null where IMDS did not tell it.
+  description: Name of this VM as Azure knows it, or null if IMDS did not give it.
   returned: success
   type: str
   sample: vm1
 imds_error:
-  description: What went wrong with IMDS.
+  description: The error of IMDS.
   returned: when IMDS gave no good answer
   type: dict
   contains:
@@ -123,11 +126,13 @@ imds_error:
       type: str
       sample: ImdsRefused
     message:
-      description: What was asked, what came back and what to do.
+      description: The request, the answer and the remedy.
       type: str
-      sample: "IMDS at http://169.254.169.254 answered 500 to GET /metadata/scheduledevents?api-version=2020-07-01: Internal error"
+      sample: >-
+        IMDS at http://169.254.169.254 answered 500 to GET
+        /metadata/scheduledevents?api-version=2020-07-01: Internal error
     status:
-      description: HTTP status, or null where there was no answer.
+      description: HTTP status, or null if there was no answer.
       type: int
       sample: 500
     retryable:
@@ -147,6 +152,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(timeout=130)
     chosen = parse_selection(module)
     try:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: event_wait
-short_description: Wait until an Azure Scheduled Event comes, starts or is over
+short_description: Wait until an Azure Scheduled Event is announced, starts or ends
 version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Polls the Instance Metadata Service of the VM on which it runs, inside one module process, until the selected events
-    are in the wanted state.
-  - An IMDS that gives no good answer does not end the wait, and is never taken for "no events". The module then polls
-    more slowly, and returns what it saw.
+    are in O(state).
+  - Errors of IMDS do not end the wait, and never count as "no events". The module then polls more slowly, and returns
+    the number of failed polls.
 notes:
-  - In check mode the module asks IMDS once, for 10 seconds at the most, and returns at once what it saw.
-  - The module may run under C(async).
+  - In check mode the module polls IMDS once, for at most 10 seconds, and returns the events at once.
+  - The module can run under C(async).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -28,10 +28,10 @@ options:
   state:
     description:
       - V(present) waits until there is a selected event.
-      - V(scheduled) and V(started) wait until there is one with that status.
-      - V(absent) waits until there is none, which is how Azure tells that an event is over. An event of O(event_ids) that is
-        still listed is there, whatever else is said of it. Two good documents in a row have to show that there is none; the
-        second is read within a second of the first, also when O(timeout) has passed.
+      - V(scheduled) and V(started) wait until there is a selected event with that status.
+      - V(absent) waits until there is none, because Azure no longer lists an event that is over. A listed event of
+        O(event_ids) is not absent, whatever its other values. Two good documents in a row must list no selected event;
+        the module reads the second within a second of the first, even if O(timeout) has passed.
     type: str
     choices: [present, scheduled, started, absent]
     default: present
@@ -49,13 +49,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Wait for an hour for something to come
+- name: Wait up to an hour for an event
   azure_imds.scheduled_events.event_wait:
     state: scheduled
     timeout: 3600
   register: coming
 
-- name: Wait for the start of these events, which may be over between two looks
+- name: Wait for the start of these events, which may be over between two polls
   azure_imds.scheduled_events.event_wait:
     state: started
     event_ids: "{{ coming.events | map(attribute='event_id') }}"
@@ -72,16 +72,17 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(reached) when the state was seen, V(timeout) when it was not.
-    - V(gone) when none of O(event_ids) is in the document at two looks in a row, so that waiting for another state than
-      V(absent) would be in vain. The events were cancelled, or were over between two polls. The module fails.
+    - V(reached) if the events reached O(state), V(timeout) if they did not.
+    - V(gone) if two documents in a row list none of O(event_ids), and O(state) is not V(absent). The events were
+      cancelled, or were over between two polls. The module fails.
     - V(checked) in check mode.
-  returned: when IMDS was asked
+  returned: when the module polled IMDS
   type: str
   sample: reached
 events:
-  description: The selected events as seen last, in the form that M(azure_imds.scheduled_events.event_info) documents.
-  returned: when IMDS was asked
+  description:
+    - The selected events of the last document, in the form that M(azure_imds.scheduled_events.event_info) documents.
+  returned: when the module polled IMDS
   type: list
   elements: dict
   sample:
@@ -95,32 +96,34 @@ events:
       source: Platform
       duration_seconds: 9
 elapsed:
-  description: Seconds that the wait took.
-  returned: when IMDS was asked
+  description: Duration of the wait in seconds.
+  returned: when the module polled IMDS
   type: float
   sample: 4.02
 incarnation:
-  description: Number of the document seen last, or null where there was none.
-  returned: when IMDS was asked
+  description: Incarnation number of the last document, or null if there was none.
+  returned: when the module polled IMDS
   type: int
   sample: 2
 resource_name:
-  description: Name of this VM as Azure knows it, or null where it was not needed or not found.
-  returned: when IMDS was asked
+  description: Name of this VM as Azure knows it, or null if it was not needed or not found.
+  returned: when the module polled IMDS
   type: str
   sample: vm1
 imds_errors:
-  description: How many polls brought no good answer.
-  returned: when IMDS was asked
+  description: Number of polls without a good answer.
+  returned: when the module polled IMDS
   type: int
   sample: 0
 imds_error:
   description: The latest error of IMDS, in the form that M(azure_imds.scheduled_events.event_info) documents.
-  returned: when a poll brought no good answer
+  returned: when a poll had no good answer
   type: dict
   sample:
     kind: ImdsRefused
-    message: "IMDS at http://169.254.169.254 answered 500 to GET /metadata/scheduledevents?api-version=2020-07-01: Internal error"
+    message: >-
+      IMDS at http://169.254.169.254 answered 500 to GET
+      /metadata/scheduledevents?api-version=2020-07-01: Internal error
     status: 500
     retryable: true
 """
@@ -140,6 +143,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(
         timeout=900,
         options=dict(
@@ -148,7 +152,7 @@ def main() -> None:
         ),
     )
     if module.params["poll_interval"] < 0.25:
-        module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers 5 requests a second")
+        module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers at most 5 requests a second")
     chosen = parse_selection(module)
     try:
         watch = EventWait(module.params["state"], chosen, open_session(module, module.params["poll_interval"]))
@@ -157,7 +161,7 @@ def main() -> None:
         fail_json(module, error)
     warn_about(module, waited.document)
     if waited.errors:
-        module.warn(f"IMDS gave no good answer to {waited.errors} polls, at last: {waited.last_error}")
+        module.warn(f"IMDS gave no good answer to {waited.errors} polls; the last error: {waited.last_error}")
     result = watch.result(waited)
     if module.check_mode:
         module.exit_json(changed=False, outcome="checked", **result)

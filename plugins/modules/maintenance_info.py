@@ -11,12 +11,12 @@ short_description: Read the scheduled events of a VM and the note of a maintenan
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Reads in one step what a run of the role P(azure_imds.scheduled_events.maintenance#role) has to know of a host before it
-    decides anything. The scheduled events of the VM, and the note that an earlier run, or one that is still at work, has left.
-  - Does not fail because of IMDS. RV(available) then is V(false).
+  - Reads what a run of the role P(azure_imds.scheduled_events.maintenance#role) has to know of a host. That is the
+    scheduled events of the VM, and the note of an earlier or concurrent run.
+  - Does not fail because of IMDS. RV(available) is V(false) instead.
 notes:
-  - Part of the role P(azure_imds.scheduled_events.maintenance#role). To look at events use
-    M(azure_imds.scheduled_events.event_info).
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role). Use M(azure_imds.scheduled_events.event_info) to
+    read events.
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -27,7 +27,7 @@ extends_documentation_fragment:
   - azure_imds.scheduled_events._attributes.actiongroup
 options:
   timeout:
-    description: Seconds that the module may spend on IMDS in all. The first answer of a VM may take two minutes.
+    description: Seconds for all requests to IMDS. The first answer on a VM may take two minutes.
     type: float
     default: 130
 seealso:
@@ -44,25 +44,26 @@ EXAMPLES = r"""
 
 RETURN = r"""
 available:
-  description: Whether the events could be read. If not, RV(events) is empty and says nothing.
+  description: Whether all events are known. If not, there may be events that RV(events) does not list.
   returned: success
   type: bool
   sample: true
 reason:
-  description: Why the events could not be read. Empty when RV(available) is V(true).
+  description: Why events are unknown. Empty if RV(available) is V(true).
   returned: success
   type: str
   sample: ''
 resource_name:
-  description: Name of this VM as Azure knows it, or null where unknown.
+  description: Name of this VM as Azure knows it, or null if unknown.
   returned: success
   type: str
   sample: vm1
 events:
   description:
-    - The selected events in the form that M(azure_imds.scheduled_events.event_info) documents, and the events of the note that
-      are still listed, whether selected or not. Each with two more members.
-    - C(key) is the ID in lower case. C(due) says whether the event has started, starts within O(within), or is one of the note.
+    - The selected events in the form that M(azure_imds.scheduled_events.event_info) documents, and the events of the
+      note that are still listed, whether selected or not. Each has two more members.
+    - C(key) is the ID in lower case. C(due) is true if the event has started, starts within O(within), or is one of
+      the note.
   returned: success
   type: list
   elements: dict
@@ -79,7 +80,9 @@ events:
       key: 2d6a9c1e-41b7-4f6b-9b0a-5e8c7f0d3a11
       due: true
 note:
-  description: The note as M(azure_imds.scheduled_events.maintenance_note) writes it, with C(age) in seconds. Null where there is none.
+  description:
+    - The note as M(azure_imds.scheduled_events.maintenance_note) writes it, with C(age) in seconds, or null if there is
+      none.
   returned: success
   type: dict
   sample: null
@@ -103,6 +106,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
     chosen = parse_selection(module)
     notes = note_file(module)
@@ -123,9 +127,7 @@ def main() -> None:
     warn_about(module, document)
     name = imds.resource_name
     if not document.complete:
-        result.update(
-            available=False, reason="an entry of the document could not be read, so there may be more events than these"
-        )
+        result.update(available=False, reason="an entry of the document could not be read, so more events may exist")
     events = [event for event in document.events if event.key in held or chosen.matches(event, name)]
     within = module.params["within"]
     shown = [

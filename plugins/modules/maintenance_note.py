@@ -11,14 +11,15 @@ short_description: Write or remove the note of a maintenance run on a host
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - A note on a host says which run of the role P(azure_imds.scheduled_events.maintenance#role) is responsible for it, from before
-    the first prepare task until after the last recover task. The next run finds it, whatever became of the one that wrote it.
-  - Only one of several runs at the same time can write the note, also when they are on different controllers.
-  - Commands that the recover tasks of an earlier run have left on the host are waited for, for half a minute at most.
+  - The note of a host names the run of the role P(azure_imds.scheduled_events.maintenance#role) that is responsible for
+    the host, from before the first prepare task until after the last recover task. The next run reads it, even if the
+    run that wrote it was interrupted.
+  - Only one of several concurrent runs can write the note, even if they are on different controllers.
+  - The module waits up to 30 seconds for commands of an earlier run's recover tasks that are still running on the host.
 notes:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role).
-  - An action plugin adds who writes the note. A run counts as ended when it was on this controller and its process does not
-    exist any more.
+  - An action plugin adds the identity of the run. A run counts as ended if it was on this controller and its process no
+    longer exists.
 extends_documentation_fragment:
   - azure_imds.scheduled_events._maintenance
   - azure_imds.scheduled_events._attributes
@@ -27,19 +28,20 @@ attributes:
     support: full
   diff_mode:
     support: none
-    details: The note is for the next run only.
+    details: Only the next run needs the note.
 options:
   state:
     description:
-      - V(present) writes the note. It fails if the host has the note of another run, unless that run has left the host, has ended
-        on this controller, or has not updated the note for O(expires) seconds.
-      - V(left) lets the next run have the host. The note stays, so that this run recovers the host.
-      - V(absent) removes the note of this run. Fails if the note is another run's.
+      - V(present) writes the note. It fails if the host has the note of another run, unless that run has left the host,
+        has ended on this controller, or has not updated the note for O(expires) seconds.
+      - V(left) releases the host to the next run. The note remains, so that the next run recovers the host.
+      - V(absent) removes the note of this run. It fails if the note belongs to another run.
     type: str
     choices: [present, left, absent]
     default: present
   events:
-    description: The events for which the host is prepared, in the form that M(azure_imds.scheduled_events.event_info) documents.
+    description:
+      - The events for which the host is prepared, in the form that M(azure_imds.scheduled_events.event_info) documents.
     type: list
     elements: dict
     default: []
@@ -56,7 +58,7 @@ options:
     type: str
     default: ''
   run:
-    description: Who writes the note. The action plugin sets it.
+    description: Identity of the run. The action plugin sets it.
     type: dict
   replaces:
     description: ID of a run that has ended. The action plugin sets it.
@@ -82,7 +84,7 @@ file:
   type: str
   sample: /var/lib/azure-scheduled-events/maintenance/note.json
 note:
-  description: The note as it was written, or would be in check mode.
+  description: The note as the module wrote it, or would write it in check mode.
   returned: success and O(state=present)
   type: dict
   sample:
@@ -99,7 +101,7 @@ note:
     events: []
 found:
   description: The note of another run.
-  returned: when there is one that is not replaced
+  returned: when the host has one and the module does not replace it
   type: dict
   sample: null
 """
@@ -113,7 +115,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     Note,
     NoteFile,
     NoteHeld,
-    described,
+    describe_note,
     run_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
@@ -121,13 +123,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     processes_of,
 )
 
-# seconds to wait for commands of an earlier recovery, which would undo the preparation that comes
-# now
-PATIENCE = 30
+# seconds to wait for commands of an earlier recovery, which would undo the next preparation
+COMMANDS_TIMEOUT = 30
 REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
 
 
 def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+    """Write the note, and return the module's result; fail if the note belongs to another run."""
     p = module.params
     try:
         note = notes.claim(
@@ -142,19 +144,20 @@ def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
 
 
 def wait_for_commands(module: AnsibleModule, note: Note) -> None:
-    """Wait until the recover tasks of earlier runs have left no process. A service that they have started may stay for ever."""
-    end = time.monotonic() + PATIENCE
+    """Wait until no command of an earlier run's recover tasks is running; a service that they started may never end."""
+    end = time.monotonic() + COMMANDS_TIMEOUT
     while True:
         busy = processes_of(note["earlier_runs"], RECOVER)
         if not busy:
             return
         if time.monotonic() > end:
-            module.warn(f"a recover task of an earlier run has left these processes: {', '.join(busy)}")
+            module.warn(f"a recover task of an earlier run started processes that are still running: {', '.join(busy)}")
             return
         time.sleep(0.5)
 
 
 def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+    """Leave or remove the note, and return the module's result; fail if it belongs to another run."""
     p, run_id = module.params, module.params["run"]["id"]
     found = notes.read()
     is_own = found is not None and run_of(found) == run_id
@@ -162,17 +165,17 @@ def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
     if is_own and not module.check_mode:
         other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
     if module.check_mode:
-        # nothing has been written in check mode: a note of another run is the one that this run
-        # would have replaced
+        # this run has written no note in check mode; it would have replaced the one that is there
         return dict(changed=found is not None)
     if other is not None:
         module.fail_json(
-            msg=f"{described(notes.path, other)}: another run has taken over the host", file=notes.path, found=other
+            msg=f"{describe_note(notes.path, other)}: another run has taken over the host", file=notes.path, found=other
         )
     return dict(changed=is_own)
 
 
 def main() -> None:
+    """Run the module."""
     module = AnsibleModule(
         argument_spec=dict(
             notes=NOTES,

@@ -11,16 +11,18 @@ short_description: Wait until a host that is prepared for scheduled events may r
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Waits until the events of the host's note are over, as M(azure_imds.scheduled_events.maintenance_note) has written it.
-  - Survives reboots of the host, and connections that break or hang. An action plugin runs the module for O(attempt) seconds at a
-    time, gives up a connection that has not answered O(grace) seconds later, and connects again until O(timeout) has passed.
-  - Updates the note each time that the module runs, which shows other runs that this one is at work.
-  - An event that comes during the wait and is due is added to the note. The host then stays prepared until that is over, too.
-  - The events are not over while a command of a prepare task still runs on the host that lost its connection or its controller,
-    unless it has run for O(task_timeout) seconds.
+  - Waits until the events of the host's note are over. M(azure_imds.scheduled_events.maintenance_note) writes the note.
+  - Continues after reboots of the host, and after connections that break or hang. An action plugin runs the module for
+    O(attempt) seconds at a time, gives up a connection that does not answer within another O(grace) seconds, and
+    connects again until O(timeout) has passed.
+  - Updates the note in each of these attempts. Other runs therefore know that this run is active.
+  - Adds an event that is announced during the wait and is due to the note. The host then stays prepared until the end
+    of that event too.
+  - The events are not over while a command of a prepare task is still running on the host without its connection or
+    controller, unless it has run for O(task_timeout) seconds.
 notes:
-  - Part of the role P(azure_imds.scheduled_events.maintenance#role). To wait for events use
-    M(azure_imds.scheduled_events.event_wait).
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role). Use M(azure_imds.scheduled_events.event_wait) to
+    wait for events.
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -31,17 +33,19 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Returns at once.
+    details: The module returns at once.
   diff_mode:
     support: none
-    details: The module changes at most the note, which is for the next run only.
+    details: The module changes only the note, which only the next run needs.
 options:
   timeout:
     description: Seconds after which the module gives up and fails.
     type: float
     default: 3600
   attempt:
-    description: Seconds that the module waits at a time. A host that dies without closing its connection goes unnoticed for so long.
+    description:
+      - Seconds for each attempt. If the host stops without closing its connection, the module notices only after this
+        time.
     type: float
     default: 60
   grace:
@@ -49,13 +53,13 @@ options:
     type: float
     default: 30
   prepared:
-    description: Whether all prepare tasks of this run have come to their end. If not, their commands may still run on the host.
+    description: Whether all prepare tasks of this run have ended. If not, their commands may still run on the host.
     type: bool
     default: true
   task_timeout:
     description:
-      - Seconds after which a process that prepare tasks have left no longer counts as a command that still prepares the host. It is
-        a service, or a command that hangs. V(0) is no limit.
+      - Seconds after which a process of a prepare task no longer counts as part of the preparation, but as a service or
+        a command that hangs. V(0) is no limit.
     type: float
     default: 0
   run_id:
@@ -75,18 +79,20 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(over) when the events are over, V(timeout) when they were not after O(timeout) seconds.
-    - V(no_note) when there is no note, V(taken_over) when it is another run's. The module fails in the second case.
-    - V(unreachable) when the host could not be reached at the end.
+    - V(over) if the events are over, V(timeout) if they were not over after O(timeout) seconds.
+    - V(no_note) if there is no note. V(taken_over) if the note belongs to another run, and the module fails.
+    - V(unreachable) if the last attempt could not reach the host.
     - V(checked) in check mode.
   returned: always
   type: str
   sample: over
 events:
   description:
-    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents, each with three more members.
-    - C(listed) says whether it was listed at last, C(started) when it was first seen started, C(over) since when it is not listed.
-  returned: when IMDS was asked
+    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has three more
+      members.
+    - C(listed) is true if the last document lists the event. C(started) is when the event was first seen started, and
+      C(over) when it was first missing.
+  returned: when the module polled IMDS
   type: list
   elements: dict
   sample:
@@ -108,7 +114,7 @@ obstacle:
   type: str
   sample: Reboot 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11 is Started
 elapsed:
-  description: Seconds that the wait took.
+  description: Duration of the wait in seconds.
   returned: always
   type: float
   sample: 42.1
@@ -132,7 +138,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
     Note,
     NoteFile,
-    described,
+    describe_note,
     run_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
@@ -145,7 +151,19 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
-    """Wait if the host has the note of this run, and return what became of it. Raises ImdsError, and OSError where the note cannot be read."""
+    """Wait if the host has the note of this run, and return the module's result.
+
+    Args:
+        module: the module.
+        notes: the note of the host.
+
+    Returns:
+        The result; ``failed`` is set where the module fails.
+
+    Raises:
+        ImdsError: IMDS supports none of the api-versions.
+        OSError: the note cannot be read.
+    """
     nothing: dict[str, t.Any] = dict(changed=False, events=[])
     note = notes.read()
     if module.check_mode:
@@ -157,13 +175,13 @@ def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
             nothing,
             outcome="taken_over",
             failed=True,
-            msg=f"{described(notes.path, note)}: another run has taken over the host",
+            msg=f"{describe_note(notes.path, note)}: another run has taken over the host",
         )
     return wait(module, notes, note)
 
 
 def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]:
-    """Wait for the end of the events. Raises ImdsError for what no wait can mend."""
+    """Wait for the end of the events and return the result; raise ImdsError for an unsupported api-version."""
     run_id, timeout = module.params["run_id"], module.params["timeout"]
     runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
     chosen = parse_selection(module)
@@ -173,7 +191,7 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
         try:
             notes.update(run_id, events)
         except OSError as error:
-            # the wait itself does not need it
+            # the wait does not depend on it
             module.warn(f"{notes.path}: the note cannot be updated: {error.strerror}")
 
     hold()
@@ -188,11 +206,11 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
     waited = wait_for(imds.pacer, imds.event_poll(name_required=True), watch.ended, timeout, watch.confirms)
     warn_about(module, waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
-    left = processes_of(runs, PREPARE) if waited.reached else []
-    if left:
-        module.warn(f"a prepare task has left these processes, which are not waited for: {', '.join(left)}")
+    running = ", ".join(processes_of(runs, PREPARE)) if waited.reached else ""
+    if running:
+        module.warn(f"processes of a prepare task are still running; the module does not wait for them: {running}")
     if not waited.reached:
-        obstacle = str(waited.last_error) if waited.document is None else watch.obstacle()
+        obstacle = str(waited.last_error) if waited.document is None else watch.blocked_by()
         result.update(
             failed=True,
             obstacle=obstacle,
@@ -202,6 +220,7 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
 
 
 def main() -> None:
+    """Run the module."""
     module = event_module(
         timeout=3600,
         options=dict(

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process on which controller a maintenance run is, and whether the process of another run has ended."""
+"""Identifies the process of a maintenance run on a controller, and finds whether that of another run has ended."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import socket
 import subprocess
 import typing as t
 
-# inode of the first PID namespace of a Linux machine: only there is another boot the end of all
-# processes
+# inode of the first PID namespace of a Linux machine: only there does a reboot end all processes
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _DEAD_STATES = ("Z", "X")
 
 
 def this_run() -> dict[str, t.Any]:
-    """Return who this run of ansible-playbook is. All tasks of the run get the same answer."""
+    """Return the identity of this run of ansible-playbook, which is the same in all of its tasks."""
     pid = _pid_of_run()
     host = socket.gethostname()
     start = _start_of(pid)
@@ -37,7 +36,7 @@ def this_run() -> dict[str, t.Any]:
 
 
 def has_ended(run: t.Mapping[str, t.Any]) -> bool:
-    """Return True if the process of the run is known to have ended. That is never known of another controller."""
+    """Return True if the process of the run has surely ended; always False for a run on another controller."""
     here = this_run()
     if (
         run.get("host") != here["host"]
@@ -52,21 +51,21 @@ def has_ended(run: t.Mapping[str, t.Any]) -> bool:
 
 
 def is_orphan() -> bool:
-    """Return True if this is a worker of a run that was killed."""
+    """Return True if this process is a worker of a run that was killed."""
     return _pid_of_run() not in (os.getpid(), os.getppid())
 
 
 def _pid_of_run() -> int:
-    """Return the process of ansible-playbook, whose worker this is. Remembered from the start of the worker."""
+    """Return the id of the ansible-playbook process that started this worker, even if it has ended."""
     parent = multiprocessing.parent_process()
     return os.getpid() if parent is None or parent.pid is None else parent.pid
 
 
 def _start_of(pid: int) -> str:
-    """Return when the process started, in whatever form the system has it, or "" if it has ended or is not known."""
+    """Return the start time of the process in the system's own form, or "" if it has ended or is unknown."""
     stat = _text_of(f"/proc/{pid}/stat")
     if stat:
-        # the second field is a name that may hold anything, in parentheses
+        # the second field is a name in parentheses, which may contain any character
         fields = stat.rpartition(")")[2].split()
         return "" if fields[0] in _DEAD_STATES else fields[19]
     if os.path.exists("/proc/self/stat"):

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which events the hosts of a maintenance run may approve, and why not the others."""
+"""Decides which events the hosts of a maintenance run may approve, and why not the others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
     """Return one decision for each event for which a host is prepared.
 
-    An event is approved if each VM in its Resources is a host that is prepared for it, by the host
-    of the first VM there.
+    An event is approved if each VM in its Resources is a host that is prepared for it. The host of the first VM
+    approves it.
     """
     events: dict[str, Event] = {}
     for host in hosts:
@@ -29,7 +29,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
     nameless = [host.name for host in hosts if not host.vm]
-    reasons = [_obstacle(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or [
+    reasons = [_blocked_by(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or [
         "the event names no VM"
     ]
     first = by_vm.get(event["resources"][0].casefold()) if event["resources"] else None
@@ -43,11 +43,8 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     }
 
 
-def _obstacle(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> str:
-    """Return why the event may not be approved because of this VM, "" if it may.
-
-    nameless: the hosts of which it is not known which VM they are.
-    """
+def _blocked_by(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> str:
+    """Return why this VM prevents the approval, or ""; ``nameless`` are the hosts whose VM is unknown."""
     if host is None:
         hint = f" (not known: {', '.join(nameless)})" if nameless else ""
         return f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"

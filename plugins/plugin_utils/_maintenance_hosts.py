@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the variables of the hosts say about a maintenance run: which step each host has come to, and what went wrong."""
+"""Reads the state of a maintenance run from the variables of its hosts: the steps and the problems of each host."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ class MaintenanceHost:
 
     @property
     def is_prepared(self) -> bool:
+        """True if the host has the note of this run and has prepared."""
         return self.takes_part and bool(self._prepared.get("at"))
 
     @property
     def failed_to_prepare(self) -> bool:
-        """True if the host was to prepare and has not succeeded."""
+        """True if the host had to prepare and has not succeeded."""
         is_wanted = any(self._check.get("prepare", {}).values()) and any(
             event["status"] != "Started" for event in self._events_read()
         )
@@ -55,14 +56,16 @@ class MaintenanceHost:
 
     @property
     def prepared_at(self) -> str | None:
+        """The time in ISO 8601 at which the host was prepared, or None."""
         return self._prepared.get("at") or None if self.takes_part else None
 
     @property
     def recovered_at(self) -> str | None:
+        """The time in ISO 8601 at which the host had recovered, or None."""
         return self._recovered.get("at") or None if self.takes_part else None
 
     def events(self) -> list[Event]:
-        """Return the events that the host is prepared for, or was, as they were seen last."""
+        """Return the events that the host is or was prepared for, as they were listed last."""
         if not self.takes_part:
             return [event for event in self._info.get("events", ()) if event.get("due")]
         seen = {event["event_id"].casefold(): dict(event) for event in self._note["note"]["events"]}
@@ -71,7 +74,7 @@ class MaintenanceHost:
         for event in self._wait.get("events", ()):
             key = event["event_id"].casefold()
             known = seen.get(key, {"came_later": True})
-            # a started event has no NotBefore any more
+            # a started event no longer has NotBefore
             seen[key] = {**known, **event, "not_before": event["not_before"] or known.get("not_before")}
         return list(seen.values())
 
@@ -80,7 +83,7 @@ class MaintenanceHost:
         return [event for event in self._events_read() if event["status"] == "Scheduled"]
 
     def approval_of(self, event_id: str) -> tuple[str | None, str]:
-        """Return when this host has approved the event, and why not. Both are empty if this host was not to approve it."""
+        """Return when this host approved the event, or why not; neither if another host had to approve it."""
         for item in self._approvals:
             if item["item"]["event_id"].casefold() != event_id.casefold():
                 continue
@@ -93,7 +96,7 @@ class MaintenanceHost:
         return None, ""
 
     def not_prepared_because(self) -> str:
-        """Return why the host is not prepared, "" if it is, or if there was nothing to prepare for."""
+        """Return why the host is not prepared, "" if it is, or if it had no event."""
         if self.is_prepared:
             return ""
         if _has_failed(self._info) or not self._info.get("available", True):
@@ -107,7 +110,7 @@ class MaintenanceHost:
         return "the host was lost during the preparation" if self.failed_to_prepare else "it has no preparation"
 
     def problem(self) -> str:
-        """Return why the host has not come through its maintenance, "" if it has."""
+        """Return why the maintenance of the host is not complete, "" if it is."""
         problems = []
         if self.failed_to_prepare:
             problems.append(self.not_prepared_because())
@@ -122,7 +125,7 @@ class MaintenanceHost:
         return "; ".join(filter(None, problems))
 
     def not_recovered_because(self) -> str:
-        """Return why the host has not recovered, or why its note is still there; "" if neither."""
+        """Return why the host has not recovered, or why it still has its note; "" if neither."""
         if not self._wait:
             return "the end of its events was not awaited"
         if _has_failed(self._wait):
@@ -136,17 +139,18 @@ class MaintenanceHost:
         return ""
 
     def _events_read(self) -> list[Event]:
-        """Return the events of the note as they were read before it was written. Those that were over by then are not among them."""
+        """Return the events of the note as they were listed before it was written, without those that were over."""
         held = {event["event_id"].casefold() for event in self._note["note"]["events"]} if self.takes_part else set()
         return [event for event in self._info.get("events", ()) if event["key"] in held]
 
 
 def hosts_of(names: t.Iterable[str], hostvars: t.Mapping[str, Variables]) -> list[MaintenanceHost]:
+    """Return the hosts of these names."""
     return [MaintenanceHost(name, hostvars[name]) for name in names]
 
 
 def _result(variables: Variables, name: str) -> Variables:
-    """Return what the task registered, empty if it has not run or was skipped."""
+    """Return the registered result of the task, empty if it has not run or was skipped."""
     result: Variables = variables.get("maintenance__" + name) or {}
     return {} if result.get("skipped") and "results" not in result else result
 

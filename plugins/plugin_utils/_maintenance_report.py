@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a maintenance run: one row for each host and event, as data and as a table."""
+"""Composes the report of a maintenance run: one row for each host and event, as data and as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = t.Dict[str, t.Any]
 
 
 def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.Mapping[str, t.Any]]) -> list[Row]:
-    """Return the rows. A host without events has one row if it had the note of an earlier run, or if a step failed there, else none."""
+    """Return one row for each host and event; a host without events has one row if it had a note or a problem."""
     withheld = {decision["event_id"].casefold(): decision["why_not"] for decision in decisions}
     rows = []
     for host in hosts:
@@ -51,7 +51,7 @@ def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost]
     )
     if event.get("came_later"):
         why_not = "it came during the wait"
-    # a host whose own problem keeps the approval back does not name it twice
+    # a host whose own problem prevents the approval does not name it twice
     reasons = ["not approved: " + why_not if why_not and not host.failed_to_prepare else "", host.problem()]
     row = _blank(host, event, "; ".join(filter(None, reasons)))
     row.update(prepared=host.prepared_at, approved=approved, recovered=host.recovered_at)

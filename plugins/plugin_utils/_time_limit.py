@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A limit for what may hang, such as a connection to a host that does not exist any more."""
+"""A time limit for calls that may hang, such as a connection to a host that no longer exists."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import typing as t
 
 
 class TimeLimitExceeded(BaseException):
-    """The time is up. Not an Exception, so that code that handles its own errors does not handle this one."""
+    """The time is up. It is not an Exception, so that handlers of other errors do not catch it."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> t.Iterator[None]:
-    """Raise TimeLimitExceeded in the main thread after so many seconds. Nothing else may use SIGALRM in that time."""
+    """Raise TimeLimitExceeded in the main thread after so many seconds; other code must not use SIGALRM meanwhile."""
 
     def on_alarm(*_: object) -> None:
         raise TimeLimitExceeded()
@@ -35,7 +35,7 @@ def time_limit(seconds: float) -> t.Iterator[None]:
 
 
 def kill_children() -> None:
-    """Kill the processes that this one has started, such as an ssh client that hangs. Where there is no /proc they stay."""
+    """Kill the children of this process, such as an ssh client that hangs; without /proc they remain."""
     for path in glob.glob("/proc/self/task/*/children"):
         with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
             for pid in file.read().split():

@@ -1,36 +1,36 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""
-Azure Scheduled Events of a fleet: prepare, approve once, recover
-=================================================================
+"""Prepare the VMs of an Azure Scheduled Event, approve it once, and recover the VMs.
 
 .. versionadded:: 0.1.0
 
-The engine takes what beacons send as hints, asks the minions themselves, has each minion that an
-event hits prepare, approves the event once when every VM of it is ready, and has the minions
-recover when it is over. ``salt-run azure_events.status`` shows what it does.
+The engine takes the events of beacons as hints, and polls the minions themselves. It has every
+minion that an event affects prepare, approves the event once when all its VMs are ready, and has
+the minions recover when it is over. ``salt-run azure_events.status`` shows the progress.
 
-:configuration: In the master's configuration; all keys of ``azure_events`` are optional and have
-their defaults here:
+:configuration: In the master's configuration. All keys of ``azure_events`` are optional; these are
+    their defaults:
 
-    .. code-block:: yaml
+.. code-block:: yaml
 
-        engines:
-          - azure_events: {}
+    engines:
+      - azure_events: {}
 
-        azure_events: minions: '*'                # minions that take part minions_type: glob
-          mapping: {}                 # minion id: name of its VM in Azure mapping_pillar: ''
-          # pillar key that has the name of the VM unknown_resources: hold     # or approve, though
-          an event hits VMs that are no minions at_once: 20                 # maintenances whose
-          preparation is started at a time answer: 15s                 # after that a preparation's
-          return counts as lost, unless the minion still works poll: 30s                   # minions
-          of a maintenance are asked without a hint sweep: 5m                   # all minions are
-          asked without a hint keep: 24h                   # a maintenance that is over stays in the
-          status
+    azure_events:
+      minions: '*'                # minions that take part
+      minions_type: glob
+      mapping: {}                 # minion id: name of its VM in Azure
+      mapping_pillar: ''          # pillar key with the name of the VM
+      unknown_resources: hold     # or approve, although an event affects VMs without a minion
+      at_once: 20                 # maintenances whose preparation is started at a time
+      answer: 15s                 # time for the return of a preparation, before its minion is polled
+      poll: 30s                   # time between polls of the minions of a maintenance without a hint
+      sweep: 5m                   # time between polls of all minions without a hint
+      keep: 24h                   # time for which a maintenance that is over stays in the status
 
-    The engine and its helper come to the master with ``salt-run saltutil.sync_engines`` and
-    ``salt-run saltutil.sync_utils``, or with the Python package; it starts with the next start of
-    the master.
+The engine and its helper are synchronized to the master by ``salt-run saltutil.sync_engines`` and
+``salt-run saltutil.sync_utils``, or installed as a Python package. The engine starts with the next
+start of the master.
 """
 
 # Salt's loader puts __opts__ and the like into the module
@@ -51,9 +51,10 @@ import salt.utils.minions
 from salt.exceptions import SaltException
 
 try:
-    from azure_events_engine import shell, signature
+    from azure_events_engine import signature
+    from azure_events_engine.engine import REPLY, REQUEST, JobCacheError, MaintenanceEngine, PublishError
     from azure_events_engine.messages import Known
-    from azure_events_engine.settings import read_settings
+    from azure_events_engine.settings import parse_settings
     from azure_events_engine.store import Store
 
     MISSING = None
@@ -64,11 +65,11 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "azure_events"
 
-# seconds that the bus is waited for while something is under way, and while nothing is; events that
-# are taken before the engine decides
+# seconds to wait for the bus while the engine is busy, and while it is not
 _WAIT = 0.1
 _IDLE_WAIT = 0.5
-_AT_ONCE = 25
+# events that are taken before the engine decides
+_MAX_EVENTS = 25
 _LOCAL_CACHE = "local_cache"
 
 
@@ -77,8 +78,7 @@ def __virtual__():
 
 
 def start():
-    """
-    Run until the master ends. Called by the master.
+    """Run until the master ends. The master calls it.
 
     CLI Example:
 
@@ -86,10 +86,10 @@ def start():
 
         salt-run azure_events.status
     """
-    # first, because listen=True connects at once and no event is missed from then on
+    # before all else: from here on the bus queues events for the engine
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
         try:
-            settings = read_settings(__opts__.get("azure_events"))
+            settings = parse_settings(__opts__.get("azure_events"))
         except ValueError as error:
             _refuse(bus, str(error))
             return
@@ -100,7 +100,7 @@ def start():
             )
             return
         folder = os.path.join(__opts__["cachedir"], "azure_events")
-        engine = shell.Shell(
+        engine = MaintenanceEngine(
             settings,
             _Master(bus, settings),
             Store(os.path.join(folder, "engine.sqlite")),
@@ -114,7 +114,7 @@ def start():
 
 def _take_all(bus, engine):
     event = bus.get_event(wait=_WAIT if engine.is_busy else _IDLE_WAIT, full=True, auto_reconnect=True)
-    for _number in range(_AT_ONCE):
+    for _number in range(_MAX_EVENTS):
         if event is None:
             return
         try:
@@ -125,12 +125,12 @@ def _take_all(bus, engine):
 
 
 def _refuse(bus, problem):
-    """Wait for a better configuration, and say what is wrong with this one."""
+    """Log a problem of the configuration, and answer every request with it."""
     log.error("%s", problem)
     while True:
-        event = bus.get_event(wait=60, tag=shell.REQUEST, full=True, auto_reconnect=True)
+        event = bus.get_event(wait=60, tag=REQUEST, full=True, auto_reconnect=True)
         if event is not None:
-            bus.fire_event({"error": problem}, shell.REPLY + event["tag"][len(shell.REQUEST) :])
+            bus.fire_event({"error": problem}, REPLY + event["tag"][len(REQUEST) :])
 
 
 def _secret_path():
@@ -138,7 +138,7 @@ def _secret_path():
 
 
 class _Master:
-    """What the engine needs of this master."""
+    """The ports of the engine to this master."""
 
     def __init__(self, bus, settings):
         self._bus = bus
@@ -155,9 +155,9 @@ class _Master:
             )
         except (SaltException, OSError) as error:
             self._client = None
-            raise shell.PublishError(str(error)) from error
+            raise PublishError(str(error)) from error
         if not published or "jid" not in published:
-            raise shell.PublishError("the master did not take the job")
+            raise PublishError("the master did not take the job")
         return published["jid"]
 
     def send(self, tag, data):
@@ -174,7 +174,7 @@ class _Master:
         try:
             return self._read_job_cache(job_id, minion)
         except Exception as error:  # pylint: disable=broad-exception-caught  # of any module for job caches
-            raise shell.JobCacheError(f"{type(error).__name__}: {error}") from error
+            raise JobCacheError(f"{type(error).__name__}: {error}") from error
 
     def _read_job_cache(self, job_id, minion):
         if __opts__["master_job_cache"] == _LOCAL_CACHE:
@@ -189,7 +189,7 @@ class _Master:
         return self._returners[__opts__["master_job_cache"] + ".get_jid"](job_id).get(minion)
 
     def _pillar_names(self, minions):
-        """Names of VMs as the pillar has them that the master last made for each minion."""
+        """Return the VM names in the pillars that the master last rendered for the minions."""
         cached = salt.utils.master.MasterPillarUtil(
             minions,
             "list",
@@ -201,8 +201,8 @@ class _Master:
         ).get_minion_pillar()
         found = {}
         for minion, pillar in cached.items():
-            for word in self._settings.mapping_pillar.split(":"):
-                pillar = pillar.get(word) if isinstance(pillar, dict) else None
+            for key in self._settings.mapping_pillar.split(":"):
+                pillar = pillar.get(key) if isinstance(pillar, dict) else None
             if isinstance(pillar, str) and pillar:
                 found[minion] = pillar
         return found

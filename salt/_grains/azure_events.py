@@ -1,20 +1,24 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""
-What the beacon azure_events last saw, as a grain
-=================================================
+"""The events that the beacon azure_events last saw, as a grain.
 
 .. versionadded:: 0.1.0
 
-Off unless the minion's configuration says ``azure_events_grain: true``. The grain is read from the
-file that the beacon writes; IMDS is never asked. Like all grains it is as old as the last refresh:
-to know what is true now, ask ``azure_events.pending``.
+The grain is off unless the minion's configuration has ``azure_events_grain: true``. It is read from
+the beacon's state file; IMDS is not read. As all grains it is as old as the last refresh. For the
+present events call ``azure_events.pending``.
 
 .. code-block:: yaml
 
-    azure_events: pending: true resource_name: vm1 checked: '2026-11-21T10:00:00Z' events: -
-      {event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123, event_type: Reboot, status: Scheduled,
-      not_before: '2026-11-21T10:15:00Z'}
+    azure_events:
+      pending: true
+      resource_name: vm1
+      checked: '2026-11-21T10:00:00Z'
+      events:
+        - event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123
+          event_type: Reboot
+          status: Scheduled
+          not_before: '2026-11-21T10:15:00Z'
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -23,9 +27,9 @@ to know what is true now, ask ``azure_events.pending``.
 from __future__ import annotations
 
 try:
-    from azure_events_watch import memory
+    from azure_events_watch import state_file
 except ImportError:
-    memory = None
+    state_file = None
 
 __virtualname__ = "azure_events"
 
@@ -33,16 +37,14 @@ __virtualname__ = "azure_events"
 def __virtual__():
     if not __opts__.get("azure_events_grain", False):
         return False, "azure_events_grain is not set"
-    if memory is None:
-        return False, "azure_events: the package azure_events_watch is not there"
+    if state_file is None:
+        return False, "azure_events: the package azure_events_watch is missing; run saltutil.sync_all"
     return __virtualname__
 
 
 def azure_events():
-    """
-    The grain ``azure_events``, or nothing where no beacon has seen anything yet.
-    """
-    seen = memory.read_all(__opts__["cachedir"])
+    """Return the grain ``azure_events``, or no grain if no beacon has written a state file."""
+    seen = state_file.read_all(__opts__["cachedir"])
     if not seen:
         return {}
     events = {}

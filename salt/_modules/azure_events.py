@@ -1,51 +1,56 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""
-Azure Scheduled Events: what Azure is about to do to this VM, and the approval of it
-====================================================================================
+"""Read, prepare for and approve Azure Scheduled Events of this VM.
 
 .. versionadded:: 0.1.0
 
-Every function asks the Instance Metadata Service (IMDS) of the VM on which the minion runs. An
-error page, an empty body or a time-out is never taken for "no events": except for
-:py:func:`pending` they raise ``CommandExecutionError``.
+Every function reads the Instance Metadata Service (IMDS) of the VM on which the minion runs. An
+error page, an empty body or a timeout never counts as "no events": all functions but
+:py:func:`pending`, :py:func:`status` and those of the beacon raise ``CommandExecutionError``, or
+return the outcome ``unavailable``.
 
-The first request for events switches Scheduled Events on for the deployment: from then on restarts
-that a user asks for wait up to 15 minutes for an approval.
+The first request for events enables Scheduled Events for the deployment. From then on, restarts
+that a user requests wait up to 15 minutes for an approval.
 
-:depends: requests :configuration: Where the arguments of a call say nothing, these keys of the
-minion's configuration count, or else of its pillar:
+:depends: requests
 
-    .. code-block:: yaml
+:configuration: The defaults of the arguments come from this key of the minion's configuration, or
+    else of its pillar:
 
-        azure_events: endpoint: http://169.254.169.254   # the default; or auto api_version:
-          2020-07-01            # the default; a list is tried in its order resource_name: vm1
-          # by default asked from IMDS; never the hostname receipts: /var/lib/approvals       # by
-          default in the minion's cachedir allow_paths: false                 # in the minion's own
-          configuration only: whether jobs may name files of the minion types: [Freeze, Reboot,
-          Redeploy]  # what this minion prepares for; the default is all sources: [Platform]
-          statuses: [Scheduled] minimum_notice: 30s                # no preparation begins with less
-          time until NotBefore; the default is 0 prepare:                           # steps, one
-          after the other; an empty list stands for nothing to do -
-          /usr/local/bin/leave-load-balancer - {function: service.stop, args: [app], timeout: 60}
-          recover: - {sls: app.running, pillar: {app: {state: up}}, timeout: 5m} - {name: join,
-          command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
+.. code-block:: yaml
+
+    azure_events:
+      endpoint: http://169.254.169.254   # the default; or auto
+      api_version: 2020-07-01            # the default; the versions of a list are tried in its order
+      resource_name: vm1                 # by default read from IMDS; never the hostname
+      receipts: /var/lib/approvals       # by default in the minion's cachedir
+      allow_paths: false                 # whether jobs may name files of the minion; not in the pillar
+      types: [Freeze, Reboot, Redeploy]  # events that this minion prepares for; by default all
+      sources: [Platform]
+      statuses: [Scheduled]
+      minimum_notice: 30s                # time until NotBefore that a preparation needs; by default 0
+      prepare:                           # steps in their order; an empty list has nothing to do
+        - /usr/local/bin/leave-load-balancer
+        - {function: service.stop, args: [app], timeout: 60}
+      recover:
+        - {sls: app.running, pillar: {app: {state: up}}, timeout: 5m}
+        - {name: join, command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
 
 :py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the
-shell, or a list), a function or an SLS file; when its ``timeout`` (default 300 s) is over,
-everything that it has started is ended. Commands find the event in the environment variables
-EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE,
-EVENT_DURATION, EVENT_DESCRIPTION and EVENT_STAGE, SLS files its id in the pillar
-``azure_events_event``. Steps may run more than once: after a reboot, and after a preparation that
-was interrupted. Those of the recovery must succeed where there is nothing to undo.
+shell, or a list), a function or an SLS file. After its ``timeout`` (by default 300 s) all its
+processes are ended. Commands get the event in the environment variables EVENT_ID, EVENT_TYPE,
+EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE, EVENT_DURATION,
+EVENT_DESCRIPTION and EVENT_STAGE. SLS files get its ID in the pillar ``azure_events_event``. Steps
+may run more than once: after a reboot, and after a preparation that was interrupted. The steps of
+the recovery must succeed when there is nothing to undo.
 
-Selection words, which many functions take. An event has to meet all that are given; letter case
-makes no difference:
+Many functions take a selection. An event must meet all given arguments; letter case is ignored:
 
 event_ids, types, statuses, sources
-    A list, or one text. An empty list selects nothing. The beacon refuses one.
+    A list, or one text. An empty list selects no event. The beacon refuses an empty list.
 
-affects ``self`` (the default), ``any``, or names of VMs of which the event hits at least one. An
+affects
+    ``self`` (the default), ``any``, or names of VMs of which the event affects at least one. An
     empty list is refused.
 """
 
@@ -69,9 +74,9 @@ try:
     from azure_events_steps import answers, preparation, recovery
     from azure_events_steps import approval as prepared_approval
     from azure_events_steps import status as minion_status
-    from azure_events_steps.configuration import SLS, read_configuration
+    from azure_events_steps.configuration import SLS, parse_configuration
     from azure_events_steps.minion import Minion
-    from azure_events_watch import approval, memory, registry, settings
+    from azure_events_watch import approval_options, settings, state_file, watchers
     from azure_scheduled_events.approval import approve as approve_events
     from azure_scheduled_events.errors import ImdsError
     from azure_scheduled_events.selection import ANY
@@ -109,16 +114,28 @@ def list_(
     resource_name=None,
     timeout=130,
 ):
-    """
-    The selected events.
+    """Return the selected events.
 
-    Returns a dictionary: ``events``, a list of events with the keys event_id, event_type, status,
-    resources, resource_type, not_before, description, source and duration_seconds; ``complete``,
-    False if an entry of the document could not be read, or if an event says nothing of its VMs and
-    so might be selected; ``incarnation``; ``resource_name``, this VM's; and ``warnings``.
+    Args:
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all. The default allows for the first answer of a VM, which may take two
+            minutes.
 
-    timeout Seconds in all. The default leaves room for a VM's very first answer, which may take two
-        minutes.
+    Returns:
+        A dictionary: ``events``, a list of events with event_id, event_type, status, resources,
+        resource_type, not_before, description, source and duration_seconds; ``complete``, False if an
+        entry of the document could not be read, or if an event has no resources and may affect this
+        VM; ``incarnation``; ``resource_name`` of this VM; and ``warnings``.
+
+    Raises:
+        CommandExecutionError: IMDS gave no good answer.
 
     CLI Example:
 
@@ -127,16 +144,16 @@ def list_(
         salt '*' azure_events.list
         salt '*' azure_events.list affects=any types='[Reboot, Redeploy]'
     """
-    chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    selection = _selection(event_ids, types, statuses, sources, affects)
+    connection = _connection_options(endpoint, api_version, resource_name, timeout)
     try:
-        session = ImdsSession(where)
-        document = session.read_events(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, session.resource_name)
-        # whom an event hits that names no VM is unknown, which is not "somebody else"
+        session = ImdsSession(connection)
+        document = session.read_events(name_required=selection.needs_own_name)
+        events = selection.pick(document, session.resource_name)
+        # an event without resources may affect this VM
         nameless = [
             event
-            for event in chosen._replace(affects=ANY).pick(document, None)
+            for event in selection._replace(affects=ANY).pick(document, None)
             if not event.resources and event not in events
         ]
     except ImdsError as error:
@@ -151,8 +168,19 @@ def list_(
 
 
 def get(event_id, endpoint=None, api_version=None, timeout=130):
-    """
-    The event of that id, whichever VM it hits, or None when Azure does not list it.
+    """Return the event of that ID, whichever VM it affects.
+
+    Args:
+        event_id: of the event.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        timeout: seconds in all.
+
+    Returns:
+        The event as :py:func:`list_` returns it, or None if Azure does not list it.
+
+    Raises:
+        CommandExecutionError: IMDS gave no good answer, or an entry of it could not be read.
 
     CLI Example:
 
@@ -163,14 +191,23 @@ def get(event_id, endpoint=None, api_version=None, timeout=130):
     found = list_(event_ids=[event_id], affects="any", endpoint=endpoint, api_version=api_version, timeout=timeout)
     if not found["events"] and not found["complete"]:
         raise CommandExecutionError(
-            f"an entry of the document could not be read, so nobody knows whether event {event_id} is over"
+            f"an entry of the document could not be read; it is unknown whether event {event_id} is over"
         )
     return found["events"][0] if found["events"] else None
 
 
 def instance(endpoint=None, timeout=10):
-    """
-    The instance metadata of this VM as IMDS gives them: a dictionary with ``compute`` and ``network``.
+    """Return the instance metadata of this VM.
+
+    Args:
+        endpoint: of IMDS.
+        timeout: seconds in all.
+
+    Returns:
+        A dictionary with ``compute`` and ``network``, as IMDS has them.
+
+    Raises:
+        CommandExecutionError: IMDS gave no good answer.
 
     CLI Example:
 
@@ -179,7 +216,7 @@ def instance(endpoint=None, timeout=10):
         salt '*' azure_events.instance
     """
     try:
-        session = ImdsSession(_where(endpoint, None, None, timeout))
+        session = ImdsSession(_connection_options(endpoint, None, None, timeout))
         return session.call_with_retries(session.imds.instance)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
@@ -196,12 +233,26 @@ def pending(
     resource_name=None,
     timeout=5,
 ):
-    """
-    Whether something is coming, for use in front of other things: it does not fail because of IMDS.
+    """Return whether a selected event is listed; a failure of IMDS is part of the result.
 
-    Returns a dictionary: ``pending``, whether a selected event is known; ``available``, False where
-    nothing can be known, and ``reason`` then says why; ``events``, ``incarnation`` and
-    ``resource_name`` as :py:func:`list_` has them.
+    Args:
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all.
+
+    Returns:
+        A dictionary: ``pending``, whether a selected event is listed; ``available``, False if that is
+        not certain, with the ``reason``; ``events``, ``incarnation`` and ``resource_name`` as
+        :py:func:`list_` returns them.
+
+    Raises:
+        SaltInvocationError: an argument is invalid.
 
     CLI Example:
 
@@ -224,7 +275,7 @@ def pending(
     except CommandExecutionError as error:
         return dict(result, reason=str(error))
     if not found["complete"]:
-        result["reason"] = "not all of the document could be read, so there may be more events than these"
+        result["reason"] = "not all of the document could be read; there may be more events than these"
     result.update({key: found[key] for key in ("resource_name", "incarnation", "events")})
     return dict(result, available=found["complete"], pending=bool(found["events"]))
 
@@ -242,14 +293,33 @@ def wait(
     timeout=900,
     poll_interval=1,
 ):
-    """
-    Wait until a selected event is there (``present``), has that status (``scheduled``, ``started``), or none is there (``absent``:
-    two good documents in a row list none).
+    """Wait for selected events to reach a state.
 
-    Returns a dictionary: ``outcome``, which is "reached"; ``events``, ``elapsed`` in seconds,
-    ``incarnation``, ``resource_name``, ``imds_errors``, the number of polls without a good answer,
-    and ``imds_error``, the last of them. Trouble of IMDS does not end the wait. Fails after timeout
-    seconds, and when every event of event_ids is over and the state can no more be reached.
+    Failures of IMDS do not end the wait.
+
+    Args:
+        state: ``present``, ``scheduled`` or ``started`` of a selected event, or ``absent``: two good
+            documents in a row list no selected event.
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all.
+        poll_interval: seconds between two documents.
+
+    Returns:
+        A dictionary: ``outcome``, which is "reached"; ``events``; ``elapsed`` in seconds;
+        ``incarnation``; ``resource_name``; ``imds_errors``, the number of polls without a good answer;
+        and ``imds_error``, the last of them.
+
+    Raises:
+        CommandExecutionError: the timeout has passed, or all events of event_ids are over and cannot
+            reach the state.
+        SaltInvocationError: an argument is invalid.
 
     CLI Example:
 
@@ -257,16 +327,16 @@ def wait(
 
         salt -t 1000 vm1 azure_events.wait absent timeout=900
     """
-    chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    selection = _selection(event_ids, types, statuses, sources, affects)
+    connection = _connection_options(endpoint, api_version, resource_name, timeout)
     try:
         wanted = parse_choice(state, STATES, "state")
-        interval = settings.read_seconds("poll_interval", poll_interval, 0.25)
+        interval = settings.parse_duration("poll_interval", poll_interval, 0.25)
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
     try:
-        watch = EventWait(wanted, chosen, ImdsSession(where, interval))
-        waited = watch.wait(where.timeout)
+        watch = EventWait(wanted, selection, ImdsSession(connection, interval))
+        waited = watch.wait(connection.timeout)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     outcome = watch.outcome(waited)
@@ -276,18 +346,20 @@ def wait(
 
 
 def status(event_id=None):
-    """
-    What Azure lists for this VM now, what this minion has prepared for, and what it works on. It does not fail because of IMDS.
+    """Return the events that Azure lists for this VM, and the record of this minion.
 
-    Returns a dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS
-    gave a good answer, and ``reason`` why not; ``complete`` and ``incarnation`` of the document;
-    ``events``, each also with ``selected``, whether this minion would prepare for it, and
-    ``not_selected_because``, the key of the configuration that leaves it out; ``records``, one for
-    each event that the minion has prepared for; and ``working``, the id of the event that a job of
-    this minion works on now, or None.
+    A failure of IMDS is part of the result.
 
-    event_id
-        Show this event, whichever VM it hits; by default all that hit this VM.
+    Args:
+        event_id: show this event only, whichever VM it affects; by default all that affect this VM.
+
+    Returns:
+        A dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS gave a
+        good answer, and else the ``reason``; ``complete`` and ``incarnation`` of the document;
+        ``events``, each also with ``selected``, whether this minion prepares for it, and
+        ``not_selected_because``, the key of the configuration that excludes it; ``records``, one for
+        each event that the minion has prepared for; and ``working``, the ID of the event that a job of
+        this minion works on, or None.
 
     CLI Example:
 
@@ -299,28 +371,27 @@ def status(event_id=None):
         return minion_status.status(_minion(), _event_id(event_id))
     except ValueError as error:
         return minion_status.status(
-            Minion(__opts__["cachedir"], read_configuration(None), _call_step), trouble=str(error)
+            Minion(__opts__["cachedir"], parse_configuration(None), _call_step), problem=str(error)
         )
 
 
 def prepare(event_id=None, test=False):
-    """
-    Prepare this minion for an event, with the steps of ``azure_events:prepare``, once in a boot.
+    """Prepare this minion for an event, with the steps of ``azure_events:prepare``.
 
-    It prepares only for an event that its own IMDS lists now as Scheduled, that hits this VM, and
-    that its own selection admits. For a second event in the same boot nothing runs again. It never
-    waits for a state run.
+    The event must affect this VM, meet the minion's selection, and be listed as Scheduled by its own
+    IMDS. The steps run once in a boot; for a second event none runs again. The function does not wait
+    for state runs.
 
-    Returns a dictionary: ``outcome``, one of prepared, already_prepared, would_prepare, not_listed,
-    not_affected, not_selected, started, no_steps, failed, unavailable and busy, of which the first
-    three are successes; ``reason``; ``changed``; ``event``; ``steps``, the result of each;
-    ``event_id``, ``resource_name`` and ``version``.
+    Args:
+        event_id: of the event. Without one the minion is prepared by hand, whatever Azure lists; only
+            :py:func:`recover` without an ID undoes that.
+        test: run nothing, and return what would run.
 
-    event_id Without one the minion is prepared by hand, whatever Azure lists. Only
-        :py:func:`recover` without an id undoes that.
-
-    test
-        Nothing runs; the result tells what would.
+    Returns:
+        A dictionary: ``outcome``, one of prepared, already_prepared, would_prepare, not_listed,
+        not_affected, not_selected, started, no_steps, failed, unavailable and busy, of which the first
+        three are successes; ``reason``; ``changed``; ``event``; ``steps``, the result of each;
+        ``event_id``, ``resource_name`` and ``version``.
 
     CLI Example:
 
@@ -330,26 +401,25 @@ def prepare(event_id=None, test=False):
         salt vm1 azure_events.prepare test=True
     """
     job = answers.Job(answers.PREPARE, _event_id(event_id))
-    dry = _truth("test", test)
-    return _done(job, lambda minion: preparation.prepare(minion, job, dry))
+    dry = _boolean("test", test)
+    return _run_job(job, lambda minion: preparation.prepare(minion, job, dry))
 
 
 def recover(event_id=None, test=False):
-    """
-    Recover this minion, with the steps of ``azure_events:recover``, when every event is over that it has prepared for.
+    """Recover this minion, with the steps of ``azure_events:recover``.
 
-    An event is over when two good documents in a row do not list it. A minion that has prepared for
-    two events recovers once, after both.
+    The steps run when all events are over for which the minion has prepared. An event is over when two
+    good documents in a row do not list it.
 
-    Returns a dictionary like :py:func:`prepare`. ``outcome`` is one of recovered, not_prepared,
-    would_recover, still_listed, no_steps, failed, unavailable and busy, of which the first three
-    are successes.
+    Args:
+        event_id: of the event. Without one: recover from a preparation by hand, and from every event
+            that is over.
+        test: run nothing, and return what would run.
 
-    event_id
-        Without one: recover from a preparation by hand, and from every event that is over.
-
-    test
-        Nothing runs; the result tells what would.
+    Returns:
+        A dictionary as :py:func:`prepare` returns it. ``outcome`` is one of recovered, not_prepared,
+        would_recover, still_listed, no_steps, failed, unavailable and busy, of which the first three
+        are successes.
 
     CLI Example:
 
@@ -359,16 +429,21 @@ def recover(event_id=None, test=False):
         salt vm1 azure_events.recover
     """
     job = answers.Job(answers.RECOVER, _event_id(event_id))
-    dry = _truth("test", test)
-    return _done(job, lambda minion: recovery.recover(minion, job, dry))
+    dry = _boolean("test", test)
+    return _run_job(job, lambda minion: recovery.recover(minion, job, dry))
 
 
 def sweep(test=False):
-    """
-    Recover from every event that this minion has prepared for and that is over. For Salt's scheduler, where no master does it.
+    """Recover from every event that this minion has prepared for and that is over.
 
-    Returns a dictionary: ``results``, one for each event of the record as :py:func:`recover`
-    returns it, and ``version``.
+    It is meant for Salt's scheduler on minions without an engine on their master.
+
+    Args:
+        test: run nothing, and return what would run.
+
+    Returns:
+        A dictionary: ``results``, one for each event in the record as :py:func:`recover` returns it,
+        and ``version``.
 
     CLI Example:
 
@@ -376,7 +451,7 @@ def sweep(test=False):
 
         salt '*' azure_events.sweep
     """
-    dry = _truth("test", test)
+    dry = _boolean("test", test)
     try:
         results = recovery.sweep(_minion(), dry)
     except (ValueError, OSError) as error:
@@ -390,18 +465,23 @@ def sweep(test=False):
 
 
 def approve_prepared(event_id, resources):
-    """
-    Approve an event for which this minion has prepared in this boot. For the engine on the master, which knows that the others are ready.
+    """Approve an event for which this minion has prepared in this boot.
 
-    It approves only what its own IMDS lists as Scheduled, what hits this VM, and what hits no VM
-    that is missing from ``resources``.
+    It is meant for the engine on the master, which knows that the other VMs are ready. The event must
+    be listed as Scheduled by the minion's own IMDS, and must affect this VM and no VM that is missing
+    from ``resources``.
 
-    Returns a dictionary: ``outcome``, one of approved, already_approved, started, not_listed,
-    not_prepared, not_affected, not_selected, others_affected, failed and unavailable, of which the
-    first two are successes; ``reason``, ``event_id``, ``resource_name`` and ``version``.
+    Args:
+        event_id: of the event.
+        resources: names of all VMs that are ready.
 
-    resources
-        Names of all VMs that are ready. The event must not hit another one.
+    Returns:
+        A dictionary: ``outcome``, one of approved, already_approved, started, not_listed,
+        not_prepared, not_affected, not_selected, others_affected, failed and unavailable, of which the
+        first two are successes; ``reason``, ``event_id``, ``resource_name`` and ``version``.
+
+    Raises:
+        SaltInvocationError: an argument is invalid.
 
     CLI Example:
 
@@ -415,7 +495,7 @@ def approve_prepared(event_id, resources):
             "approve_prepared: expected the id of an event, and a list of names of VMs as resources"
         )
     job = answers.Job(answers.APPROVE, _event_id(event_id))
-    return _done(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
+    return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
 
 
 def approve(
@@ -436,34 +516,43 @@ def approve(
     resource_name=None,
     timeout=130,
 ):
-    """
-    Approve events, so that they start early. That cannot be taken back, and releases every VM that the event names.
+    """Approve events, which then start before their NotBefore.
 
-    Returns a dictionary: ``changed``; ``approvals``, a list with event_id, outcome, reason and
-    event for every event that is meant; ``approved``, the ids of those approved now;
-    ``incarnation``, ``resource_name`` and ``warnings``. An outcome is one of approved,
-    already_approved, started, not_found, not_selected, not_due, others_affected and failed. Fails
-    when IMDS does not take an approval, and when an event that was asked for by its id hits other
-    VMs too.
+    An approval cannot be revoked, and releases every VM that the event names.
 
-    policy, policy_file Rules that decide which of the selected events are approved: ``documented``,
-        ``observe``, a dictionary with rules, or a YAML file on the minion, of at most 1 MB. One of
-        these, or one of event_ids, types, statuses and sources, has to be given.
+    Args:
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        policy: rules that decide which of the selected events are approved: ``documented``,
+            ``observe``, or a dictionary. One of policy, policy_file, event_ids, types, statuses and
+            sources is required.
+        policy_file: a YAML file with rules on the minion, of at most 1 MB.
+        prepared: for the policy: ``none``, ``running``, ``ok`` or ``failed``.
+        gates: for the policy: results of own checks by name.
+        release_others: whether to approve events that affect other VMs too.
+        receipts: folder with receipts, by which a repeated approval is recognised. A receipt is valid
+            for the event's ID and its NotBefore. A job may name a policy_file or receipts only if the
+            minion's own configuration has ``azure_events: {allow_paths: true}``; ``salt-call`` on the
+            minion always may.
+        test: send nothing, and return what would be sent.
+        timeout: seconds in all.
 
-    prepared, gates For the policy: ``none``, ``running``, ``ok`` or ``failed``; and results of
-        checks of your own by name.
+    Returns:
+        A dictionary: ``changed``; ``approvals``, a list with event_id, outcome, reason and event for
+        each selected event; ``approved``, the IDs of those approved now; ``incarnation``,
+        ``resource_name`` and ``warnings``. An outcome is one of approved, already_approved, started,
+        not_found, not_selected, not_due, others_affected and failed.
 
-    release_others
-        Whether to approve events that also hit other VMs than this one.
-
-    receipts Folder for notes of approvals, by which a second approval is recognised. A note counts
-        for the id at its NotBefore.
-
-        A job may name a policy_file or receipts only if the minion's own configuration has
-        ``azure_events: {allow_paths: true}``; ``salt-call`` on the minion may always.
-
-    test
-        Nothing is sent; the result tells what would be.
+    Raises:
+        CommandExecutionError: IMDS refused an approval or gave no good answer, or an event of
+            event_ids affects other VMs too.
+        SaltInvocationError: an argument is invalid.
 
     CLI Example:
 
@@ -472,40 +561,43 @@ def approve(
         salt vm1 azure_events.approve policy=documented
         salt vm1 azure_events.approve event_ids=C7061BAC-AFDC-4513-B24B-AA5F13A16123 test=True
     """
-    chosen = _selection(event_ids, types, statuses, sources, affects)
-    where = _where(endpoint, api_version, resource_name, timeout)
+    selection = _selection(event_ids, types, statuses, sources, affects)
+    connection = _connection_options(endpoint, api_version, resource_name, timeout)
     _check_paths(policy_file=policy_file, receipts=receipts)
     try:
-        criteria = approval.read_grounds(chosen, policy, policy_file, prepared, gates, release_others, _is_local_call())
+        criteria = approval_options.parse_criteria(
+            selection, policy, policy_file, prepared, gates, release_others, _is_local_call()
+        )
     except (ValueError, TypeError) as error:
         raise SaltInvocationError(str(error)) from error
     folder = _receipts(receipts)
     if not test:
-        # what of it cannot be made is told as a note that could not be kept
+        # approve_events warns about a folder that it cannot use
         with contextlib.suppress(OSError):
-            memory.made_folder(__opts__["cachedir"])
+            state_file.ensure_directory(__opts__["cachedir"])
     try:
-        done = approve_events(ImdsSession(where), criteria, folder, send=not test)
+        done = approve_events(ImdsSession(connection), criteria, folder, send=not test)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     result = dict(done.as_dict(), warnings=[*done.document.warnings, *done.warnings])
-    failure = done.failure(chosen.event_ids or ())
+    failure = done.failure(selection.event_ids or ())
     if failure:
         raise CommandExecutionError(failure, info=result)
     return result
 
 
 def watch_status(name=None):
-    """
-    What the beacons of this minion last saw. Read from disk: IMDS is not asked, and this works on hosts of any kind.
+    """Return the events that the beacons of this minion have seen.
 
-    Returns a dictionary by name of beacon: ``resource_name``; ``checked``, when IMDS last gave a
-    good answer (written once a minute); ``error``, what is wrong with it now, or None;
-    ``endpoint``; ``events``, those that last or were over lately, as the beacon tells them; and
-    ``path`` of the file.
+    The function reads the state files and not IMDS; it works on hosts outside Azure too.
 
-    name
-        Of one beacon; by default all.
+    Args:
+        name: of one beacon; by default all.
+
+    Returns:
+        A dictionary by name of the beacon: ``resource_name``; ``checked``, the time of the last good
+        answer (written once a minute); ``error``, the present failure of IMDS, or None; ``endpoint``;
+        ``events``, listed or ended lately, as the beacon sends them; and ``path`` of the file.
 
     CLI Example:
 
@@ -514,16 +606,21 @@ def watch_status(name=None):
         salt '*' azure_events.watch_status
     """
     found = {}
-    for beacon, data in memory.read_all(__opts__["cachedir"]).items():
+    for beacon, data in state_file.read_all(__opts__["cachedir"]).items():
         if name in (None, beacon):
             kept = {key: data.get(key) for key in ("resource_name", "checked", "error", "endpoint", "path")}
-            found[beacon] = dict(kept, events=registry.told_events(data))
+            found[beacon] = dict(kept, events=watchers.events_of_file(data))
     return found
 
 
 def watch_check(config):
-    """
-    Whether a configuration of the beacon is right: a list of that and a sentence. The beacon's ``validate`` calls it.
+    """Return whether a configuration of the beacon is valid; its ``validate`` calls this.
+
+    Args:
+        config: the configuration, a list.
+
+    Returns:
+        A list: whether it is valid, and a message.
 
     CLI Example:
 
@@ -532,39 +629,52 @@ def watch_check(config):
         salt '*' azure_events.watch_check '[{interval: 5}, {affects: any}]'
     """
     try:
-        settings.known_settings(config, _section())
+        settings.cached_settings(config, _section())
     except ValueError as error:
         return [False, f"azure_events beacon: {error}"]
     return [True, "azure_events beacon: the configuration is valid"]
 
 
 def watch_news(config):
-    """
-    What the beacon has to tell: a list of changes. It starts the thread that asks IMDS, and waits for it 50 milliseconds at the most.
+    """Return the changes that the beacon must send, for the beacon alone.
 
-    For the beacon alone, in the minion's own process: a configuration that Salt's beacons did not
-    hand over is refused. A job that started a thread would write over what the minion has seen. For
-    people there is :py:func:`watch_status`:
+    It starts the thread that polls IMDS, and waits for it for at most 50 milliseconds. It must run in
+    the minion's own process, because the thread of a job would overwrite the minion's state file.
+    Use :py:func:`watch_status` to see the events:
 
     CLI Example:
 
     .. code-block:: bash
 
         salt '*' azure_events.watch_status
+
+    Args:
+        config: the configuration, as Salt's beacons pass it.
+
+    Returns:
+        A list of changes.
+
+    Raises:
+        SaltInvocationError: Salt's beacons did not pass the configuration.
     """
     if not settings.is_from_salt(config):
         raise SaltInvocationError(
             "watch_news is for the beacon alone; see azure_events.watch_status for what it has seen"
         )
-    asked = settings.known_settings(config, _section())
-    return registry.news(
-        asked, memory.path_for(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session()
+    asked = settings.cached_settings(config, _section())
+    return watchers.pending_notifications(
+        asked, state_file.state_path(__opts__["cachedir"], asked.name), str(__opts__.get("master_uri", "")), _session()
     )
 
 
 def watch_close(config):
-    """
-    Stop what :py:func:`watch_news` started in this process. For the beacon alone; a job has nothing to stop. Returns True.
+    """Stop the thread of :py:func:`watch_news` in this process, for the beacon alone.
+
+    Args:
+        config: the configuration.
+
+    Returns:
+        True.
 
     CLI Example:
 
@@ -572,19 +682,19 @@ def watch_close(config):
 
         salt '*' azure_events.watch_close '[{affects: any}]'
     """
-    registry.close(memory.path_for(__opts__["cachedir"], settings.beacon_name(config)))
+    watchers.close(state_file.state_path(__opts__["cachedir"], settings.beacon_name(config)))
     return True
 
 
-def _configured():
-    """What the configuration of the minion, or else its pillar, says for all calls."""
+def _defaults():
+    """Return the defaults of arguments from the configuration of the minion, or else its pillar."""
     known = ("endpoint", "api_version", "resource_name", "receipts")
     section = _section()
     return {key: section[key] for key in known if section.get(key) is not None}
 
 
 def _section():
-    """The section azure_events: the configuration of the minion, and below it its pillar."""
+    """Return the section azure_events: the pillar, overridden by the configuration of the minion."""
     found = {}
     for source in (__pillar__, __opts__):
         section = source.get("azure_events")
@@ -594,12 +704,12 @@ def _section():
 
 
 def _session():
-    """The key that the master has given this process, or None; a master that starts anew gives another."""
+    """Return the key that the master has given this process, or None. A restarted master gives another."""
     return tuple(creds.get("aes") for creds in salt.crypt.AsyncAuth.creds_map.values()) or None
 
 
 def _minion():
-    """What this minion prepares and recovers with. Raises ValueError for a configuration that is wrong."""
+    """Return this minion; raise ValueError for an invalid configuration."""
     beacons = {}
     for source in (__opts__, __pillar__):
         if isinstance(source.get("beacons"), dict):
@@ -610,16 +720,18 @@ def _minion():
         raise ValueError(
             "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
         )
-    return Minion(__opts__["cachedir"], read_configuration(_section(), beacons.get("azure_events")), _call_step)
+    return Minion(__opts__["cachedir"], parse_configuration(_section(), beacons.get("azure_events")), _call_step)
 
 
 def _call_step(step, variables):
-    """Run a step that is a function or an SLS file: whether it succeeded, and what came of it. Called in a process of its own.
+    """Run a step that is a function or an SLS file, in a process of its own.
 
-    The functions are loaded anew: the connections that those of this job may have belong to its
-    process.
+    The functions are loaded anew, because connections of the job's functions belong to its process.
+
+    Returns:
+        Whether the step succeeded, and its output.
     """
-    # a dry run would count as prepared
+    # a dry run of the job must not be one of the step, which would count as done
     opts = dict(__opts__, test=False)
     context = {}
     functions = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts), context=context)
@@ -637,7 +749,7 @@ def _call_step(step, variables):
 
 
 def _summary(result):
-    """What came of a run of states: those that failed, or their number."""
+    """Return the states of a run that failed, or their number."""
     if not isinstance(result, dict):
         return "; ".join(map(str, result)) if isinstance(result, list) else str(result)
     failed = [
@@ -648,8 +760,8 @@ def _summary(result):
     return "; ".join(failed) or f"{len(result)} states"
 
 
-def _done(job, work):
-    """What the work answers; where that is not a success the job gets the retcode 1."""
+def _run_job(job, work):
+    """Return the answer of ``work``, and set the retcode 1 unless it is a success."""
     try:
         answer = work(_minion())
     except ValueError as error:
@@ -660,7 +772,7 @@ def _done(job, work):
 
 
 def _event_id(event_id):
-    """The id as a text, since Salt makes a number of one that looks like it."""
+    """Return the ID as a text, because Salt parses an ID that looks like a number."""
     if event_id is None or (isinstance(event_id, str) and event_id):
         return event_id
     if isinstance(event_id, (int, float)) and not isinstance(event_id, bool):
@@ -670,49 +782,50 @@ def _event_id(event_id):
     )
 
 
-def _truth(name, value):
+def _boolean(name, value):
     if not isinstance(value, bool):
         raise SaltInvocationError(f"{name}: expected true or false, not {value!r}")
     return value
 
 
 def _receipts(given):
-    return given or _configured().get("receipts") or os.path.join(memory.folder(__opts__["cachedir"]), "approvals")
+    return given or _defaults().get("receipts") or os.path.join(state_file.folder(__opts__["cachedir"]), "approvals")
 
 
 def _is_local_call():
-    """Return True if this is salt-call, which only users of this host can run, and not a job of a master."""
+    """Return True for salt-call, which only users of this host can run, and not for a job of a master."""
     return str(__opts__.get("__cli", "")).startswith("salt-call")
 
 
 def _check_paths(**given):
-    """Refuse files and folders of this minion as arguments of a job, unless its own configuration allows them."""
+    """Refuse paths of this minion in a job, unless the minion's own configuration allows them."""
     section = __opts__.get("azure_events")
     allowed = isinstance(section, dict) and section.get("allow_paths") is True
     for name, path in given.items():
         if path is not None and not allowed and not _is_local_call():
             raise SaltInvocationError(
-                f"{name}: this minion takes paths from jobs only with azure_events: {{allow_paths: true}} in its own configuration"
+                f"{name}: this minion takes paths from jobs only with azure_events: {{allow_paths: true}} "
+                "in its own configuration"
             )
 
 
 def _selection(event_ids, types, statuses, sources, affects):
     try:
-        chosen, unknown = settings.read_selection(
+        selection, unknown = settings.parse_selection(
             {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
         )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
     for text in (one.text for one in unknown):
         log.warning("azure_events: %s", text)
-    return chosen
+    return selection
 
 
-def _where(endpoint, api_version, resource_name, timeout):
+def _connection_options(endpoint, api_version, resource_name, timeout):
     given = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
     try:
         return ConnectionOptions(
-            *settings.read_connection(given, _configured()), settings.read_seconds("timeout", timeout, 0.001)
+            *settings.parse_connection(given, _defaults()), settings.parse_duration("timeout", timeout, 0.001)
         )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error

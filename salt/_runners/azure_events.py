@@ -1,26 +1,24 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""
-Azure Scheduled Events of a fleet: what the engine of this master does
-======================================================================
+"""Show and control what the maintenance engine of this master does.
 
 .. versionadded:: 0.1.0
 
-The functions ask the engine ``azure_events`` of this master over the master's bus. The engine runs
-where the master's configuration has
+The functions send requests to the engine ``azure_events`` over the master's bus. The engine runs if
+the master's configuration has
 
 .. code-block:: yaml
 
     engines:
       - azure_events: {}
 
-All but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``,
+All functions but :py:func:`fleet` return ``rows``, one for each event and VM, with ``event_id``,
 ``event_type``, ``not_before``, ``vm``, ``minion``, ``prepared`` (the state of the minion's own
 record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and ``why_not``
-(why this VM is not ready); and ``problem``, what keeps the engine itself from its work, or an empty
+(why this VM is not ready); and ``problem``, which prevents the engine from its work, or an empty
 text.
 
-A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt-run`` then ends.
+A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt-run`` then exits.
 """
 
 # Salt's loader puts __opts__ and the like into the module
@@ -36,7 +34,8 @@ import salt.utils.event
 import salt.utils.user
 
 try:
-    from azure_events_engine import shell, signature, text_table
+    from azure_events_engine import signature, text_table
+    from azure_events_engine.engine import REPLY, REQUEST
 
     MISSING = None
 except ImportError as error:
@@ -44,6 +43,7 @@ except ImportError as error:
 
 __virtualname__ = "azure_events"
 
+# seconds to wait for the answer of the engine
 _WAIT = 10
 
 
@@ -52,11 +52,14 @@ def __virtual__():
 
 
 def status(event_id=None, table=False):
-    """
-    All maintenances, or the one of an event. Returns ``rows`` and ``problem``.
+    """Return all maintenances, or the one of an event.
 
-    table
-        Return a text for people instead: a line about each event, and a table of its VMs.
+    Args:
+        event_id: of the event; by default all.
+        table: return a text: a line about each event, and a table of its VMs.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -70,12 +73,15 @@ def status(event_id=None, table=False):
 
 
 def fleet(table=False):
-    """
-    The minions that take part. Returns ``rows``, one for each minion, with ``minion``, ``vm``, ``name_from`` (table, pillar, id or
-    observed), ``answered_seconds_ago``, ``problem`` and ``events``, those that the minion lists; and ``problem``.
+    """Return the minions that take part.
 
-    table
-        Return a table for people instead.
+    Args:
+        table: return a text with a table.
+
+    Returns:
+        A dictionary with ``rows``, one for each minion: ``minion``, ``vm``, ``name_from`` (table,
+        pillar, id or observed), ``answered_seconds_ago``, ``problem``, and ``events`` that the minion
+        lists; and ``problem`` of the engine.
 
     CLI Example:
 
@@ -88,9 +94,15 @@ def fleet(table=False):
 
 
 def prepare(event_id):
-    """
-    Ask the minions of an event again to prepare, also where that failed before. A minion prepares only for what its own IMDS lists.
-    Returns ``rows`` and ``problem``.
+    """Retry the preparation of the minions of an event at once.
+
+    A minion prepares only for an event that its own IMDS lists.
+
+    Args:
+        event_id: of the event.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -102,9 +114,15 @@ def prepare(event_id):
 
 
 def recover(event_id):
-    """
-    Ask the minions of an event again to recover. A minion recovers only what it has prepared, and only when its own IMDS no longer lists
-    the event. Returns ``rows`` and ``problem``.
+    """Retry the recovery of the minions of an event at once.
+
+    A minion recovers only from its own preparation, when its own IMDS no longer lists the event.
+
+    Args:
+        event_id: of the event.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -116,11 +134,17 @@ def recover(event_id):
 
 
 def approve(event_id, force=False):
-    """
-    Approve an event now. Fails with the reason where the engine withholds the approval. Returns ``rows`` and ``problem``.
+    """Approve an event now.
 
-    force Approve through a prepared minion although other VMs of the event are not ready, and
-        although the event is held.
+    The function fails with the reason if the engine withholds the approval.
+
+    Args:
+        event_id: of the event.
+        force: approve through a prepared minion although other VMs of the event are not ready, and
+            although the event is held.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -133,8 +157,15 @@ def approve(event_id, force=False):
 
 
 def hold(event_id):
-    """
-    Do not approve an event until it is released, also one that is not listed yet. Returns ``rows`` and ``problem``.
+    """Do not approve an event until it is released.
+
+    The event need not be listed yet.
+
+    Args:
+        event_id: of the event.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -146,8 +177,13 @@ def hold(event_id):
 
 
 def release(event_id):
-    """
-    Let the engine approve an event again that was held. Returns ``rows`` and ``problem``.
+    """Let the engine approve an event again that was held.
+
+    Args:
+        event_id: of the event.
+
+    Returns:
+        A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.
 
     CLI Example:
 
@@ -173,23 +209,24 @@ def _request(do, event_id=None, force=False):
     except OSError as error:
         return _failed(f"azure_events: {path} cannot be read: {error}; run the command as the user of the master")
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
-        bus.fire_event(request, shell.REQUEST + request["request_id"])
-        reply = bus.get_event(wait=_WAIT, tag=shell.REPLY + request["request_id"])
+        bus.fire_event(request, REQUEST + request["request_id"])
+        reply = bus.get_event(wait=_WAIT, tag=REPLY + request["request_id"])
     if reply is None:
         return _failed(
-            "azure_events: no engine answers on this master; wait some seconds where the master has just started; else add "
-            "'azure_events: {}' to 'engines' in the master's configuration, run 'salt-run saltutil.sync_all', and restart the master"
+            "azure_events: no engine answers on this master; wait some seconds if the master has just started; "
+            "else add 'azure_events: {}' to 'engines' in the master's configuration, run 'salt-run saltutil.sync_all', "
+            "and restart the master"
         )
     answer = {key: reply[key] for key in ("rows", "problem") if key in reply}
     return _failed(reply["error"], **answer) if "error" in reply else answer
 
 
 def _shown(answer, as_text):
-    """The answer, or its text; a function that failed has none."""
+    """Return the answer, or its text; a function that failed has none."""
     return answer if as_text is None or "error" in answer else as_text(answer["rows"], answer["problem"])
 
 
 def _failed(error, **more):
-    """The answer of a function that failed: an exception would show the operator a traceback."""
+    """Return the answer of a function that failed. An exception would show the operator a traceback."""
     __context__["retcode"] = 1
     return {"error": error, "retcode": 1, **more}

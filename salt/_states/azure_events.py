@@ -1,12 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""
-Do something about Azure Scheduled Events, in the order of requisites
-=====================================================================
+"""Prepare, approve, wait and recover as states, in the order of their requisites.
 
 .. versionadded:: 0.1.0
 
-Prepare, approve, wait and recover, if and only if an event concerns this VM:
+The following states act only if an event affects this VM:
 
 .. code-block:: yaml
 
@@ -44,21 +42,21 @@ Prepare, approve, wait and recover, if and only if an event concerns this VM:
         - onchanges:
           - azure_events: something is coming
 
-``of`` limits the approval to the events that were there when the VM was prepared; it is not
-prepared for one that comes later.
+``of`` limits the approval to the events that were listed before the preparation. The VM is not
+prepared for an event that comes later.
 
-This fits events that the minion survives, such as a Freeze. A reboot ends the run: for that take
-the engine on the master, which calls the functions ``prepare`` and ``recover`` of the execution
-module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
+These states suit events that the minion survives, such as a Freeze. A reboot ends the state run; for
+reboots use the engine on the master, which calls the functions ``prepare`` and ``recover`` of the
+execution module. The states :py:func:`prepared` and :py:func:`recovered` call them too:
 
 .. code-block:: yaml
 
     C7061BAC-AFDC-4513-B24B-AA5F13A16123:
       azure_events.prepared: []
 
-Where IMDS gives no good answer every state fails: nobody knows then whether there are events. The
-selection words (event_ids, types, statuses, sources, affects) and connection words (endpoint,
-api_version, resource_name, timeout) are those of the execution module.
+Every state fails if IMDS gives no good answer, because it is then unknown whether there are events.
+The arguments of the selection (event_ids, types, statuses, sources, affects) and of the connection
+(endpoint, api_version, resource_name, timeout) are those of the execution module.
 """
 
 # Salt's loader puts __salt__, __opts__ and the like into the module
@@ -72,16 +70,16 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
     from azure_events_watch.ledger import ABSENCES_NEEDED
-    from azure_events_watch.settings import read_seconds
+    from azure_events_watch.settings import parse_duration
 except ImportError:
-    read_seconds = ABSENCES_NEEDED = None  # the execution module is not available either, and says why
+    parse_duration = ABSENCES_NEEDED = None  # the execution module reports the same error
 
 __virtualname__ = "azure_events"
 
-# what the states "pending" of this run have seen, by their names
+# key in __context__ of the event IDs that the states "pending" of this run have seen, by name
 _SEEN = "azure_events.pending"
-_FIRST_LOOK = 130.0
-# outcomes of prepare and recover with which the state is reached, or would be
+_FIRST_ANSWER_TIMEOUT = 130.0
+# outcomes of prepare and recover that are successes of the state
 _REACHED = ("prepared", "already_prepared", "would_prepare", "recovered", "not_prepared", "would_recover")
 
 
@@ -92,34 +90,36 @@ def __virtual__():
 
 
 def prepared(name, by_hand=False):
+    """Ensure that this minion has prepared for an event, with the steps of ``azure_events:prepare``.
+
+    The steps run once in a boot. The state fails if Azure does not list the event, if the event does
+    not affect this VM, or if the minion's selection excludes it.
+
+    Args:
+        name: ID of the event.
+        by_hand: prepare whatever Azure lists; the name is then a free text.
+
+    Returns:
+        The result of the state.
     """
-    This minion has prepared for an event, with the steps of ``azure_events:prepare``. They run once in a boot.
-
-    Fails for an event that Azure does not list now, that does not hit this VM, or that the minion's
-    own selection leaves out.
-
-    name
-        The id of the event.
-
-    by_hand
-        Prepare whatever Azure lists; the name is for people then.
-    """
-    return _done(name, by_hand, "prepare", {"old": "not prepared", "new": "prepared"})
+    return _run_job(name, by_hand, "prepare", {"old": "not prepared", "new": "prepared"})
 
 
 def recovered(name, by_hand=False):
+    """Ensure that this minion has recovered from an event, with the steps of ``azure_events:recover``.
+
+    The state succeeds if the minion had not prepared for the event. It fails while Azure lists the
+    event, or another one that the minion has prepared for.
+
+    Args:
+        name: ID of the event.
+        by_hand: recover from a preparation by hand, and from every event that is over; the name is then
+            a free text.
+
+    Returns:
+        The result of the state.
     """
-    This minion has recovered from an event that it had prepared for, with the steps of ``azure_events:recover``, or had not prepared for it.
-
-    Fails while Azure lists the event, or another one that the minion has prepared for.
-
-    name
-        The id of the event.
-
-    by_hand Recover from a preparation by hand, and from every event that is over; the name is for
-        people then.
-    """
-    return _done(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
+    return _run_job(name, by_hand, "recover", {"old": "prepared", "new": "recovered"})
 
 
 def pending(
@@ -134,11 +134,24 @@ def pending(
     resource_name=None,
     timeout=130,
 ):
-    """
-    Has changes when a selected event is there, so that other states can name it in ``onchanges``. It changes nothing itself.
+    """Report changes if a selected event is listed, for ``onchanges`` of other states.
 
-    name
-        For people, and for ``of`` of :py:func:`approved`.
+    The state itself changes nothing.
+
+    Args:
+        name: a free text, and the value for ``of`` of :py:func:`approved`.
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all.
+
+    Returns:
+        The result of the state.
     """
     seen = __context__.setdefault(_SEEN, {})
     seen.pop(name, None)
@@ -155,14 +168,14 @@ def pending(
             timeout=timeout,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     if not found["events"] and not found["complete"]:
-        return _result(name, False, "not all of the document could be read, so nobody knows whether an event is there")
+        return _result(name, False, "not all of the document could be read; it is unknown whether an event is there")
     seen[name] = _ids(found["events"])
     if not found["events"]:
         return _result(name, True, "No event is there")
     changes = {"events": {"old": [], "new": _ids(found["events"])}}
-    return _result(name, None if __opts__["test"] else True, f"There is: {_told(found['events'])}", changes)
+    return _result(name, None if __opts__["test"] else True, f"There is: {_event_list(found['events'])}", changes)
 
 
 def approved(
@@ -184,21 +197,36 @@ def approved(
     timeout=130,
     of=None,
 ):
+    """Ensure that the selected events are approved, have started, or are over.
+
+    No event is approved twice.
+
+    Args:
+        name: ID of the event, without selection, policy and ``of``. Else a free text.
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        policy: as for the function ``azure_events.approve``.
+        policy_file: as for the function.
+        prepared: as for the function. With ``require`` on the states that prepare, nothing is approved
+            after a failed preparation.
+        gates: as for the function.
+        release_others: as for the function.
+        receipts: as for the function.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all.
+        of: name of a state :py:func:`pending` that has run before in this run. Only the events that it
+            saw are approved; the state fails if it could not read the events. Events that affect other
+            VMs too are then ignored, which is not a failure.
+
+    Returns:
+        The result of the state.
     """
-    The selected events have been approved, or have started, or are over. Nothing is approved twice.
-
-    name The id of the event, if neither event_ids nor another selection word nor a policy nor
-        ``of`` is given. Else for people.
-
-    of Name of a state :py:func:`pending` that has run before in this run: no other events than
-        those that it saw are approved. If it was not able to see, this fails. Events that hit other
-        VMs too are left alone then, which is no failure.
-
-    policy, policy_file, prepared, gates, release_others, receipts As for ``azure_events.approve``.
-        With ``require`` on the states that prepare, nothing is approved after a preparation that
-        failed.
-    """
-    words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
+    selection = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources}
     if of is not None:
         if of not in __context__.get(_SEEN, {}):
             return _result(
@@ -212,9 +240,9 @@ def approved(
             if event_ids is None
             else {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
         )
-        words["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
-    elif policy is None and policy_file is None and all(word is None for word in words.values()):
-        words["event_ids"] = [name]
+        selection["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
+    elif policy is None and policy_file is None and all(value is None for value in selection.values()):
+        selection["event_ids"] = [name]
     try:
         done = __salt__["azure_events.approve"](
             affects=affects,
@@ -229,7 +257,7 @@ def approved(
             resource_name=resource_name,
             timeout=timeout,
             test=bool(__opts__["test"]),
-            **words,
+            **selection,
         )
     except (CommandExecutionError, SaltInvocationError) as error:
         done = getattr(error, "info", None)
@@ -241,7 +269,7 @@ def approved(
             or any(item["outcome"] == "failed" for item in done["approvals"])
         ):
             # in test mode nothing was approved, and a failure plans nothing
-            return _result(name, False, _short(error), _approvals([] if __opts__["test"] else done["approved"]))
+            return _result(name, False, _error_text(error), _approvals([] if __opts__["test"] else done["approved"]))
     comment = (
         "; ".join(f"{item['event_id']}: {item['outcome']}: {item['reason']}" for item in done["approvals"])
         or "No event is selected"
@@ -267,67 +295,109 @@ def settled(
     timeout=1800,
     poll_interval=1,
 ):
-    """
-    No selected event is there; if there is one, wait until it is over: until two good answers in a row do not list it. Fails after
-    timeout seconds in all.
+    """Wait until no selected event is listed.
 
-    name
-        For people.
+    Two good answers in a row must not list one.
+
+    Args:
+        name: a free text.
+        event_ids: IDs of the selected events.
+        types: event types of the selected events.
+        statuses: statuses of the selected events.
+        sources: sources of the selected events.
+        affects: ``self``, ``any`` or names of VMs that the selected events affect.
+        endpoint: of IMDS.
+        api_version: of IMDS.
+        resource_name: this VM's name.
+        timeout: seconds in all, after which the state fails.
+        poll_interval: seconds between two documents.
+
+    Returns:
+        The result of the state.
     """
-    words = {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
-    where = {"endpoint": endpoint, "api_version": api_version, "resource_name": resource_name}
+    options = {
+        "event_ids": event_ids,
+        "types": types,
+        "statuses": statuses,
+        "sources": sources,
+        "affects": affects,
+        "endpoint": endpoint,
+        "api_version": api_version,
+        "resource_name": resource_name,
+    }
     try:
-        ends = time.monotonic() + read_seconds("timeout", timeout, 0.001)
-        interval = read_seconds("poll_interval", poll_interval, 0.25)
+        ends = time.monotonic() + parse_duration("timeout", timeout, 0.001)
+        interval = parse_duration("poll_interval", poll_interval, 0.25)
     except ValueError as error:
         return _result(name, False, str(error))
     began = time.monotonic()
     try:
-        found = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, ends - began), **words, **where)
+        found = __salt__["azure_events.list"](timeout=min(_FIRST_ANSWER_TIMEOUT, ends - began), **options)
     except SaltInvocationError as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     except CommandExecutionError as error:
-        # not known now is no reason to give up before the time is up
+        # a failure of IMDS does not end the wait before the timeout
         if __opts__["test"] or time.monotonic() >= ends:
-            return _result(name, False, _short(error))
+            return _result(name, False, _error_text(error))
         found = {"events": [], "complete": False}
-    changes = {"events": {"old": _ids(found["events"]), "new": []}} if found["events"] else {}
     if __opts__["test"]:
-        if _is_absent(found):
+        if _is_confirmed_absent(found):
             return _result(name, True, "No event is there")
-        return _result(name, None, f"Would wait for the end of: {_told(found['events'])}", changes)
-    waited = not _is_absent(found)
-    sights = 0 if waited else 1
-    while sights < ABSENCES_NEEDED:
+        comment = f"Would wait for the end of: {_event_list(found['events'])}"
+        return _result(name, None, comment, _ended_changes(found["events"]))
+    try:
+        waited, seen = _wait_until_absent(found, ends, interval, options)
+    except (CommandExecutionError, SaltInvocationError) as error:
+        return _result(name, False, _error_text(error))
+    comment = f"Over after {time.monotonic() - began:.0f} seconds" if waited else "No event is there"
+    return _result(name, True, comment, _ended_changes(found["events"] or seen))
+
+
+def _wait_until_absent(found, ends, interval, options):
+    """Wait until ABSENCES_NEEDED good answers in a row list no selected event.
+
+    Returns:
+        Whether an event was listed or unknown meanwhile, and the events first seen meanwhile.
+
+    Raises:
+        CommandExecutionError: the timeout has passed.
+        SaltInvocationError: the selection is invalid.
+    """
+    waited = not _is_confirmed_absent(found)
+    absences = 0 if waited else 1
+    seen = []
+    while absences < ABSENCES_NEEDED:
+        if absences == 0:
+            # the function counts the documents itself
+            __salt__["azure_events.wait"]("absent", timeout=_time_left(ends), poll_interval=interval, **options)
+            break
+        time.sleep(min(interval, _time_left(ends) / 2))
         try:
-            if sights == 0:
-                __salt__["azure_events.wait"]("absent", timeout=_left(ends), poll_interval=interval, **words, **where)
-                break  # it counts the documents itself
-            time.sleep(min(interval, _left(ends) / 2))
-            again = __salt__["azure_events.list"](timeout=min(_FIRST_LOOK, _left(ends)), **words, **where)
-        except (CommandExecutionError, SaltInvocationError) as error:
-            # an answer that is none neither counts nor takes back what was seen
-            if sights == 0 or time.monotonic() >= ends:
-                return _result(name, False, _short(error))
+            again = __salt__["azure_events.list"](timeout=min(_FIRST_ANSWER_TIMEOUT, _time_left(ends)), **options)
+        except (CommandExecutionError, SaltInvocationError):
+            # a failure of IMDS neither counts as an absence nor revokes one
+            if time.monotonic() >= ends:
+                raise
             continue
-        sights = sights + 1 if _is_absent(again) else 0
-        waited = waited or sights == 0
-        if again["events"] and not changes:
-            changes = {"events": {"old": _ids(again["events"]), "new": []}}
-    return _result(
-        name, True, f"Over after {time.monotonic() - began:.0f} seconds" if waited else "No event is there", changes
-    )
+        absences = absences + 1 if _is_confirmed_absent(again) else 0
+        waited = waited or absences == 0
+        seen = seen or again["events"]
+    return waited, seen
 
 
-def _done(name, by_hand, function, change):
-    """What came of ``prepare`` or ``recover``, as a state tells it."""
+def _ended_changes(events):
+    return {"events": {"old": _ids(events), "new": []}} if events else {}
+
+
+def _run_job(name, by_hand, function, change):
+    """Call ``prepare`` or ``recover``, and return the result of the state."""
     if not isinstance(by_hand, bool):
         return _result(name, False, f"by_hand: expected true or false, not {by_hand!r}")
     test = bool(__opts__["test"])
     try:
         answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
     except (CommandExecutionError, SaltInvocationError) as error:
-        return _result(name, False, _short(error))
+        return _result(name, False, _error_text(error))
     changes = {}
     if answer["changed"]:
         changes[function] = (
@@ -341,16 +411,16 @@ def _done(name, by_hand, function, change):
     )
 
 
-def _is_absent(found):
+def _is_confirmed_absent(found):
     return not found["events"] and found["complete"]
 
 
-def _left(ends):
+def _time_left(ends):
     return max(0.1, ends - time.monotonic())
 
 
-def _short(error):
-    """The sentence of an error, without what Salt appends to it."""
+def _error_text(error):
+    """Return the message of an error, without what Salt appends to it."""
     return str(getattr(error, "error", error))
 
 
@@ -366,7 +436,7 @@ def _ids(events):
     return [event["event_id"] for event in events]
 
 
-def _told(events):
+def _event_list(events):
     return (
         ", ".join(f"{event['event_type']} {event['event_id']}, {event['status']}" for event in events)
         or "unknown events"

@@ -1,7 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prepares this minion for the event whose id is in the pillar azure_events_event, and approves it if it hits no other VM.
+# Prepares this minion for the event whose ID is in the pillar azure_events_event, and approves the
+# event if it affects no other VM.
 {%- set event_id = salt['pillar.get']('azure_events_event') %}
 
 prepare this minion:

@@ -1,7 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
 #
-# Recovers this minion with the steps of azure_events:recover, for the event whose id is in the pillar azure_events_event, or without one by hand.
+# Recovers this minion with the steps of azure_events:recover: from the event whose ID is in the
+# pillar azure_events_event, or by hand without one.
 {%- set event_id = salt['pillar.get']('azure_events_event') %}
 
 recover this minion:

@@ -1,7 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sends each step of the engine to a web hook. Copy this file, and set the address. Configuration of the master:
+# Sends each step of the engine to a web hook. Copy this file, and set the address. Configuration of
+# the master:
 #
 #   reactor:
 #     - 'salt/azure_events/*/*':

@@ -1,14 +1,16 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
 #
-# Without the engine: a minion whose VM is alone in its event prepares, approves and recovers. Configuration of the master:
+# Without the engine: a minion whose VM is alone in its event prepares, approves and recovers.
+# Configuration of the master:
 #
 #   reactor:
 #     - 'salt/beacon/*/azure_events/*':
 #       - salt://reactor/azure_events_one_vm.sls
 #
-# The event of the beacon is a hint only: the minion itself asks Azure before it does anything, and approves no event that hits another VM.
-# The state runs beside others (concurrent), because an eviction does not wait for them.
+# The event of the beacon is a hint only: the minion reads IMDS before it acts, and does not approve
+# an event that affects another VM. The state runs concurrently with others, because an eviction does
+# not wait for them.
 {%- if data.get('event_id') and data.get('change') in ('scheduled', 'changed') and data.get('resources', []) | length == 1 %}
 
 prepare and approve:

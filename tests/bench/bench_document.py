@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Reading documents of 1, 100 and 10,000 events: parse_document against json.loads alone, in time and memory.
+"""Time and memory of parse_document and of json.loads alone, for 1, 100 and 10,000 events.
 
 python tests/bench/bench_document.py
 """
@@ -23,11 +23,14 @@ from table import print_table, ratio
 
 from azure_scheduled_events import changes, parse_document
 
-IMPORT = "import time, requests; started = time.perf_counter(); import azure_scheduled_events; print(time.perf_counter() - started)"
+IMPORT = (
+    "import time, requests; started = time.perf_counter(); "
+    "import azure_scheduled_events; print(time.perf_counter() - started)"
+)
 
 
 def body(count: int) -> bytes:
-    """A document of so many events, about 500 bytes each."""
+    """Return a document of so many events, about 500 bytes each."""
     events = [
         {
             "EventId": f"{number:08X}-0000-4000-8000-000000000000",
@@ -47,7 +50,7 @@ def body(count: int) -> bytes:
 
 
 def best(action: Callable[[], Any], seconds: float = 0.5) -> float:
-    """Shortest of the runs that fit in this time, and at least three."""
+    """Return the shortest time of the runs within so many seconds, at least three runs."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
@@ -58,7 +61,7 @@ def best(action: Callable[[], Any], seconds: float = 0.5) -> float:
 
 
 def memory(action: Callable[[], Any]) -> int:
-    """Bytes that the result holds."""
+    """Return the number of bytes in memory of the result."""
     tracemalloc.start()
     result = action()
     size = tracemalloc.get_traced_memory()[0]
@@ -104,7 +107,7 @@ def main() -> None:
         float(subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, check=True).stdout)
         for _run in range(6)
     ]
-    print(f"Importing the helper takes {min(runs[1:]) * 1000.0:.1f} ms beyond requests (best of 5, compiled).")
+    print(f"Importing the helper takes {min(runs[1:]) * 1000.0:.1f} ms in addition to requests (best of 5, compiled).")
 
 
 if __name__ == "__main__":

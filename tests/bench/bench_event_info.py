@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Reading what concerns this VM: event_info against ansible.builtin.uri with filters that do the same job.
+"""Reading the events of this VM: event_info, and ansible.builtin.uri with filters that do the same.
 
 python tests/bench/bench_event_info.py [TIMES [ROUNDS]]
 """
@@ -44,7 +44,7 @@ URI = [
 
 
 def main() -> None:
-    times, rounds = ([int(word) for word in sys.argv[1:]] + [15, 3][len(sys.argv) - 1 :])[:2]
+    times, rounds = ([int(argument) for argument in sys.argv[1:]] + [15, 3][len(sys.argv) - 1 :])[:2]
     collections = collections_path()
     scenario = {
         "groups": {"pair": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
@@ -57,18 +57,19 @@ def main() -> None:
         def cost(tasks: list[dict[str, Any]]) -> Cost:
             return run([{"hosts": "all", "gather_facts": False, "tasks": tasks * times}], endpoint, collections)
 
-        # in turns, so that what else the machine does meets all three alike; the best of each is
-        # the least disturbed
+        # in turns, so that other work of the machine affects all three alike; the best time of each
+        # is the least disturbed
         taken = [(cost([]), cost(TRIVIAL), cost(EVENT_INFO), cost(URI)) for _round in range(rounds)]
     rows = []
     for name in ("wall", "controller", "host"):
         empty, trivial, ours, other = (min(getattr(measured, name) for measured in column) for column in zip(*taken))
         least, mine, theirs = ((seconds - empty) / times * 1000 for seconds in (trivial, ours, other))
         rows.append([name + ", ms", f"{least:.0f}", f"{mine:.0f}", f"{theirs:.0f}", ratio(mine, theirs)])
-    title = f"Reading once what concerns this VM (mean of {times}, best of {rounds} rounds)"
+    title = f"Reading the events of this VM once (mean of {times}, best of {rounds} rounds)"
     print_table(title, ["", "ping", "event_info", "uri + filters", "event_info / uri"], rows)
     print(
-        "wall is by the clock; controller and host are CPU. A playbook without tasks is subtracted. ping is what any module costs."
+        "wall is wall-clock time; controller and host are CPU time. A playbook without tasks is subtracted. "
+        "ping is the cost of any module."
     )
 
 

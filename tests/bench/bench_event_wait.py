@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Waiting a minute for an event: event_wait against ansible.builtin.uri in an until loop at the same interval.
+"""Waiting a minute for an event: event_wait, and ansible.builtin.uri in an until loop at the same interval.
 
 python tests/bench/bench_event_wait.py [SECONDS]
 """
@@ -41,7 +41,7 @@ PHASES = (3.1, 3.3, 3.5, 3.7, 3.9)
 
 
 class Wait:
-    """One wait, measured; ``delay`` is how long after the event's appearance the playbook ended."""
+    """One measured wait; ``delay``: seconds from the appearance of the event to the end of the playbook."""
 
     def __init__(self, task: dict[str, Any], seconds: float, collections: Path) -> None:
         scenario = {
@@ -74,11 +74,11 @@ def main() -> None:
     ]
     rows = [[name, f"{mine:.2f}", f"{theirs:.2f}", ratio(mine, theirs)] for name, mine, theirs in lines]
     print_table(
-        f"Waiting {seconds:g} s for an event, one look a second", ["", "event_wait", "uri + until", "ratio"], rows
+        f"Waiting {seconds:g} s for an event, one poll a second", ["", "event_wait", "uri + until", "ratio"], rows
     )
     print(f"CPU of the controller is without that of a playbook without tasks ({empty.controller:.2f} s).")
     print(
-        "The delay is the median of %d short waits, in which the event appears at various moments between two looks."
+        "The delay is the median of %d short waits, in which the event appears at various moments between two polls."
         % len(PHASES)
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""How soon hooks run: from an event's appearance at IMDS to the first instruction of its hook, and from a start of the daemon to recovery.
+"""Latency of hooks: from an event's appearance to its prepare hook, and from the daemon's start to recovery.
 
 python tests/bench/bench_hook_latency.py [EVENTS [STARTS]]
 """
@@ -23,11 +23,11 @@ from table import print_table, ratio
 from support import simulator_process
 from support.simulator_process import Simulator
 
-# notes when it began, to the nanosecond; `exec`, so that no second process is started
+# writes the time of its beginning, to the nanosecond; `exec` avoids a second process
 HOOK = "#!/bin/sh\nexec date +%%s.%%N >> %s\n"
-# daemons side by side, so that many events fit into a minute
+# daemons in parallel, so that many events fit into a minute
 VMS = 4
-BY_HAND = """
+ONE_REQUEST = """
 import requests, time
 began = time.monotonic()
 requests.get(%r, headers={"Metadata": "true"}, params={"api-version": "2020-07-01"}).json()
@@ -35,13 +35,13 @@ requests.get(%r, headers={"Metadata": "true"}, params={"api-version": "2020-07-0
 
 
 class Stamps:
-    """The moments at which a hook began, in Unix time."""
+    """The Unix times at which a hook began."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def all(self) -> list[float]:
-        # the last line may be half there
+        # the last line may be incomplete
         return (
             [float(line) for line in self.path.read_text().splitlines(True) if line.endswith("\n")]
             if self.path.exists()
@@ -49,13 +49,13 @@ class Stamps:
         )
 
     def wait(self, count: int, daemon: Daemon) -> float:
-        """The count-th moment, as soon as it is there."""
-        wait_for(lambda: len(self.all()) >= count, "the hook runs", daemon.log)
+        """Wait for the count-th time, and return it."""
+        wait_for(lambda: len(self.all()) >= count, "a run of the hook", daemon.log)
         return self.all()[count - 1]
 
 
 def delays(azure: Simulator, daemon: Daemon, stamps: Stamps, vm: str, count: int, found: list[float]) -> None:
-    """Schedule so many events, each at a random moment between two looks; appends the seconds that each took."""
+    """Schedule so many events, each at a random moment between two polls, and append the seconds of each."""
     for number in range(count):
         time.sleep(random.uniform(0.3, 1.3))
         began = time.time()
@@ -76,7 +76,7 @@ def first_instruction(events: int, library: Path, folder: Path) -> list[float]:
                 stamps = Stamps(daemon.folder / "stamps")
                 daemon.hook("prepare/10-stamp", HOOK % stamps.path)
                 daemon.start()
-                daemon.wait_until_it_watches()
+                daemon.wait_until_ready()
                 workers.append(threading.Thread(target=delays, args=(azure, daemon, stamps, vm, events // VMS, found)))
             for worker in workers:
                 worker.start()
@@ -86,13 +86,13 @@ def first_instruction(events: int, library: Path, folder: Path) -> list[float]:
             for daemon in daemons:
                 daemon.kill()
     if len(found) < events // VMS * VMS:
-        raise RuntimeError(f"only {len(found)} of {events} events were heard of")
+        raise RuntimeError(f"only {len(found)} of {events} events reached their hooks")
     return sorted(found)
 
 
 def recovery(starts: int, library: Path, folder: Path) -> tuple[list[float], list[float]]:
-    """Seconds from a start of the daemon to the first instruction of a recover hook, and those of a program that asks once."""
-    recovered, asked = [], []
+    """Return sorted seconds from the daemon's start to a recover hook, and of a program with one request."""
+    recovered, requested = [], []
     with simulator_process.start({"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}}, ["--quiet"]) as azure:
         daemon = Daemon(library, folder / "restarted", azure.endpoints["vm1"])
         prepared, recoveries = Stamps(daemon.folder / "prepared"), Stamps(daemon.folder / "recovered")
@@ -109,13 +109,13 @@ def recovery(starts: int, library: Path, folder: Path) -> tuple[list[float], lis
                 began = time.time()
                 daemon.start()
                 recovered.append(recoveries.wait(number + 1, daemon) - began)
-                command = [sys.executable, "-c", BY_HAND % (azure.endpoints["vm1"] + "/metadata/scheduledevents")]
+                command = [sys.executable, "-c", ONE_REQUEST % (azure.endpoints["vm1"] + "/metadata/scheduledevents")]
                 began = time.time()
                 subprocess.run(command, env=ENVIRONMENT, check=True)
-                asked.append(time.time() - began)
+                requested.append(time.time() - began)
         finally:
             daemon.kill()
-    return sorted(recovered), sorted(asked)
+    return sorted(recovered), sorted(requested)
 
 
 def quantile(ordered: list[float], part: float) -> float:
@@ -129,28 +129,29 @@ def main() -> None:
         folder = Path(name)
         folder.chmod(0o755)
         library = install(folder / "library")
-        heard = first_instruction(events, library, folder)
-        recovered, asked = recovery(starts, library, folder)
+        latencies = first_instruction(events, library, folder)
+        recovered, requested = recovery(starts, library, folder)
     rows = [
         [
-            f"{quantile(heard, 0.0):.3f}",
-            f"{quantile(heard, 0.5):.3f}",
-            f"{quantile(heard, 0.99):.3f}",
-            f"{heard[-1]:.3f}",
+            f"{quantile(latencies, 0.0):.3f}",
+            f"{quantile(latencies, 0.5):.3f}",
+            f"{quantile(latencies, 0.99):.3f}",
+            f"{latencies[-1]:.3f}",
         ]
     ]
     print_table(
-        f"From an event's appearance to the first instruction of its hook, {len(heard)} events at random moments, s",
+        f"From an event's appearance to the first instruction of its hook, {len(latencies)} random moments, s",
         ["least", "median", "p99", "most"],
         rows,
     )
     print(
-        "A look a second lets half a second pass in the mean before anybody can know. Goals: median less than 0.6, p99 less than 1.1."
+        "With one poll a second, half a second passes on average before the next poll. "
+        "Goals: median less than 0.6, p99 less than 1.1."
     )
-    ours, other = quantile(recovered, 0.5), quantile(asked, 0.5)
+    ours, other = quantile(recovered, 0.5), quantile(requested, 0.5)
     print_table(
         f"From a start of the daemon to the first instruction of a recover hook, median of {len(recovered)}, s",
-        ["", "daemon", "a program that asks once", "ratio"],
+        ["", "daemon", "a program with one request", "ratio"],
         [["an event in the journal is over", f"{ours:.3f}", f"{other:.3f}", ratio(ours, other)]],
     )
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What watching costs at one look a second: the idle daemon against loops that only ask, and against itself with events pending.
+"""CPU and memory of the daemon with one poll a second, without and with events, and of loops that only poll.
 
     [BASELINE=CHECKOUT] [INTERVAL=1] python tests/bench/bench_hook_runner.py [SECONDS]
 
 With BASELINE the daemon of another checkout of this repository takes part. A short INTERVAL gives
-more looks in the same time; what a look costs is smaller then for all, since caches are warm.
+more polls in the same time; each poll of each program then costs less, because caches are warm.
 
-All contestants run at the same time, each as a VM of its own, so that what else the machine does
-hits them alike.
+All programs run at the same time, each as a separate VM, so that other work of the machine affects
+them alike.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from support.simulator_process import Simulator
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 BASELINE = os.environ.get("BASELINE", "")
 INTERVAL = float(os.environ.get("INTERVAL", "1"))
-# how long everybody runs before it counts: imports, first answers, caches
+# seconds before the measurement: imports, first answers, caches
 WARM_UP = 5.0
 
 IMPORT = "import requests, time; time.sleep(3600)"
-# the loop of the sample in Microsoft's documentation, at one look a second
+# the loop of the sample in Microsoft's documentation
 PLAIN = """
 import requests, time
 while True:
@@ -57,23 +57,24 @@ while True:
 URLLIB3 = """
 import json, time, urllib3
 pool = urllib3.HTTPConnectionPool(%r, %d)
+path, headers = "/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"}
 while True:
     began = time.monotonic()
-    document = json.loads(pool.request("GET", "/metadata/scheduledevents?api-version=2020-07-01", headers={"Metadata": "true"}).data)
+    document = json.loads(pool.request("GET", path, headers=headers).data)
     time.sleep(max(0.0, began + %g - time.monotonic()))
 """
 CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
 
 
 class Usage(NamedTuple):
-    """``cpu``: CPU seconds for an hour of one look a second, children included; ``memory``: resident MiB."""
+    """``cpu``: CPU seconds for an hour of one poll a second, with children; ``memory``: resident MiB."""
 
     cpu: float
     memory: float
 
 
-class Race:
-    """Contestants by name, which run until `measure` has looked at them."""
+class Comparison:
+    """Programs by name, which run until the end of `measure`."""
 
     def __init__(self, azure: Simulator, folder: Path) -> None:
         self._azure, self._folder = azure, folder
@@ -92,21 +93,21 @@ class Race:
         library = self._baseline if name.startswith("baseline") else self._library
         daemon = Daemon(library, self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
         self._daemons.append(daemon)
-        # the second start is like all that follow: the first one makes the journal
+        # measure the second start, because only the first one makes the journal
         daemon.start()
-        daemon.wait_until_it_watches()
+        daemon.wait_until_ready()
         self._pids[name] = daemon.start()
 
     def measure(self, seconds: float) -> dict[str, Usage]:
-        """End all contestants after so many seconds, and say what each took."""
+        """End all programs after so many seconds, and return the usage of each."""
         try:
             time.sleep(WARM_UP)
-            before, asked = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._looks()
+            before, polls_before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._polls()
             time.sleep(seconds)
-            after, asked_later = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._looks()
-            looks = {name: asked_later.get(name, 0) - asked.get(name, 0) for name in self._pids}
+            after, polls_after = {name: cpu_seconds(pid) for name, pid in self._pids.items()}, self._polls()
+            polls = {name: polls_after.get(name, 0) - polls_before.get(name, 0) for name in self._pids}
             return {
-                name: Usage((after[name] - before[name]) / looks[name] * 3600 if looks[name] else 0.0, resident(pid))
+                name: Usage((after[name] - before[name]) / polls[name] * 3600 if polls[name] else 0.0, resident(pid))
                 for name, pid in self._pids.items()
             }
         finally:
@@ -116,7 +117,7 @@ class Race:
                 process.kill()
                 process.wait()
 
-    def _looks(self) -> dict[str, int]:
+    def _polls(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for count in self._azure.get("/requests")["counts"]:
             found[count["vm"]] = found.get(count["vm"], 0) + count["count"]
@@ -124,7 +125,7 @@ class Race:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU that a process, its threads and its children that have ended took so far."""
+    """Return the CPU seconds of a process, its threads and its ended children."""
     threads = sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return threads / 1e9 + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
@@ -136,7 +137,7 @@ def resident(pid: int) -> float:
 
 
 def idle(seconds: float, folder: Path) -> None:
-    """Without an event."""
+    """Compare the programs without an event."""
     names = {
         "daemon": "the daemon",
         **({"baseline": "the daemon of BASELINE"} if BASELINE else {}),
@@ -147,18 +148,18 @@ def idle(seconds: float, folder: Path) -> None:
     }
     groups = {name: {"kind": "standalone", "vms": {name: {}}} for name in names}
     with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
-        race = Race(azure, folder)
+        comparison = Comparison(azure, folder)
         for name in ("daemon", "baseline"):
             if name in names:
-                race.add_daemon(name)
+                comparison.add_daemon(name)
         host, port = azure.endpoints["urllib3"].rpartition("/")[2].split(":")
-        race.add_command("urllib3", [sys.executable, "-c", URLLIB3 % (host, int(port), INTERVAL)])
-        race.add_command("session", [sys.executable, "-c", SESSION % (address(azure, "session"), INTERVAL)])
-        race.add_command("plain", [sys.executable, "-c", PLAIN % (address(azure, "plain"), INTERVAL)])
-        race.add_command("import", [sys.executable, "-c", IMPORT])
+        comparison.add_command("urllib3", [sys.executable, "-c", URLLIB3 % (host, int(port), INTERVAL)])
+        comparison.add_command("session", [sys.executable, "-c", SESSION % (address(azure, "session"), INTERVAL)])
+        comparison.add_command("plain", [sys.executable, "-c", PLAIN % (address(azure, "plain"), INTERVAL)])
+        comparison.add_command("import", [sys.executable, "-c", IMPORT])
         if shutil.which("curl") and shutil.which("bash"):
-            race.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
-        used = race.measure(seconds)
+            comparison.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
+        used = comparison.measure(seconds)
     rows = [
         [names[name], f"{used[name].cpu:.2f}", ratio(used["daemon"].cpu, used[name].cpu), f"{used[name].memory:.1f}"]
         for name in names
@@ -166,12 +167,13 @@ def idle(seconds: float, folder: Path) -> None:
     ]
     rows.append(["python3 -c 'import requests'", "-", "-", f"{used['import'].memory:.1f}"])
     print_table(
-        f"Watching without an event, a look a second, for {seconds:g} s",
+        f"Without an event, one poll a second, for {seconds:g} s",
         ["", "CPU, s per hour", "daemon / this", "resident, MiB"],
         rows,
     )
     print(
-        "Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, and at most 3 MiB more than importing requests."
+        "Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, "
+        "and at most 3 MiB more than importing requests."
     )
     print(
         "It takes {:.2f}, and {:.1f} MiB more.".format(
@@ -180,12 +182,12 @@ def idle(seconds: float, folder: Path) -> None:
     )
 
 
-WATCHED = ("daemon", "baseline")
-KINDS = (*WATCHED, "session", "other")
+DAEMONS = ("daemon", "baseline")
+KINDS = (*DAEMONS, "session", "other")
 
 
 def busy(seconds: float, folder: Path) -> None:
-    """With events pending: one hits the VM of each daemon, the others a neighbour."""
+    """Compare them with pending events: one affects the VM of each daemon, the others another VM."""
     counts = (1, 10, 1000)
     groups = {
         f"g{count}": {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}} for count in counts
@@ -193,22 +195,22 @@ def busy(seconds: float, folder: Path) -> None:
     events = [
         {
             "type": "Freeze",
-            "resources": [kind + str(count) for kind in (WATCHED if number == 0 else ["other"])],
+            "resources": [kind + str(count) for kind in (DAEMONS if number == 0 else ["other"])],
             "notice": "5h",
         }
         for count in counts
         for number in range(count)
     ]
     with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
-        race = Race(azure, folder)
+        comparison = Comparison(azure, folder)
         for count in counts:
-            race.add_daemon(f"daemon{count}")
+            comparison.add_daemon(f"daemon{count}")
             if BASELINE:
-                race.add_daemon(f"baseline{count}")
-            race.add_command(
+                comparison.add_daemon(f"baseline{count}")
+            comparison.add_command(
                 f"session{count}", [sys.executable, "-c", SESSION % (address(azure, f"session{count}"), INTERVAL)]
             )
-        used = race.measure(seconds)
+        used = comparison.measure(seconds)
     rows = []
     for count in counts:
         ours, other = used[f"daemon{count}"], used[f"session{count}"]
@@ -226,7 +228,7 @@ def busy(seconds: float, folder: Path) -> None:
         rows.append(row)
     columns = ["events", "daemon, CPU s per hour", "requests.Session", "ratio", "daemon, MiB", "requests.Session"]
     columns += ["BASELINE, CPU", "its ratio", "its MiB"] if BASELINE else []
-    print_table(f"Watching with events pending, a look a second, for {seconds:g} s", columns, rows)
+    print_table(f"With pending events, one poll a second, for {seconds:g} s", columns, rows)
 
 
 def address(azure: Simulator, vm: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The maintenance playbook of this checkout against that of an earlier commit: wall time, by the number of hosts.
+"""Wall time of the maintenance playbook of this checkout and of an earlier commit, by number of hosts.
 
     python tests/bench/bench_maintenance.py [HOSTS ...] [--before COMMIT] [--times N]
 
@@ -27,13 +27,13 @@ from playbooks import collections_path
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
-from tools.collection_tree import INSIDE
+from tools.repository.collection_tree import INSIDE
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 BEFORE = "07bf835"
 # seconds
 STARTED_FOR = 5
-LONGEST = 1800
+RUN_TIMEOUT = 1800
 
 
 def main() -> None:
@@ -64,13 +64,13 @@ def main() -> None:
     )
     cores = os.cpu_count() or 1
     print(
-        "Local connections, as many forks as hosts, %d cores. The event is Started for %d s, which are part of the time."
-        % (cores, STARTED_FOR)
+        "Local connections, as many forks as hosts, %d cores. "
+        "The event is Started for %d s, which are part of the time." % (cores, STARTED_FOR)
     )
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """The collection as it was then."""
+    """Unpack the collection of a commit, and return its folder."""
     collection = folder / INSIDE
     collection.mkdir(parents=True)
     archive = subprocess.run(
@@ -81,7 +81,7 @@ def unpack(commit: str, folder: Path) -> Path:
 
 
 def wall(collections: Path, hosts: int, has_event: bool) -> float:
-    """Seconds that one run takes; RuntimeError where it does not do what it is for."""
+    """Return the seconds of one run; RuntimeError if it does not approve and recover as expected."""
     names = [f"vm{number}" for number in range(1, hosts + 1)]
     scenario = {
         "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in names}}},
@@ -126,7 +126,7 @@ def run(folder: Path, azure: Simulator, collections: Path, names: list[str]) -> 
         "ANSIBLE_LOCAL_TEMP": str(folder),
     }
     started = time.monotonic()
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT, check=False)
     seconds = time.monotonic() - started
     if ran.returncode:
         raise RuntimeError(ran.stdout + ran.stderr)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The Salt beacon against a naive one that sends a blocking request each time: delays, the minion's loop, CPU.
+"""Compare the Salt beacon with a naive one that blocks: delays, the minion's loop, CPU.
 
     python tests/bench/bench_salt.py [EVENTS] [SECONDS]
 
@@ -28,12 +28,12 @@ from table import print_table, ratio
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure, simulated
-from support.salt.cluster import TREE, Site, site
+from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.minion import Minion
-from support.salt.salt_installation import QUIET, Installed
+from support.salt.salt_installation import QUIET, SaltInstallation
 from tools.environment import open_workshop
-from tools.salt import install
 from tools.stage import Job
+from tools.stages.salt import install
 
 SERIES = 3008
 OWN = Path(__file__).parent / "salt"
@@ -46,9 +46,9 @@ WINDOW = 5.0
 CALLS_THAT_HANG = 6
 
 
-def salt_of_the_tests() -> Installed:
+def salt_of_the_tests() -> SaltInstallation:
     with (REPOSITORY / ".cache" / "bench-salt.log").open("w") as log:
-        return Installed.at(install(Job(open_workshop(REPOSITORY), log), SERIES))
+        return SaltInstallation.at(install(Job(open_workshop(REPOSITORY), log), SERIES))
 
 
 def configuration(name: str, azure: Azure) -> dict[str, Any]:
@@ -59,17 +59,17 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def delays(here: Site, azure: Azure, name: str, count: int) -> tuple[list[float], list[float]]:
+def delays(here: Cluster, azure: Azure, name: str, count: int) -> tuple[list[float], list[float]]:
     """Seconds from an event in IMDS to the master's bus, and to the return of the job that reacts to it."""
     to_bus, to_return = [], []
     for _event in range(count):
         time.sleep(random.uniform(0.2, 1.2))
         began = time.time()
         event_id = azure.announce(name)
-        told = here.master.bus.wait(f"salt/beacon/{name}/{BEACONS[name]}/scheduled", event_id=event_id)
+        events = here.master.bus.wait(f"salt/beacon/{name}/{BEACONS[name]}/scheduled", event_id=event_id)
         returned = here.master.bus.wait(f"salt/job/*/ret/{name}", **{"return": event_id})
         azure.end(event_id)
-        to_bus.append(told.time - began)
+        to_bus.append(events.time - began)
         to_return.append(returned.time - began)
     return to_bus, to_return
 
@@ -95,7 +95,7 @@ def cpu_per_hour(minions: dict[str, Minion], seconds: float) -> dict[str, float]
 
 def ticks(minion: Minion, calls: int) -> list[float]:
     """Milliseconds for which each tick of the loop was held, with what the minion has synced."""
-    command = [minion.installed.python, TICK, minion.folder / "minion", str(calls)]
+    command = [minion.installation.python, TICK, minion.folder / "minion", str(calls)]
     ran = subprocess.run(command, env={**os.environ, **QUIET}, capture_output=True, text=True, check=True)
     # the first ones make the connections
     return [1000 * seconds for seconds in json.loads(ran.stdout.splitlines()[-1])[3:]]
@@ -104,11 +104,11 @@ def ticks(minion: Minion, calls: int) -> list[float]:
 def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
-    installed = salt_of_the_tests()
+    installation = salt_of_the_tests()
     reactor = [{f"salt/beacon/*/{beacon}/scheduled": [str(OWN / "echo.sls")]} for beacon in BEACONS.values()]
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(GROUPS))
-        here = stack.enter_context(site(installed, [TREE, OWN], reactor=reactor))
+        here = stack.enter_context(cluster(installation, [TREE, OWN], reactor=reactor))
         for name in BEACONS:
             here.minion(name, **configuration(name, azure))
         idle = here.minion("idle")

@@ -26,9 +26,9 @@ from bench_salt import salt_of_the_tests
 from table import print_table, ratio
 
 from support.salt.azure import Azure, simulated
-from support.salt.cluster import TREE, Site, site
+from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.process_guard import children
-from support.salt.until import until
+from support.wait import wait_until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
 # seconds in which the CPU of masters without an event is counted, and for which they may go on
@@ -84,7 +84,7 @@ def contestants(checkout: str | None) -> dict[str, Contestant]:
 class Runner:
     """One contestant with its master and minions."""
 
-    def __init__(self, name: str, here: Site, azure: Azure) -> None:
+    def __init__(self, name: str, here: Cluster, azure: Azure) -> None:
         self.minions = [f"{name}{number}" for number in (1, 2)]
         self._site = here
         self._azure = azure
@@ -95,7 +95,7 @@ class Runner:
             self._steps(minion).unlink(missing_ok=True)
         before, began, wall = self.cpu(), time.monotonic(), time.time()
         event_id = self._azure.announce(*self.minions, kind="Freeze", notice="4h")
-        until(lambda: self._azure.approvals(event_id), "the approval")
+        wait_until(lambda: self._azure.approvals(event_id), "the approval")
         approved = time.time() - wall
         self._azure.simulator.advance(2)
         self._azure.end(event_id)
@@ -131,18 +131,18 @@ class Runner:
             file = self._steps(minion)
             return [line for line in file.read_text().split() if line.startswith(step)] if file.exists() else []
 
-        return float(until(found, f"{step} on {minion}")[0].partition(":")[2])
+        return float(wait_until(found, f"{step} on {minion}")[0].partition(":")[2])
 
 
 @contextmanager
 def runners(names: dict[str, Contestant]) -> Iterator[dict[str, Runner]]:
-    installed = salt_of_the_tests()
+    installation = salt_of_the_tests()
     groups = {name: {"kind": "availability_set", "vms": {f"{name}{number}": {} for number in (1, 2)}} for name in names}
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(groups))
         found = {}
         for name, contestant in names.items():
-            here = stack.enter_context(site(installed, contestant.file_roots, **contestant.config))
+            here = stack.enter_context(cluster(installation, contestant.file_roots, **contestant.config))
             found[name] = Runner(name, here, azure)
             for minion in found[name].minions:
                 beacons = {"azure_events": [{"interval": 1}, {"endpoint": azure.endpoints[minion]}]}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""How many VMs one core can serve: the simulator against a canned answer from Python's own http.server.
+"""Number of VMs that one core serves: the simulator, and a constant answer from Python's own http.server.
 
     python tests/bench/bench_simulator.py
 
-Each server runs in a process of its own, on one core; 1,000 kept-alive connections, each from the
-source address of one VM, drive it from another core: first as fast as it answers, then at 1,000
-requests per second. Under 40 seconds.
+Each server runs in a separate process, on one core. 1,000 persistent connections, each from the
+source address of one VM, send requests from another core: first as fast as it answers, then 1,000
+requests per second. Takes less than 40 seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VMS = 1000
 GROUP_SIZE = 50
 SATURATED_SECONDS = 5.0
 PACED_SECONDS = 5.0
-PATIENCE = 10.0
+ANSWER_TIMEOUT = 10.0
 REQUEST = (
     b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n\r\n"
 )
@@ -59,7 +59,7 @@ CANNED_BODY = json.dumps(
 
 @dataclass(frozen=True)
 class Result:
-    """What one server did: rates in requests per second, latencies in milliseconds, CPU as a share of one core."""
+    """Result of one server: rates in requests per second, latencies in ms, CPU as a share of one core."""
 
     name: str
     saturated: float
@@ -85,7 +85,7 @@ def source_address(number: int) -> str:
 
 
 def measure_simulator(core: int) -> Result:
-    """The simulator with 20 groups of 50 VMs, an event in each."""
+    """Measure the simulator with 20 groups of 50 VMs, an event in each."""
     groups = {
         f"g{first}": {
             "kind": "availability_set",
@@ -104,7 +104,7 @@ def measure_simulator(core: int) -> Result:
 
 
 def measure_canned(core: int) -> Result:
-    """ThreadingHTTPServer that answers everybody the same bytes."""
+    """Measure a ThreadingHTTPServer that answers all requests with the same bytes."""
     process = subprocess.Popen([sys.executable, __file__, "--canned"], stdout=subprocess.PIPE, text=True)
     try:
         os.sched_setaffinity(process.pid, {core})
@@ -125,7 +125,7 @@ def measure(name: str, pid: int, port: int, before_paced: Callable[[], object] |
         done = saturate(connections)
         took, used = time.monotonic() - began, cpu_seconds(pid) - cpu
         if before_paced is not None:
-            # the rate limit looks one second back
+            # the rate limit counts the requests of the last second
             time.sleep(1.1)
             before_paced()
         began, cpu = time.monotonic(), cpu_seconds(pid)
@@ -151,15 +151,15 @@ def connect(number: int, port: int) -> socket.socket:
 
 
 def warm_up(connection: socket.socket) -> None:
-    """One request before the clock runs, so that nothing is measured that happens only once."""
+    """Send one request before the measurement, which excludes work that happens only once."""
     connection.sendall(REQUEST)
     answer = b""
-    while not whole(answer):
+    while not is_complete(answer):
         answer += receive(connection)
-    insist_on_200(answer)
+    check_status_200(answer)
 
 
-def whole(answer: bytes) -> bool:
+def is_complete(answer: bytes) -> bool:
     head, blank, body = answer.partition(b"\r\n\r\n")
     if not blank:
         return False
@@ -168,23 +168,23 @@ def whole(answer: bytes) -> bool:
 
 
 def saturate(connections: Sequence[socket.socket]) -> int:
-    """Every connection asks again as soon as it has its answer; how many answers came in the time."""
+    """Send requests on all connections as soon as they are answered; return the number of answers."""
     done, end = 0, time.monotonic() + SATURATED_SECONDS
     waiting = {connection: b"" for connection in connections}
-    with watching(connections) as selector:
+    with selector_of(connections) as selector:
         for connection in connections:
             connection.send(REQUEST)
         while waiting:
-            if time.monotonic() > end + PATIENCE:
+            if time.monotonic() > end + ANSWER_TIMEOUT:
                 raise SystemExit(f"{len(waiting)} answers never came")
             for key, _events in selector.select(0.1):
                 connection = key.data
                 if connection not in waiting:
                     continue
                 waiting[connection] += receive(connection)
-                if not whole(waiting[connection]):
+                if not is_complete(waiting[connection]):
                     continue
-                insist_on_200(waiting.pop(connection))
+                check_status_200(waiting.pop(connection))
                 if time.monotonic() < end:
                     done += 1
                     waiting[connection] = b""
@@ -193,33 +193,36 @@ def saturate(connections: Sequence[socket.socket]) -> int:
 
 
 def pace(connections: Sequence[socket.socket]) -> list[float]:
-    """Every connection asks once a second, evenly spread; latencies in seconds, from the moment it should have asked."""
+    """Send one request a second on each connection, evenly spread; return latencies in seconds.
+
+    A latency counts from the moment at which the request was due.
+    """
     latencies: list[float] = []
     began = time.monotonic()
     total = int(PACED_SECONDS * len(connections))
-    asked = {}
+    due = {}
     partial: dict[socket.socket, bytes] = {}
     sent = 0
-    with watching(connections) as selector:
+    with selector_of(connections) as selector:
         while len(latencies) < total:
             now = time.monotonic()
-            if now > began + PACED_SECONDS + PATIENCE:
+            if now > began + PACED_SECONDS + ANSWER_TIMEOUT:
                 raise SystemExit(f"{total - len(latencies)} answers never came")
             while sent < total and began + sent / len(connections) <= now:
                 connection = connections[sent % len(connections)]
-                if connection in asked:
+                if connection in due:
                     break
-                asked[connection] = began + sent / len(connections)
+                due[connection] = began + sent / len(connections)
                 partial[connection] = b""
                 connection.send(REQUEST)
                 sent += 1
             for key, _events in selector.select(0.0005):
                 connection = key.data
-                if connection in asked:
+                if connection in due:
                     partial[connection] += receive(connection)
-                    if whole(partial[connection]):
-                        insist_on_200(partial[connection])
-                        latencies.append(time.monotonic() - asked.pop(connection))
+                    if is_complete(partial[connection]):
+                        check_status_200(partial[connection])
+                        latencies.append(time.monotonic() - due.pop(connection))
     return latencies
 
 
@@ -230,12 +233,12 @@ def receive(connection: socket.socket) -> bytes:
     return data
 
 
-def insist_on_200(answer: bytes) -> None:
+def check_status_200(answer: bytes) -> None:
     if not answer.startswith(b"HTTP/1.1 200"):
         raise SystemExit(f"the server answered {answer[:60]!r}")
 
 
-class watching:
+class selector_of:
     """A selector over all connections."""
 
     def __init__(self, connections: Sequence[socket.socket]) -> None:
@@ -252,7 +255,7 @@ class watching:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -263,16 +266,19 @@ def print_table(results: Sequence[Result]) -> None:
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for each in results:
         print(
-            f"| {each.name} | {each.saturated:.0f} | {each.per_cpu_second:.0f} | {100 * each.paced_cpu:.0f} % | {each.p50:.2f} | {each.p99:.2f} |"
+            f"| {each.name} | {each.saturated:.0f} | {each.per_cpu_second:.0f} | {100 * each.paced_cpu:.0f} % "
+            f"| {each.p50:.2f} | {each.p99:.2f} |"
         )
     ours, canned = results
     print(
-        f"| ratio | {ours.saturated / canned.saturated:.2f} | {ours.per_cpu_second / canned.per_cpu_second:.2f} | {ours.paced_cpu / max(canned.paced_cpu, 0.001):.2f} | {ours.p50 / canned.p50:.2f} | {ours.p99 / canned.p99:.2f} |"
+        f"| ratio | {ours.saturated / canned.saturated:.2f} | {ours.per_cpu_second / canned.per_cpu_second:.2f} "
+        f"| {ours.paced_cpu / max(canned.paced_cpu, 0.001):.2f} "
+        f"| {ours.p50 / canned.p50:.2f} | {ours.p99 / canned.p99:.2f} |"
     )
 
 
 class Canned(http.server.BaseHTTPRequestHandler):
-    """The same bytes for everybody."""
+    """Answers all requests with the same bytes."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -286,7 +292,7 @@ class Canned(http.server.BaseHTTPRequestHandler):
         self.wfile.write(CANNED_BODY)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def serve_canned() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon azure-scheduled-events as a host has it: a copy of its files with their bytecode, started by a few lines of Python."""
+"""The daemon azure-scheduled-events as on a host: a copy of its files with their bytecode."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ PACKAGES = (
     REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",
 )
 COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
-# nothing of the developer's own settings reaches what is measured, and nothing keeps Python from
-# its bytecode
+# the measured process gets no settings of the developer, and Python uses its bytecode
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 def install(folder: Path, repository: Path = REPOSITORY) -> Path:
-    """Copy and compile both packages of a checkout of this repository; returns the folder that goes on the path."""
+    """Copy and compile both packages of a checkout; return the folder for the import path."""
     for package in PACKAGES:
         package = repository / package.relative_to(REPOSITORY)
         shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -39,7 +38,7 @@ def install(folder: Path, repository: Path = REPOSITORY) -> Path:
 
 
 class Daemon:
-    """One VM's daemon: `hook` as wanted, then `start`. ``config`` are keys of config.yml."""
+    """The daemon of one VM: call `hook` for each hook, then `start`. ``config`` are keys of config.yml."""
 
     def __init__(self, library: Path, folder: Path, endpoint: str, **config: Any) -> None:
         self.folder = folder
@@ -61,7 +60,7 @@ class Daemon:
         self._write(self.folder / "hooks.d" / name, text, 0o755)
 
     def start(self) -> int:
-        """Start it, or start it again; returns its process id at once."""
+        """Start or restart the daemon, and return its process id at once."""
         self.kill()
         with open(self.folder / "log", "ab") as log:
             command = [
@@ -76,14 +75,14 @@ class Daemon:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
         return self._process.pid
 
-    def wait_until_it_watches(self) -> None:
-        wait_for(lambda: "IMDS answers" in self.log(), "the daemon watches", self.log)
+    def wait_until_ready(self) -> None:
+        wait_for(lambda: "IMDS answers" in self.log(), "an answer of IMDS in the log", self.log)
 
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8")
 
     def kill(self) -> None:
-        """End it without a warning, as a crash does."""
+        """Kill the daemon, as a crash does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -95,10 +94,10 @@ class Daemon:
         path.chmod(mode)
 
 
-def wait_for(is_so: Callable[[], bool], what: str, tell: Callable[[], str] = str, seconds: float = 60.0) -> None:
-    """Look every ten milliseconds; raises RuntimeError when it has not come in time."""
+def wait_for(condition: Callable[[], bool], what: str, details: Callable[[], str] = str, seconds: float = 60.0) -> None:
+    """Wait for a condition, checked every ten milliseconds; RuntimeError after so many seconds."""
     until = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > until:
-            raise RuntimeError(f"it did not come that {what}\n{tell()}")
+            raise RuntimeError(f"waited {seconds:.0f} s for: {what}\n{details()}")
         time.sleep(0.01)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Run a playbook against a simulator and measure what it cost, on the controller and on the host."""
+"""Run a playbook against a simulator and measure its CPU time on the controller and on the host."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
-# the host's Python as Ansible calls it, noting what each module run cost; bash itself adds 2 ms to
-# each
+# replaces the host's Python and writes the CPU time of each module run; bash itself adds 2 ms
 SHIM = """#!/bin/bash
 "%(python)s" "$@"
 status=$?
@@ -30,7 +29,7 @@ exit $status
 
 
 class Cost(NamedTuple):
-    """Seconds: by the wall clock, of CPU on the controller, of CPU in modules on the host. ``end`` is a wall-clock time."""
+    """Seconds by the wall clock, of CPU on the controller, and of CPU in modules; ``end`` is a Unix time."""
 
     wall: float
     controller: float
@@ -39,7 +38,7 @@ class Cost(NamedTuple):
 
 
 def run(plays: list[dict[str, Any]], endpoint: str, collections: Path) -> Cost:
-    """Run plays with ansible-playbook over a local connection; raises RuntimeError when they fail."""
+    """Run plays with ansible-playbook over a local connection; RuntimeError if they fail."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         notes, shim, playbook = folder / "times", folder / "python", folder / "playbook.yml"
@@ -68,7 +67,7 @@ def run(plays: list[dict[str, Any]], endpoint: str, collections: Path) -> Cost:
 
 
 def host_seconds(notes: str) -> float:
-    """CPU seconds of children in the output of bash's `times`, whose every second line is theirs."""
+    """Return the CPU seconds of children in the output of bash's `times`: every second line is theirs."""
     children = notes.splitlines()[1::2]
     return sum(
         60 * float(minutes) + float(seconds)

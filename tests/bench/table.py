@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A table of numbers on the terminal."""
+"""Prints a table of numbers on the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below their columns: the first one to the left, the others to the right."""
+    """Print rows below their columns; the first column is aligned to the left, the others to the right."""
     lines = [columns, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     print(f"\n{title}")
@@ -25,5 +25,5 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def ratio(ours: float, other: float) -> str:
-    """How many times the other is ours, for people."""
+    """Return the ratio of the two numbers as text."""
     return f"{ours / other:.2f}" if other else "-"

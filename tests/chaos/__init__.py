@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Chaos runs of the maintenance playbook over real sshd, by seed, and what must hold after the next run."""
+"""Chaos runs of the maintenance playbook over real sshd, by seed, and the rules for their results."""

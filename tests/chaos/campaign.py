@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Many chaos runs: each in a process with namespaces of its own; what is kept of those that fail."""
+"""Runs many seeds, each in a process with its own namespaces, and keeps the files of those that fail."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from chaos.drawing import draw
+from chaos.plan_generator import draw_plan
 from chaos.report import Outcome
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts.lab import UNSHARE_COMMAND
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = (TESTS, TESTS.parent, TESTS.parent / "roles" / "imds_simulator" / "files")
-# seconds; the runs in it have limits of their own
-LONGEST_SEED = 1200.0
+# seconds; each run of a seed has its own, shorter limit
+SEED_TIMEOUT = 1200.0
 
 
-def run_seed(seed: int, below: Path, collections: Path, keep: bool = False) -> Outcome:
-    """One seed; what it left is kept in the folder SEED where something is wrong, or where it is wanted."""
-    folder = below / str(seed)
+def run_seed(seed: int, output_folder: Path, collections: Path, keep: bool = False) -> Outcome:
+    """Run one seed; keep its files in the folder SEED if it failed, or if ``keep`` is set."""
+    folder = output_folder / str(seed)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-") as sockets:
-        outcome = _in_a_space(seed, folder, Path(sockets), collections)
+        outcome = _run_in_namespaces(seed, folder, Path(sockets), collections)
     outcome = outcome._replace(seconds=time.monotonic() - began)
     (folder / "report").write_text(outcome.text + "\n")
     if not outcome.violations and not keep:
@@ -41,9 +41,9 @@ def run_seed(seed: int, below: Path, collections: Path, keep: bool = False) -> O
     return outcome
 
 
-def _in_a_space(seed: int, folder: Path, sockets: Path, collections: Path) -> Outcome:
+def _run_in_namespaces(seed: int, folder: Path, sockets: Path, collections: Path) -> Outcome:
     command = [
-        *INTO_A_SPACE,
+        *UNSHARE_COMMAND,
         sys.executable,
         "-m",
         "chaos.one_seed",
@@ -52,20 +52,20 @@ def _in_a_space(seed: int, folder: Path, sockets: Path, collections: Path) -> Ou
         str(sockets),
         str(collections),
     ]
-    with (folder / "harness").open("w") as said:
+    with (folder / "harness").open("w") as harness_log:
         try:
             subprocess.run(
                 command,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                timeout=LONGEST_SEED,
+                stdout=harness_log,
+                stderr=harness_log,
+                timeout=SEED_TIMEOUT,
                 check=True,
             )
             return Outcome.read(folder / "outcome")
         except (subprocess.SubprocessError, OSError, ValueError) as error:
-            plan = draw(seed)
+            plan = draw_plan(seed)
             text = f"{plan.as_text()}\nharness: {error}\n{(folder / 'harness').read_text()}"
             return Outcome(seed, plan.cause, (("harness", str(error)),), text, {"seeds": 1}, 0.0)
 
@@ -76,7 +76,7 @@ def _environment() -> dict[str, str]:
 
 def run_seeds(
     seeds: Iterable[int],
-    below: Path,
+    output_folder: Path,
     collections: Path,
     jobs: int,
     ended: Callable[[Outcome], None],
@@ -84,7 +84,7 @@ def run_seeds(
     seconds: float | None = None,
     keep: bool = False,
 ) -> None:
-    """Run seeds in their order, several side by side, and begin none after that time; ``ended`` gets each outcome."""
+    """Run seeds in their order, ``jobs`` in parallel, and start none after ``seconds``; ``ended`` gets each outcome."""
     until = time.monotonic() + seconds if seconds is not None else float("inf")
     waiting, turn = iter(seeds), threading.Lock()
 
@@ -94,7 +94,7 @@ def run_seeds(
                 seed = next(waiting, None)
             if seed is None:
                 return
-            outcome = run_seed(seed, below, collections, keep)
+            outcome = run_seed(seed, output_folder, collections, keep)
             with turn:
                 ended(outcome)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The controller: ansible-playbook processes, what they print and when, and their deaths."""
+"""The controller: ansible-playbook processes, their output with times, and ways to kill them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TASK = re.compile(r"(?:TASK|PLAY) \[(.*)\] \**")
 
 
 class Controller:
-    """One process of ansible-playbook, in a session of its own as from a terminal.
+    """One process of ansible-playbook, in its own session as from a terminal.
 
     Args:
         name: of the run.
-        command: PROGRAM with its arguments, and what is to run it.
-        log: where its output goes, each line with its time.
+        command: PROGRAM with its arguments, and a prefix that runs it.
+        log: file for its output, each line with its time.
 
     Attributes:
         began, ended: Unix times.
@@ -74,7 +74,7 @@ class Controller:
         return "\n".join(line for _at, line in self.lines)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended by itself in that time."""
+        """Return True if it ends by itself within this time."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -84,7 +84,7 @@ class Controller:
         return True
 
     def kill(self, how: str) -> None:
-        """End it in one of the ways that a controller ends, and leave what it has started as that way does.
+        """Kill it; the processes that it has started remain as the chosen way leaves them.
 
         Args:
             how: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine
@@ -104,7 +104,7 @@ class Controller:
                     os.kill(worker, signal.SIGKILL)
 
     def _descendants(self) -> list[int]:
-        """Its children and theirs; connections that ssh keeps open for later are no longer among them."""
+        """Return the ids of its descendants, without the connections that ssh keeps open in the background."""
         parents = {}
         for status in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):

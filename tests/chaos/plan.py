@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is to happen in one chaos run: values that `drawing` makes from a seed, and that a report can print."""
+"""The plan of one chaos run: values that `plan_generator` draws from a seed, and that a report can print."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# the steps of the caller's task files: two that prepare a host, two that bring it back
+# the steps of the task files: two prepare a host, two recover it
 DRAIN, SETTLE, WARM, JOIN = "drain", "settle", "warm", "join"
 PREPARE, RECOVER = (DRAIN, SETTLE), (WARM, JOIN)
 
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A step that fails once on a VM, before or after it has had its effect."""
+    """A step that fails once on a VM, before or after its effect."""
 
     vm: str
     step: str
@@ -53,12 +53,12 @@ class Slow(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When something is done in the disturbed run.
+    """A moment in the disturbed run.
 
     Attributes:
-        what: `begin` of the run, a `mark` that a step leaves, or a line of `azure`'s log.
-        name: of a mark: step and word; of a line: its kind.
-        vm: whose mark.
+        what: `begin` of the run, a `mark` that a step writes, or a line of `azure`'s log.
+        name: for a mark its `what` and step; for a line of the log its kind.
+        vm: the VM of the mark.
         delay: seconds after that.
     """
 
@@ -72,7 +72,7 @@ class Moment(NamedTuple):
 
 
 class Disturbance(NamedTuple):
-    """One thing that is done: the name of a method of `disturbances.Disturbances`, its moment and its arguments."""
+    """One disturbance: its verb (`do_VERB` of `disturbances.Disturbances`), moment and arguments."""
 
     verb: str
     moment: Moment
@@ -83,19 +83,19 @@ class Disturbance(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One seed.
+    """The plan of one seed.
 
     Attributes:
         vms: their names.
-        events: those that are there when the disturbed run begins.
+        events: the events that exist when the disturbed run begins.
         disturbances: those of the disturbed run.
-        again: those of a second one, which begins when all is healed; without any there is none.
+        again: those of a second disturbed run, after all faults are healed; empty for no second run.
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
         pipelining: Ansible's setting.
-        elsewhere: whether the next run is on another controller, which may replace the notes of the
+        other_controller: whether the next run is on another controller, which may replace the notes of the
             first one only at the second attempt.
-        cause: the kind of disturbance that this seed is for.
+        cause: the kind of disturbance that this seed has in any case.
     """
 
     seed: int
@@ -109,16 +109,16 @@ class Plan(NamedTuple):
     pause: float
     events_end: bool
     pipelining: bool
-    elsewhere: bool
+    other_controller: bool
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the plan as lines of text."""
         flags = ["pipelining"] * self.pipelining + ["all events end before the next run"] * self.events_end
-        flags += ["the next run is on another controller"] * self.elsewhere
+        flags += ["the next run is on another controller"] * self.other_controller
         lines = [
             "seed %d (%s): %s; %s"
             % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, f"pause of {self.pause:.1f} s"]))
         ]
-        things: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
-        lines += ["  " + str(thing) for thing in things]
-        return "\n".join(lines + ["  in a second disturbed run, " + str(thing) for thing in self.again])
+        parts: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
+        lines += ["  " + str(part) for part in parts]
+        return "\n".join(lines + ["  in a second disturbed run, " + str(part) for part in self.again])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is said of chaos runs: the failing ones with their plan and their timeline, and the counts of all."""
+"""The report on chaos runs: plan and timeline of those that failed, and the counts of all."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Outcome(NamedTuple):
     """How a seed ended.
 
     Attributes:
-        violations: (rule, what was seen).
-        text: plan, timeline and violations, for people.
-        counts: what happened, by name.
+        violations: pairs of rule and observation.
+        text: plan, timeline and violations as text.
+        counts: number of observations by name.
     """
 
     seed: int
@@ -55,7 +55,7 @@ class Totals:
             self.failing.append(outcome.seed)
 
     def as_text(self) -> str:
-        """For people: one count a line."""
+        """Return the sums as text, one count a line."""
         lines = [f"{name:55} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [
             f"{'violations: ' + rule:55} {count:6d} in {self.seeds_of[rule]} seeds"
@@ -66,7 +66,7 @@ class Totals:
 
 
 def counts_of(evidence: Evidence, done: list[str]) -> dict[str, int]:
-    """What happened in one seed, by name."""
+    """Return the number of observations of one seed, by name."""
     counts: collections.Counter[str] = collections.Counter(
         seeds=1, VMs=len(evidence.plan.vms), events=len(evidence.events)
     )

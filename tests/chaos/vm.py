@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A VM: a systemd host with an sshd of its own, whose steps leave marks that do not depend on what is tested."""
+"""A VM: a systemd host with its own sshd; each step of a maintenance writes marks on it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from chaos.network_links import NetworkLink
 from chaos.plan import Failure, Slow
-from chaos.wires import Wire
 from support.hosts.enter_namespace import HostIsDown
 from support.hosts.host import Host, HostFailed
 
 STATE = "/var/lib/chaos"
-ROTATE = "/usr/local/sbin/rotation"
+STEP_COMMAND = "/usr/local/sbin/chaos-step"
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
-# An effect comes at the beginning of its step: a process that is left behind by a dead connection
-# changes nothing later.
-ROTATION = f"""#!/bin/sh
+# Each step has its effect at its beginning: a process that survives a dead connection changes
+# nothing later.
+STEP_SCRIPT = f"""#!/bin/sh
 step=$1 run=$2
 cd {STATE} || exit 1
 mark() {{ echo "$(date +%s.%N) $step $1 $run" >>marks; }}
@@ -37,12 +37,12 @@ esac
 if [ -e "fail-after-$step" ]; then rm "fail-after-$step"; failed; fi
 mark ok
 """
-# seconds; only what never comes takes so long
-LONGEST = 60.0
+# seconds; only a VM that never comes back takes this time
+HEAL_TIMEOUT = 60.0
 
 
 class Mark(NamedTuple):
-    """A step on a VM began, was ok or failed, at a Unix time, in the run of that name."""
+    """One mark: a step on a VM began, was ok or failed, at a Unix time, in the run of that name."""
 
     at: float
     vm: str
@@ -56,8 +56,8 @@ class Vm:
 
     Args:
         host: the running host.
-        wire: what connects it.
-        folder: where its host key is made.
+        link: its network link.
+        folder: folder for its host key.
         key: public key that may log in as root.
 
     Attributes:
@@ -65,8 +65,8 @@ class Vm:
         host_key: its line of known_hosts.
     """
 
-    def __init__(self, host: Host, wire: Wire, folder: Path, key: str) -> None:
-        self.host, self.wire, self.name = host, wire, host.name
+    def __init__(self, host: Host, link: NetworkLink, folder: Path, key: str) -> None:
+        self.host, self.link, self.name = host, link, host.name
         self.lock = threading.RLock()
         self._state = host.file(STATE)
         self._state.mkdir()
@@ -76,7 +76,7 @@ class Vm:
         public = made.with_suffix(".pub").read_text()
         self._install(HOST_KEY + ".pub", public, 0o644)
         self._install("/root/.ssh/authorized_keys", key, 0o600)
-        self._install(ROTATE, ROTATION, 0o755)
+        self._install(STEP_COMMAND, STEP_SCRIPT, 0o755)
         self.host_key = f"{host.address} {public}"
         host.run(["systemctl", "enable", "--now", "ssh.service"])
 
@@ -87,10 +87,10 @@ class Vm:
         file.chmod(mode)
         file.write_text(text)
 
-    def let_fail(self, failure: Failure) -> None:
+    def inject_failure(self, failure: Failure) -> None:
         (self._state / (f"fail-{'after' if failure.after_effect else 'before'}-{failure.step}")).touch()
 
-    def let_be_slow(self, slow: Slow) -> None:
+    def slow_down(self, slow: Slow) -> None:
         (self._state / ("slow-" + slow.step)).write_text(f"{slow.seconds:.1f}\n")
 
     def marks(self) -> list[Mark]:
@@ -102,35 +102,39 @@ class Vm:
     def is_drained(self) -> bool:
         return (self._state / "drained").exists()
 
-    def die(self) -> None:
-        """It is gone at once, and its connections are never closed."""
+    def crash(self) -> None:
+        """Crash the VM; its connections are not closed."""
         with self.lock:
-            self.wire.cut()
+            self.link.cut()
             with contextlib.suppress(HostIsDown):
                 self.host.crash()
 
-    def kill_sshd(self, stay_away: bool) -> None:
-        """Kill the server and all of its sessions; systemd starts the server again unless it is to stay away. Does nothing on a VM that is down."""
+    def kill_sshd(self, keep_stopped: bool) -> None:
+        """Kill the server and all of its sessions; do nothing on a VM that is down.
+
+        Args:
+            keep_stopped: keep systemd from starting the server again.
+        """
         with self.lock, contextlib.suppress(HostIsDown):
-            if stay_away:
+            if keep_stopped:
                 self.host.run(["systemctl", "mask", "--runtime", "ssh.service"], check=False)
             self.host.run(["pkill", "-KILL", "sshd"], check=False)
 
     def heal(self) -> None:
-        """It is up, its wire is whole, its sshd serves, and nothing is going to fail."""
+        """Boot the VM if it is down, start its sshd, and restore its link."""
         with self.lock:
-            end = time.monotonic() + LONGEST
-            while not self._is_well():
+            end = time.monotonic() + HEAL_TIMEOUT
+            while not self._is_healthy():
                 if time.monotonic() > end:
                     raise HostFailed(f"{self.name} does not come back")
                 time.sleep(0.1)
-            self.wire.mend()
+            self.link.mend()
 
-    def forget_failures(self) -> None:
+    def remove_failures(self) -> None:
         for file in self._state.glob("fail-*"):
             file.unlink()
 
-    def _is_well(self) -> bool:
+    def _is_healthy(self) -> bool:
         try:
             if not self.host.is_up:
                 self.host.boot()
@@ -138,7 +142,7 @@ class Vm:
             self.host.run(["systemctl", "unmask", "--runtime", "ssh.service"], check=False, limit=10)
             return self.host.run(["systemctl", "start", "ssh.service"], check=False, limit=10).returncode == 0
         except (HostIsDown, HostFailed, OSError, subprocess.TimeoutExpired):
-            return False  # it is just going down or coming up
+            return False  # it shuts down or boots at the moment
 
 
 def make_key(path: Path) -> None:

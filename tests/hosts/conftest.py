@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hosts for the tests of this folder. Without namespaces of their own they are skipped: see tests/README.md."""
+"""Hosts for the tests of this folder; skipped outside of separate namespaces, see tests/README.md."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from support.hosts.host import Host
-from support.hosts.lab import Lab, reason_against_this_process
-from support.hosts.role_host import Azure, Site, azure_of, calm
+from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := reason_against_this_process():
+    if reason := skip_reason_of_this_process():
         pytest.skip(reason)
     with Lab("azure-imds-lab", tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
@@ -25,7 +25,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where inventories and playbooks of the session go."""
+    """The folder of inventories and playbooks of the session."""
     return tmp_path_factory.mktemp("ansible")
 
 
@@ -35,20 +35,20 @@ def vm1(lab: Lab) -> Host:
 
 
 @pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> Site:
-    """The role on a host of the test file's own, which is named VM there."""
-    site = Site(lab.host(request.module.VM), folder)
+def installed(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> RoleHost:
+    """The role on a host of the test file, which names the host in VM."""
+    site = RoleHost(lab.host(request.module.VM), folder)
     site.must_apply()
     return site
 
 
 @pytest.fixture(scope="module")
-def azure(installed: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+def azure(installed: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure_of({installed.host.name: installed.host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
 
 
 @pytest.fixture
-def site(installed: Site, azure: Azure) -> Iterator[Site]:
-    with calm(installed, azure) as ready:
+def site(installed: RoleHost, azure: Azure) -> Iterator[RoleHost]:
+    with idle_host(installed, azure) as ready:
         yield ready

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""IMDS for root and named users only: who gets an answer, across a reboot and a reload of the host's own rules, until it is lifted again."""
+"""The option hook_runner_restrict_imds on a real host: which users reach IMDS, also after a reboot and a reload."""
 
 from __future__ import annotations
 
 import pytest
 
-from support.hosts.patience import until
-from support.hosts.role_host import COMMAND, Azure, Site
+from support.hosts.role_host import COMMAND, Azure, RoleHost
+from support.wait import wait_until
 
 VM = "restricted"
 UNIT = "azure-scheduled-events-imds.service"
@@ -23,7 +23,7 @@ try:
 except ConnectionRefusedError:
     print("refused" if time.monotonic() - began < 5 else "slow")
 """
-# what many hosts have there, and what removes the tables of others
+# many hosts have such a file, whose first line removes all other tables
 HOSTS_RULES = """#!/usr/sbin/nft -f
 flush ruleset
 table inet own {
@@ -35,12 +35,12 @@ table inet own {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def users(installed: Site) -> None:
+def users(installed: RoleHost) -> None:
     installed.host.run(["sh", "-c", "useradd --no-create-home named; useradd --no-create-home other"])
 
 
-def answers(site: Site) -> dict[str, str]:
-    """What each user gets from IMDS."""
+def answers(site: RoleHost) -> dict[str, str]:
+    """Return the answer of IMDS to each user."""
     return {
         user: site.host.run(["runuser", "-u", user, "--", "python3", "-c", ASK]).stdout.strip()
         for user in ("root", "named", "other")
@@ -51,37 +51,39 @@ ALL = {"root": "200", "named": "200", "other": "200"}
 RESTRICTED = {**ALL, "other": "refused"}
 
 
-def test_without_it_any_user_gets_an_answer(site: Site) -> None:
+def test_unrestricted_imds_answers_any_user(site: RoleHost) -> None:
     assert answers(site) == ALL
     assert site.host.run(["systemctl", "cat", UNIT], check=False).returncode != 0
 
 
-def test_check_names_the_user_who_would_be_cut_off(site: Site) -> None:
+def test_check_names_the_user_whom_a_restriction_would_block(site: RoleHost) -> None:
     loop = "import http.client\nwhile True:\n    imds = http.client.HTTPConnection('169.254.169.254', timeout=10)\n"
-    loop += "    imds.request('GET', '/metadata/instance?api-version=2021-02-01', headers={'Metadata': 'true'})\n    imds.getresponse().read()\n"
-    asking = f'runuser -u other -- timeout 10 python3 -c "{loop}" >/dev/null 2>&1 & {COMMAND} check --offline --imds-users 3; kill $!'
+    loop += "    imds.request('GET', '/metadata/instance?api-version=2021-02-01', headers={'Metadata': 'true'})\n"
+    loop += "    imds.getresponse().read()\n"
+    requests = f'runuser -u other -- timeout 10 python3 -c "{loop}" >/dev/null 2>&1'
+    asking = f"{requests} & {COMMAND} check --offline --imds-users 3; kill $!"
     said = site.host.run(["bash", "-c", asking], check=False).stdout
     assert "user other (" in said and "hook_runner_restrict_imds cuts it off" in said, said
 
 
-def test_only_root_and_the_named_user_get_an_answer(site: Site, azure: Azure) -> None:
+def test_restricted_imds_answers_only_root_and_the_named_user(site: RoleHost, azure: Azure) -> None:
     check = site.apply("--check", "--diff", restrict_imds=True, imds_users=["named"])
     assert check.status == 0 and answers(site) == ALL, check.text
     applied = site.must_apply(restrict_imds=True, imds_users=["named"])
     assert answers(site) == RESTRICTED, applied.text
     again = site.apply(restrict_imds=True, imds_users=["named"])
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
-    # the daemon goes on
+    # the daemon still works
     event = azure.announce("Reboot", site.host.name, hold=True)
     azure.wait_for_approval(event, site)
 
 
-def test_user_who_does_not_exist_is_refused(site: Site) -> None:
-    assert site.apply(restrict_imds=True, imds_users=["nobody-knows"]).status != 0
+def test_unknown_imds_user_is_refused(site: RoleHost) -> None:
+    assert site.apply(restrict_imds=True, imds_users=["no-such-user"]).status != 0
     assert answers(site) == RESTRICTED
 
 
-def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: Site) -> None:
+def test_restriction_survives_reload_and_restart_of_nftables(site: RoleHost) -> None:
     site.host.file("/etc/nftables.conf").write_text(HOSTS_RULES, encoding="utf-8")
     for verb in ("start", "reload", "restart", "stop", "start"):
         site.host.run(["systemctl", verb, "nftables.service"])
@@ -89,15 +91,15 @@ def test_reload_and_restart_of_the_hosts_own_rules_bring_it_back(site: Site) -> 
         assert ("table inet own" in site.host.run(["nft", "list", "tables"]).stdout) == (verb != "stop")
 
 
-def test_it_outlives_a_reboot(site: Site) -> None:
+def test_restriction_survives_a_reboot(site: RoleHost) -> None:
     site.host.run(["systemctl", "enable", "nftables.service"])
     site.host.reboot()
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "the daemon polls", site.log)
     assert answers(site) == RESTRICTED
     assert site.host.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 
 
-def test_it_is_lifted_when_it_is_switched_off_and_by_absent(site: Site) -> None:
+def test_restriction_is_removed_when_disabled_and_by_absent(site: RoleHost) -> None:
     site.must_apply()
     assert answers(site) == ALL
     assert TABLE not in site.host.run(["nft", "list", "tables"]).stdout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role hook_runner on a real host, from nothing to nothing. The tests go on from each other, in the order of this file."""
+"""The role hook_runner on a real host, from installation to removal; each test continues from the one before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import yaml
 
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS
 from support.hosts.lab import Lab
-from support.hosts.patience import until
-from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, Site, azure_of
+from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, RoleHost, azure_of
 from support.hosts.role_host import HOOKS as ALL_HOOKS
+from support.wait import wait_until
 
 README = Path(__file__).resolve().parents[2] / "roles" / "hook_runner" / "README.md"
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
@@ -25,23 +25,23 @@ JOURNAL = "/var/lib/azure-scheduled-events"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 GROUP = "azure-scheduled-events"
 STATUS_GROUP = "azure-scheduled-events-status"
-NEW_CONFIGURATION, NEW_PACKAGE, PLACED = (
-    ["Lay out the configuration"],
-    "Look for what is new in the package",
-    "Put it in its place",
+NEW_CONFIGURATION, NEW_PACKAGE, INSTALLED = (
+    ["Stage the configuration"],
+    "Compare the installed package with that of the collection",
+    "Install from staging",
 )
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
-# two are enough here
+# two hooks are enough for these tests
 HOOKS = [hook for hook in ALL_HOOKS if hook["stage"] in ("prepare", "recover")]
 
 
 @pytest.fixture(scope="module")
-def site(lab: Lab, folder: Path) -> Site:
-    return Site(lab.host("role"), folder, HOOKS)
+def site(lab: Lab, folder: Path) -> RoleHost:
+    return RoleHost(lab.host("role"), folder, HOOKS)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def azure(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
 
@@ -50,39 +50,39 @@ def changed(hooks: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{**hook, "content": hook["content"] + "# changed\n"} for hook in hooks]
 
 
-def installed(site: Site) -> list[str]:
+def installed(site: RoleHost) -> list[str]:
     found = site.host.run(
         ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
     ).stdout.split()
     return sorted(found)
 
 
-def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
+def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
     check = site.apply("--check", "--diff", install_packages=True)
     assert check.status == 0, check.text
     assert check.changed > 0
     assert installed(site) == []
 
 
-def test_first_run_installs_and_starts(site: Site) -> None:
+def test_first_run_installs_and_starts(site: RoleHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
     assert "waits up to 15 minutes for an approval" in first.text
     assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
-    until(lambda: site.unit("ActiveState") == "active", "it is ready", site.said)
+    wait_until(lambda: site.unit("ActiveState") == "active", "the unit is active", site.log)
     assert site.watches()
     assert site.unit("StatusText") != ""
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
 
 
-def test_second_run_changes_nothing(site: Site) -> None:
+def test_second_run_changes_nothing(site: RoleHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.process() == process
 
 
-def test_package_is_what_the_collection_has_and_no_more(site: Site) -> None:
+def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     laid = site.host.run(
         ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
     ).stdout.splitlines()
@@ -96,24 +96,26 @@ def test_package_is_what_the_collection_has_and_no_more(site: Site) -> None:
     )
 
 
-def test_unit_is_understood_by_systemd(site: Site) -> None:
+def test_unit_file_passes_systemd_analyze_verify(site: RoleHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_exposure_is_as_the_readme_says(site: Site) -> None:
-    told = re.search(r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8"))
-    assert told is not None
-    assert exposure(site) == told[1] and float(told[1]) <= 3.0
+def test_exposure_is_as_the_readme_says(site: RoleHost) -> None:
+    documented = re.search(
+        r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8")
+    )
+    assert documented is not None
+    assert exposure(site) == documented[1] and float(documented[1]) <= 3.0
 
 
-def exposure(site: Site) -> str:
+def exposure(site: RoleHost) -> str:
     said = site.host.run(["systemd-analyze", "security", "--no-pager", SERVICE]).stdout
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
     assert found, said
     return found[1]
 
 
-def test_check_mode_shows_what_would_change(site: Site) -> None:
+def test_check_mode_shows_the_changes(site: RoleHost) -> None:
     before = site.process()
     check = site.must_apply("--check", "--diff", hooks=changed(HOOKS), config={"interval": 0.3})
     assert "+interval: 0.3" in check.text and "+# changed" in check.text, check.text
@@ -138,12 +140,12 @@ def test_check_mode_shows_what_would_change(site: Site) -> None:
             ["must be one of: prepare, emergency, started, recover, got: prepair"],
         ),
         ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
-        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["Give each hook one of src"]),
+        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["set one of src"]),
         ({"python": "/usr/bin/python2"}, ["python2"]),
     ],
 )
-def test_what_cannot_be_is_refused_and_the_service_goes_on(
-    site: Site, variables: dict[str, Any], said: list[str]
+def test_invalid_variables_are_refused_and_the_service_continues(
+    site: RoleHost, variables: dict[str, Any], said: list[str]
 ) -> None:
     def state() -> tuple[str, str]:
         sums = site.host.run(
@@ -159,67 +161,68 @@ def test_what_cannot_be_is_refused_and_the_service_goes_on(
     assert state() == before
 
 
-def test_changed_hooks_and_policy_are_taken_without_a_restart(site: Site) -> None:
+def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
-    assert applied.changed_tasks == [*NEW_CONFIGURATION, "Lay out the hooks", PLACED, RELOAD], applied.text
-    until(lambda: site.status().get("policy") == "documented", "it takes it", site.said)
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, "Stage the hooks", INSTALLED, RELOAD], applied.text
+    wait_until(lambda: site.status().get("policy") == "documented", "the daemon takes the policy", site.log)
     assert site.process() == process
 
 
-def test_bad_configuration_of_an_administrator_does_not_get_through_a_reload(site: Site) -> None:
+def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) -> None:
     process = site.process()
     site.host.run(["sh", "-c", "echo 'no_such_key: [' >>/etc/azure-scheduled-events/config.yml"])
     assert site.host.run(["systemctl", "reload", SERVICE], check=False).returncode != 0
     assert (site.process(), site.unit("ActiveState")) == (process, "active")
 
 
-def test_setting_that_only_a_restart_changes_gets_its_restart(site: Site) -> None:
+def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert applied.changed_tasks == [*NEW_CONFIGURATION, PLACED, RESTART], applied.text
-    until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, INSTALLED, RESTART], applied.text
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
 
 
-def test_reload_that_got_lost_is_made_up_for(site: Site) -> None:
-    # the sandbox lets the unit write there
+def test_lost_reload_is_repeated(site: RoleHost) -> None:
+    # the sandbox allows the unit to write there
     lost = f"{JOURNAL}/lost"
     lose = f"/bin/sh -c 'test -e {lost} || {{ touch {lost}; exit 0; }}; kill -HUP $MAINPID'"
-    site.tell_unit("ExecReload=", f"ExecReload={lose}")
+    site.write_drop_in("ExecReload=", f"ExecReload={lose}")
     site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
     status = site.status()
     site.host.run(["rm", lost])
     assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
 
 
-def test_reload_that_is_always_lost_fails_the_role(site: Site) -> None:
-    site.tell_unit("ExecReload=", "ExecReload=/bin/true")
+def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
+    site.write_drop_in("ExecReload=", "ExecReload=/bin/true")
     failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert failed.status != 0 and "goes by another configuration than the host has" in failed.text, failed.text
+    assert failed.status != 0 and "uses another configuration than the installed one" in failed.text, failed.text
     assert site.status()["configuration"]["changed"] == ["/etc/azure-scheduled-events/config.yml"]
-    site.tell_unit()
+    site.write_drop_in()
     assert not site.status()["configuration"]["differs"]
 
 
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
-    known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__fixed_keys"]
+    known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__restart_only_settings"]
     assert sorted(known) == sorted(RESTART_ONLY_SETTINGS)
 
 
-def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
+def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     site.host.run(
         [
             "sh",
             "-c",
-            f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py; touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine",
+            f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py;"
+            f" touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine",
         ]
     )
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
     process = site.process()
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
-    assert upgraded.changed_tasks == [NEW_PACKAGE, PLACED, RESTART], upgraded.text
-    until(lambda: site.process() not in (process, "0"), "it is started again", site.said)
+    assert upgraded.changed_tasks == [NEW_PACKAGE, INSTALLED, RESTART], upgraded.text
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
     kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
     assert [
         site.host.run(["test", "-e", file], check=False).returncode
@@ -227,15 +230,15 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: Site) -> None:
     ] == [0, 0, 0, 1]
 
 
-def test_hooks_of_others_are_removed_when_asked_for(site: Site) -> None:
-    until(site.watches, "it watches", site.said)
+def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
+    wait_until(site.watches, "the daemon polls", site.log)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
-    assert purged.changed_tasks == ["Leave out hooks", PLACED, RELOAD], purged.text
+    assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
     hooks = site.host.run(["find", HOOKS_FOLDER, "-type", "f", "-printf", "%P\n"]).stdout.split()
     assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
 
 
-def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) -> None:
+def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"\x7fELF\xff\x00not text")
     (tmp_path / "hook.j2").write_text("#!/bin/sh\necho {{ 6 * 7 }}\n")
     hooks = [
@@ -258,11 +261,12 @@ def test_hooks_come_from_files_templates_and_text(site: Site, tmp_path: Path) ->
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
+def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
-    users = "useradd --no-create-home stranger; useradd --no-create-home --groups %s member; useradd --no-create-home --groups %s monitor"
-    site.host.run(["sh", "-c", users % (GROUP, STATUS_GROUP)])
-    until(site.watches, "it watches", site.said)
+    site.host.run(["useradd", "--no-create-home", "stranger"])
+    for user, group in (("member", GROUP), ("monitor", STATUS_GROUP)):
+        site.host.run(["useradd", "--no-create-home", "--groups", group, user])
+    wait_until(site.watches, "the daemon polls", site.log)
 
     def tried(user: str) -> list[int]:
         words = (["status"], ["history"], ["approve", "no-such-event"])
@@ -278,7 +282,7 @@ def test_only_root_and_the_groups_may_ask_and_approve(site: Site) -> None:
     }, found
 
 
-def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
+def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/faults", {"kind": "hang"})
     site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
     upgraded = site.must_apply(group=GROUP)
@@ -286,19 +290,21 @@ def test_sick_imds_does_not_hold_up_the_role(site: Site, azure: Azure) -> None:
     assert site.unit("ActiveState") == "active"
     assert not site.watches()
     azure.simulator.delete("/faults")
-    until(site.watches, "it watches", site.said)
+    wait_until(site.watches, "the daemon polls", site.log)
 
 
-def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, azure: Azure) -> None:
+def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> None:
     recipe = re.search(r"hook_runner_hook_unit_overrides: \|\n((?:  .*\n|\n)+)", README.read_text(encoding="utf-8"))
     assert recipe is not None
     given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
     tight = site.must_apply(group=GROUP, **given)
-    made = "Make the folder of what holds for the units of hooks"
-    assert tight.changed_tasks[-4:] == ["Tell the service besides", made, "Describe the units of hooks", RESTART], (
-        tight.text
-    )
-    until(site.watches, "it watches", site.said)
+    assert tight.changed_tasks[-4:] == [
+        "Install the unit drop-in",
+        "Create the directory of the drop-in for units of hooks",
+        "Install the drop-in for units of hooks",
+        RESTART,
+    ], tight.text
+    wait_until(site.watches, "the daemon polls", site.log)
     assert site.unit("Nice") == "5"
     hook = f"{HOOKS_FOLDER}/prepare/50-asks"
     site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
@@ -310,25 +316,25 @@ def test_overrides_of_the_service_and_of_its_hooks_are_two_things(site: Site, az
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-def test_sandbox_can_be_left_out(site: Site) -> None:
-    told = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
+def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
+    documented = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
     loose = site.must_apply(group=GROUP, hardening=False)
     assert loose.changed_tasks == [
-        "Describe the service",
-        "Tell the service nothing besides",
-        "Leave the units of hooks as they are",
+        "Install the unit file",
+        "Remove the unit drop-in",
+        "Remove the drop-in for units of hooks",
         RESTART,
     ], loose.text
-    until(site.watches, "it watches without", site.said)
-    assert told is not None and exposure(site) == told[1]
+    wait_until(site.watches, "the daemon polls without the sandbox", site.log)
+    assert documented is not None and exposure(site) == documented[1]
 
 
-def test_stopped_and_disabled_when_asked_for(site: Site) -> None:
+def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> None:
     site.must_apply(service_state="stopped", service_enabled=False)
     assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
 
 
-def test_absent_leaves_the_journal_only(site: Site) -> None:
+def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and len(installed(site)) > 3, check.text
     gone = site.must_apply(state="absent")
@@ -341,11 +347,11 @@ def test_absent_leaves_the_journal_only(site: Site) -> None:
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 
-def test_absent_twice_changes_nothing(site: Site) -> None:
+def test_absent_twice_changes_nothing(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
 
 
-def test_journal_goes_when_that_is_told(site: Site) -> None:
+def test_absent_with_remove_journal_removes_the_journal(site: RoleHost) -> None:
     site.must_apply(state="absent", remove_journal=True)
     assert installed(site) == []

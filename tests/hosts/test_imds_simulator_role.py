@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role imds_simulator on a real host, from nothing to nothing. The tests go on from each other, in the order of this file."""
+"""The role imds_simulator on a real host, from installation to removal; each test continues from the one before."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ BAD_SCENARIO = SCENARIO.replace("type: Reboot", "type: Rebuut")
 BAD_LINE = 1 + BAD_SCENARIO.splitlines().index("    type: Rebuut")
 
 
-class Site:
-    """One host, the role on it, and what an administrator would look at."""
+class SimulatorHost:
+    """One host, the role on it, and queries of an administrator."""
 
     def __init__(self, host: Host, ansible: Hosts, folder: Path) -> None:
         self.host = host
@@ -45,7 +45,13 @@ class Site:
         self.scenario = folder / "site.yaml"
 
     def apply(self, *words: str, content: str = SCENARIO, **variables: Any) -> Applied:
-        """Apply the role, with a scenario file of this content unless `variables` name a scenario. `words`: see apply_role."""
+        """Apply the role.
+
+        Args:
+            words: further arguments of ansible-playbook.
+            content: of the scenario file, unless `variables` set a scenario.
+            variables: of the role, without their prefix.
+        """
         self.scenario.write_text(content, encoding="utf-8")
         given: dict[str, Any] = {"install_packages": False, **variables}
         if not {"scenario", "scenario_content"} & given.keys():
@@ -54,7 +60,7 @@ class Site:
         return apply_role(self._ansible, self._folder, "imds_simulator", named, *words)
 
     def event_info(self, **options: Any) -> dict[str, Any]:
-        """Ask the module on the host."""
+        """Run the module on the host."""
         return self._ansible.module(self.host.name, "event_info", **{"timeout": 20, **options})
 
     def descriptions(self, **options: Any) -> list[str]:
@@ -63,13 +69,13 @@ class Site:
         return [event["description"] for event in result["events"]]
 
     def unit(self, name: str) -> str:
-        """A property of the service, as systemd has it."""
+        """Return a property of the unit."""
         return self.host.run(["systemctl", "show", "--value", "--property", name, SERVICE]).stdout.strip()
 
     def process(self) -> str:
         return self.unit("MainPID")
 
-    def has_true_address(self) -> bool:
+    def has_link_local_address(self) -> bool:
         addresses = json.loads(self.host.run(["ip", "-json", "address", "show", "dev", "lo"]).stdout)[0]["addr_info"]
         return IMDS in [address["local"] for address in addresses]
 
@@ -78,11 +84,11 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(vm1: Host, folder: Path) -> Site:
-    return Site(vm1, ansible_on({vm1.name: vm1}, folder), folder)
+def site(vm1: Host, folder: Path) -> SimulatorHost:
+    return SimulatorHost(vm1, ansible_on({vm1.name: vm1}, folder), folder)
 
 
-def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
+def test_check_mode_on_a_fresh_host_changes_nothing(site: SimulatorHost) -> None:
     before = site.installed()
     check = site.apply("--check", "--diff")
     assert check.status == 0, check.text
@@ -90,7 +96,7 @@ def test_check_mode_on_a_fresh_host_changes_nothing(site: Site) -> None:
     assert site.installed() == before == []
 
 
-def test_first_run_installs_and_starts(site: Site) -> None:
+def test_first_run_installs_and_starts(site: SimulatorHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
     assert first.changed > 0
@@ -98,20 +104,20 @@ def test_first_run_installs_and_starts(site: Site) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
 
 
-def test_second_run_changes_nothing(site: Site) -> None:
+def test_second_run_changes_nothing(site: SimulatorHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
     assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
     assert site.process() == process
 
 
-def test_service_is_sandboxed(site: Site) -> None:
+def test_service_is_sandboxed(site: SimulatorHost) -> None:
     assert [site.unit(name) for name in ("DynamicUser", "NoNewPrivileges", "ProtectSystem")] == ["yes", "yes", "strict"]
     assert site.host.run(["ps", "-o", "user=", "-p", site.process()]).stdout.strip() != "root"
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Site) -> None:
+def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(site: SimulatorHost) -> None:
     process = site.process()
     refused = site.apply(content=BAD_SCENARIO)
     assert refused.status != 0
@@ -126,12 +132,14 @@ def test_bad_scenario_is_refused_with_its_line_and_the_service_goes_on(site: Sit
         ({"state": "running"}, "value of imds_simulator_state must be one of: present, absent, got: running"),
         (
             {"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}},
-            "Give one of imds_simulator_scenario (a shipped name)",
+            "set one of imds_simulator_scenario (a shipped name)",
         ),
         ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),
     ],
 )
-def test_what_cannot_be_is_said_and_the_service_goes_on(site: Site, variables: dict[str, Any], said: str) -> None:
+def test_invalid_variables_are_refused_and_the_service_continues(
+    site: SimulatorHost, variables: dict[str, Any], said: str
+) -> None:
     process = site.process()
     refused = site.apply(**variables)
     assert refused.status != 0
@@ -139,7 +147,7 @@ def test_what_cannot_be_is_said_and_the_service_goes_on(site: Site, variables: d
     assert site.process() == process
 
 
-def test_changed_scenario_restarts(site: Site) -> None:
+def test_changed_scenario_restarts(site: SimulatorHost) -> None:
     process = site.process()
     changed = site.apply(content=SCENARIO.replace("first", "second"))
     assert changed.changed_tasks == ["Copy the scenario", "Restart the simulator"], changed.text
@@ -147,18 +155,18 @@ def test_changed_scenario_restarts(site: Site) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["second scenario"]
 
 
-def test_true_address_is_taken(site: Site) -> None:
+def test_link_local_address_is_added(site: SimulatorHost) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
     assert changed.changed_tasks == [
-        "Describe the service",
-        "Stop the simulator as it was described before",
+        "Install the unit file",
+        "Stop the simulator with its old unit",
         "Start the simulator",
     ], changed.text
-    assert site.has_true_address()
+    assert site.has_link_local_address()
     assert site.descriptions() == ["second scenario"]
 
 
-def test_true_address_is_there_again_after_a_reboot_and_a_crash(site: Site) -> None:
+def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: SimulatorHost) -> None:
     site.host.reboot()
     assert site.descriptions() == ["second scenario"]
     site.host.crash()
@@ -166,7 +174,7 @@ def test_true_address_is_there_again_after_a_reboot_and_a_crash(site: Site) -> N
     assert site.descriptions() == ["second scenario"]
 
 
-def test_killed_simulator_comes_back(site: Site) -> None:
+def test_killed_simulator_is_restarted(site: SimulatorHost) -> None:
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     end = time.monotonic() + 10
     while (site.unit("SubState"), site.unit("NRestarts")) != ("running", "1") and time.monotonic() < end:
@@ -174,27 +182,29 @@ def test_killed_simulator_comes_back(site: Site) -> None:
     assert site.descriptions() == ["second scenario"]
 
 
-def test_simulator_that_ends_at_once_is_a_failure_of_the_role(site: Site) -> None:
+def test_simulator_that_exits_at_once_fails_the_role(site: SimulatorHost) -> None:
     failed = site.apply(knobs={"no_such_knob": 1})
     assert failed.status != 0
-    said = failed.text.partition("The simulator does not answer at http://127.0.0.1:8168. It said: ")[2]
+    said = failed.text.partition(
+        "the simulator does not answer at http://127.0.0.1:8168; correct what its log reports: "
+    )[2]
     assert "no_such_knob" in said, failed.text
 
 
-def test_true_address_is_given_back_when_it_is_no_longer_asked_for(site: Site) -> None:
-    assert not site.has_true_address()
+def test_link_local_address_is_removed_when_the_variable_is_unset(site: SimulatorHost) -> None:
+    assert not site.has_link_local_address()
 
 
-def test_absent_leaves_nothing(site: Site) -> None:
+def test_absent_leaves_nothing(site: SimulatorHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and site.installed() != [], check.text
     gone = site.apply(state="absent")
     assert gone.status == 0, gone.text
-    assert gone.changed_tasks == ["Stop the simulator", "Remove the service", "Remove the simulator"]
+    assert gone.changed_tasks == ["Stop the simulator", "Remove the unit file", "Remove the simulator"]
     assert site.installed() == []
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
 
 
-def test_absent_twice_changes_nothing(site: Site) -> None:
+def test_absent_twice_changes_nothing(site: SimulatorHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Simulated Azure whose clock stands still until a test moves it."""
+"""A simulated Azure with a manual clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def trio() -> Iterator[Simulator]:
 
 @pytest.fixture
 def down(tmp_path: Path) -> Path:
-    """The folder whose files make connections fail, see breaking_ssh.py."""
+    """The folder whose files make connections fail, see flaky_ssh.py."""
     folder = tmp_path / "down"
     folder.mkdir()
     return folder

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A controller that is killed during maintenance: the next run leaves no host drained, and approves only what all have prepared for."""
+"""A controller is killed during maintenance: the next run recovers all hosts, and approves only prepared events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.ansible_hosts import KillController
-from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, until
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 NOTE = "Write a note on this host"
 PREPARED = "Record that this host is prepared"
@@ -45,7 +46,7 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
 
 
 @pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
-def test_killed_at_a_task_and_event_still_there_then_next_run_goes_through_it(
+def test_killed_at_a_task_and_event_still_listed_then_next_run_completes_it(
     azure: Simulator, tmp_path: Path, task: str
 ) -> None:
     azure.post("/events", LATE)
@@ -73,8 +74,8 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
     recovers = tmp_path / "recovers"
 
     def kill_in_recovery() -> None:
-        fleet.pass_by()
-        until(recovers.exists)
+        fleet.start_and_end_events()
+        wait_until(recovers.exists)
         kill()
 
     maintain(
@@ -88,16 +89,14 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
     (tmp_path / "goes_on").touch()
 
 
-def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_again(
-    azure: Simulator, tmp_path: Path
-) -> None:
+def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
     recovers, goes_on = tmp_path / "recovers", tmp_path / "goes_on"
 
     def kill_in_recovery() -> None:
-        fleet.pass_by()
-        until(recovers.exists)
+        fleet.start_and_end_events()
+        wait_until(recovers.exists)
         kill()
 
     maintain(
@@ -108,29 +107,29 @@ def test_command_of_a_killed_recovery_is_waited_for_before_the_host_prepares_aga
     azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
 
     def end_the_command() -> None:
-        until(lambda: len((fleet.note("vm1") or {"earlier_runs": []})["earlier_runs"]) == 1)
+        wait_until(lambda: len((fleet.note("vm1") or {"earlier_runs": []})["earlier_runs"]) == 1)
         goes_on.touch()
 
-    # what the command does at last, it does before the host is prepared for the next event
+    # the command ends before the host prepares for the next event
     drained_while_waiting = []
     maintain(
         fleet,
         {
             NOTE: end_the_command,
-            WAIT: lambda: (drained_while_waiting.append(is_drained(fleet, "vm1")), fleet.pass_by()),
+            WAIT: lambda: (drained_while_waiting.append(is_drained(fleet, "vm1")), fleet.start_and_end_events()),
         },
     )
     assert drained_while_waiting == [True] and not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
-def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulator, tmp_path: Path) -> None:
+def test_recovery_waits_for_a_drain_command_of_a_killed_run(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
     drains, goes_on = tmp_path / "drains", tmp_path / "goes_on"
 
     def kill_in_preparation() -> None:
         (tmp_path / "happened").touch()
-        until(drains.exists)
+        wait_until(drains.exists)
         kill()
 
     drained = tmp_path / "drained-vm1"
@@ -139,7 +138,7 @@ def test_command_of_a_killed_run_that_still_drains_is_waited_for(azure: Simulato
     azure.advance(2 * 3600)
 
     def let_it_drain() -> None:
-        fleet.seen_by_all()
+        fleet.wait_for_polls()
         goes_on.touch()
 
     ran = fleet.maintain(recover=f"rm {drained}", at={WAIT: let_it_drain})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hosts that are lost during maintenance: the others go on, and the lost one recovers when it can be reached again."""
+"""Hosts are lost during maintenance: the others continue, and the lost one recovers when it is reachable again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed, until
+from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}
@@ -18,12 +19,12 @@ THREE = {**FREEZE, "resources": sorted(ALL)}
 
 def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
-    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(trio, tmp_path, down)
 
     def loses_one() -> None:
         (down / "vm3").touch()
         trio.advance(3 * 3600)
-        until(lambda: fleet.did("recover") == {"vm1", "vm2"})
+        wait_until(lambda: fleet.did("recover") == {"vm1", "vm2"})
         (down / "vm3").unlink()
 
     ran = fleet.maintain(at={WAIT: loses_one})
@@ -31,9 +32,9 @@ def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tm
     assert fleet.course_of("recover")[2:] == ["vm3"]
 
 
-def test_host_that_stays_lost_fails_when_patience_ends(trio: Simulator, tmp_path: Path, down: Path) -> None:
+def test_host_that_stays_lost_fails_at_the_time_limit(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
-    fleet = Fleet.over_breaking_ssh(trio, tmp_path, down, patience={"vm3": 3})
+    fleet = Fleet.over_flaky_ssh(trio, tmp_path, down, time_limits={"vm3": 3})
 
     def loses_one() -> None:
         (down / "vm3").touch()
@@ -49,9 +50,9 @@ def test_host_that_stays_lost_fails_when_patience_ends(trio: Simulator, tmp_path
     assert fleet.did("recover") == ALL and fleet.note("vm3") is None
 
 
-def test_connection_that_hangs_is_given_up_and_made_anew(azure: Simulator, tmp_path: Path, down: Path) -> None:
+def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
     role = {"name": "azure_imds.scheduled_events.maintenance"}
     quick = {"azure_imds.scheduled_events.maintenance_wait": {"attempt": 1, "grace": 10}}
     plays = [
@@ -74,11 +75,11 @@ def test_connection_that_hangs_is_given_up_and_made_anew(azure: Simulator, tmp_p
 
     def dies_and_comes_back() -> None:
         azure.advance(2)
-        fleet.seen_by_all()
+        fleet.wait_for_polls()
         (down / "vm2.hangs").touch()
         azure.advance(3 * 3600)
         # the stand-in for the new connection is called while the host still does not answer
-        until((down / "vm2.missed").exists)
+        wait_until((down / "vm2.missed").exists)
         assert fleet.did("recover") <= {"vm1"}
         (down / "vm2.hangs").unlink()
 
@@ -89,12 +90,15 @@ def test_connection_that_hangs_is_given_up_and_made_anew(azure: Simulator, tmp_p
 
 def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
     tasks = tmp_path / "hangs.yml"
     tasks.write_text("- ansible.builtin.command: 'true'\n")
     ran = fleet.maintain(
         given={"maintenance_prepare": str(tasks), "maintenance_task_timeout": 10},
-        at={PREPARE: (down / "vm2.hangs").touch, WAIT: lambda: ((down / "vm2.hangs").unlink(), fleet.pass_by())},
+        at={
+            PREPARE: (down / "vm2.hangs").touch,
+            WAIT: lambda: ((down / "vm2.hangs").unlink(), fleet.start_and_end_events()),
+        },
     )
     assert failed(ran) == {"vm2"} and "the preparation failed" in ran.stdout
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
@@ -104,11 +108,11 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
 
     def comes_back() -> None:
         (down / "vm2").unlink()
-        fleet.pass_by()
+        fleet.start_and_end_events()
 
     ran = fleet.maintain(meanwhile=(down / "vm2").touch, at={WAIT: comes_back})
     assert failed(ran) == {"vm2"} and "the host was lost during the preparation" in ran.stdout
@@ -121,7 +125,7 @@ def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
 
     def loses_all() -> None:
         (down / "vm1").touch()
@@ -137,22 +141,25 @@ def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
     assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm1") is fleet.note("vm2") is None
 
 
-def test_command_that_goes_on_after_its_connection_is_waited_for(azure: Simulator, tmp_path: Path, down: Path) -> None:
+def test_recovery_waits_for_a_command_that_outlives_its_connection(
+    azure: Simulator, tmp_path: Path, down: Path
+) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
     drains, goes_on, drained = tmp_path / "drains", tmp_path / "goes_on", tmp_path / "drained"
-    slow = f"touch {drains} && until test {{{{ inventory_hostname }}}} = vm1 -o -e {goes_on}; do sleep 0.05; done && touch {drained}"
+    wait = f"until test {{{{ inventory_hostname }}}} = vm1 -o -e {goes_on}; do sleep 0.05; done"
+    slow = f"touch {drains} && {wait} && touch {drained}"
 
     def cut_in_preparation() -> None:
         (tmp_path / "happened").touch()
-        until(drains.exists)
+        wait_until(drains.exists)
         (down / "vm2.cut").touch()
 
     def ends_later() -> None:
         (down / "vm2.cut").unlink()
         azure.advance(3 * 3600)
-        until(lambda: fleet.did("recover") == {"vm1"})
-        fleet.seen_by_all()
+        wait_until(lambda: fleet.did("recover") == {"vm1"})
+        fleet.wait_for_polls()
         assert fleet.did("recover") == {"vm1"}
         goes_on.touch()
 

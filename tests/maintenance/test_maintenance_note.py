@@ -11,7 +11,7 @@ from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed, variabl
 from support.simulator_process import Simulator
 
 
-def test_note_is_there_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_note_exists_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
     has_note = f"test -e {tmp_path}/{{{{ inventory_hostname }}}}/notes/note.json"
@@ -57,9 +57,7 @@ def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, tmp_path:
     assert fleet.note("vm2") is None
 
 
-def test_event_that_is_not_over_when_patience_ends_is_taken_up_by_the_next_run(
-    azure: Simulator, tmp_path: Path
-) -> None:
+def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})

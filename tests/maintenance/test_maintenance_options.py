@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a caller gives to the role maintenance: validated before anything is asked of Azure."""
+"""The role maintenance validates its variables before the first request to Azure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from support.simulator_process import Simulator
 ROLE = "azure_imds.scheduled_events.maintenance"
 
 
-def has_been_asked(azure: Simulator) -> bool:
+def has_had_requests(azure: Simulator) -> bool:
     return bool(azure.get("/requests")["requests"])
 
 
 def own_plays(folder: Path, *plays: dict[str, Any]) -> str:
-    """Write a playbook of the user's own into a project folder."""
+    """Write a playbook of the user to a project folder."""
     playbook = folder / "site.yml"
     playbook.write_text(
         yaml.safe_dump([{"hosts": "all", "gather_facts": False, **play} for play in plays], sort_keys=False)
@@ -41,14 +41,14 @@ def test_missing_file_is_refused_and_the_places_are_listed(azure: Simulator, tmp
     ran = fleet.maintain(given={option: "tasks/drian.yml"})
     assert failed(ran) == {"vm1", "vm2"} and option in ran.stdout
     assert str(Path.cwd() / "tasks" / "drian.yml") in ran.stdout
-    assert not has_been_asked(azure)
+    assert not has_had_requests(azure)
 
 
 def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_prepare": "no_such_role"})
     assert failed(ran) == {"vm1", "vm2"} and "no_such_role" in ran.stdout and "/roles/" in ran.stdout
-    assert not has_been_asked(azure)
+    assert not has_had_requests(azure)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={name: "x.yml"})
     assert failed(ran) == {"vm1", "vm2"} and f"{name}: no such option; did you mean maintenance_" in ran.stdout
-    assert not has_been_asked(azure)
+    assert not has_had_requests(azure)
 
 
 def test_other_variables_of_the_same_prefix_are_the_users_own(azure: Simulator, tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_strategy_without_a_common_pace_is_refused(azure: Simulator, tmp_path: P
     play = own_plays(tmp_path, {"strategy": strategy, "tasks": [entry("prepare_and_approve")]})
     ran = fleet.hosts.playbook(play, fleet.steps())
     assert failed(ran) == {"vm1", "vm2"} and "ansible.builtin.linear" in ran.stdout
-    assert not has_been_asked(azure)
+    assert not has_had_requests(azure)
 
 
-def test_batches_that_split_an_event_keep_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
     play = own_plays(tmp_path, {"serial": 1, "tasks": [entry("prepare_and_approve")]})
@@ -94,7 +94,7 @@ def test_batches_that_split_an_event_keep_the_approval_back(azure: Simulator, tm
 
 
 def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Path) -> None:
-    """Names are found beside the user's playbook, and so are roles, group_vars and templates."""
+    """Files, roles, group_vars and templates are found beside the playbook of the user."""
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
     role = tmp_path / "roles" / "drain"
@@ -115,7 +115,7 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
         {"name": WAIT, "strategy": "host_pinned", "tasks": [entry("wait_and_recover")]},
     )
     given = {"maintenance_prepare": "drain", "maintenance_recover": "tasks/undrain.yml"}
-    ran = fleet.hosts.playbook(play, given, at={WAIT: fleet.pass_by})
+    ran = fleet.hosts.playbook(play, given, at={WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     # a handler that a prepare role notifies has run before the approval
     assert (
@@ -135,7 +135,7 @@ def test_imported_playbook_finds_files_and_roles_beside_the_users_playbook(azure
     site = tmp_path / "site.yml"
     own = {"maintenance_prepare": "prepare.yml", "maintenance_recover": "undrain"}
     site.write_text(yaml.safe_dump([{"ansible.builtin.import_playbook": PLAYBOOK, "vars": own}]))
-    ran = fleet.hosts.playbook(str(site), at={PREPARE: lambda: None, WAIT: fleet.pass_by})
+    ran = fleet.hosts.playbook(str(site), at={PREPARE: lambda: None, WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and len(fleet.approvals()) == 1
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The playbook maintenance when steps fail: no event is approved without its preparation, and all hosts recover."""
+"""The playbook maintenance with failing steps: it approves only prepared events, and all hosts recover."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from support import simulator_process
-from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed, until
+from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
 def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulat
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
-def test_vm_that_is_no_host_of_the_play_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path, names=("vm1",))
     assert fleet.maintain("true").returncode == 0
@@ -76,7 +77,7 @@ def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: P
 
     def starts_unseen() -> None:
         azure.post("/faults", {"kind": "empty", "route": "scheduledevents", "requests": "1-2"})
-        fleet.pass_by()
+        fleet.start_and_end_events()
 
     ran = fleet.maintain("true", at={WAIT: starts_unseen})
     assert ran.returncode == 0, ran.stdout
@@ -84,7 +85,7 @@ def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: P
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
-def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
+def test_hosts_that_reboot_recover(tmp_path: Path) -> None:
     down = tmp_path / "down"
     down.mkdir()
     command = {
@@ -97,13 +98,13 @@ def test_hosts_that_reboot_come_back_and_recover(tmp_path: Path) -> None:
         "knobs": {"rate_limit": 0},
     }
     with simulator_process.start(scenario, args=MANUAL) as azure:
-        fleet = Fleet.over_breaking_ssh(azure, tmp_path, down)
+        fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
 
         def reboot() -> None:
             azure.advance(2)
-            until(lambda: {path.name for path in down.glob("*.missed")} == {"vm1.missed", "vm2.missed"})
+            wait_until(lambda: {path.name for path in down.glob("*.missed")} == {"vm1.missed", "vm2.missed"})
             azure.advance(120)
-            fleet.pass_by()
+            fleet.start_and_end_events()
 
         ran = fleet.maintain("true", at={WAIT: reboot})
         assert fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
@@ -128,7 +129,7 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
     ran = fleet.maintain(given={"maintenance_recover": str(undrain)})
     left = fleet.note("vm1")
     assert failed(ran) == {"vm1"} and left, ran.stdout
-    # in a rescue Ansible gives neither the task nor the result of this failure
+    # Ansible sets neither the task nor the result of this failure in a rescue
     assert "see the output of the run" in left["left_because"]
 
 
@@ -140,7 +141,7 @@ def test_check_mode_changes_nothing_and_fails_no_host(azure: Simulator, tmp_path
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
 
 
-def test_vm_added_to_the_event_during_the_preparation_keeps_the_approval_back(azure: Simulator, tmp_path: Path) -> None:
+def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it", "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))
     ran = fleet.maintain("true", meanwhile=lambda: azure.post("/events/it/change", {"resources": ["vm1", "vm2"]}))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a maintenance run says of itself: a table, data, and why an event was not approved."""
+"""The report of a maintenance run: a table, data, and reasons for missing approvals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = ("prepared", "approved", "started", "over", "recovered")
 
 
 def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """The rows of the report by host, from the custom statistics."""
+    """Return the rows of the report by host, from the custom statistics."""
     match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
     assert match, ran.stdout
     return {row["host"]: row for row in json.loads(match[1])["maintenance_report"]}
@@ -61,7 +61,7 @@ def test_report_says_why_an_event_was_not_approved(azure: Simulator, tmp_path: P
     assert re.search(r"Freeze \S+ of vm1, vm2 is not approved: vm2: the preparation failed", ran.stdout)
 
 
-def test_report_is_there_although_all_hosts_fail(azure: Simulator, tmp_path: Path) -> None:
+def test_report_is_shown_although_all_hosts_fail(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     ran = reporting(azure, tmp_path).maintain(recover="false")
     assert failed(ran) == {"vm1", "vm2"}

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which events a maintenance run handles, and events that come while it waits."""
+"""The events that a maintenance run selects, and new events while it waits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, until
+from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
-def test_event_that_is_far_ahead_is_left_to_a_later_run(azure: Simulator, tmp_path: Path) -> None:
+def test_event_after_maintenance_within_is_not_handled(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "notice": "3d"})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_within": 1800})
@@ -32,17 +33,17 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     ]
 
 
-def test_event_that_comes_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
+def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
 
     def second_comes() -> None:
         azure.advance(NOTICE)
         azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "50m", "started_for": LIFE})
-        fleet.seen_by_all()
+        fleet.wait_for_polls()
         azure.advance(LIFE)
-        until(lambda: fleet.did("recover") == {"vm2"})
-        fleet.seen_by_all()
+        wait_until(lambda: fleet.did("recover") == {"vm2"})
+        fleet.wait_for_polls()
         note = fleet.note("vm1") or {"events": []}
         assert fleet.did("recover") == {"vm2"} and {event["event_type"] for event in note["events"]} == {
             "Freeze",
@@ -65,9 +66,7 @@ def test_event_of_a_note_is_handled_although_its_type_is_not_selected(azure: Sim
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
-def test_event_that_came_again_under_another_id_is_prepared_for_and_recovered_from(
-    azure: Simulator, tmp_path: Path
-) -> None:
+def test_event_listed_again_under_another_id_is_prepared_and_recovered(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"], "name": "first"})
     fleet = Fleet(azure, tmp_path)
     fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})

@@ -22,7 +22,7 @@ def change_note(fleet: Fleet, name: str, **members: Any) -> None:
 
 
 def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
-    """A fleet whose vm1 has the note of a run on another controller, of which it is not known whether it is still at work."""
+    """Return a fleet whose vm1 has the note of a run on another controller, which may still be active."""
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     fleet = Fleet(azure, folder)
     fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
@@ -57,7 +57,7 @@ def test_note_of_a_run_on_another_controller_is_respected_until_it_expires(azure
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
-def test_note_of_another_controller_is_taken_over_when_that_is_asked_for(azure: Simulator, tmp_path: Path) -> None:
+def test_take_over_replaces_the_note_of_another_controller(azure: Simulator, tmp_path: Path) -> None:
     fleet = left_by_another_controller(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_take_over": True})
     assert ran.returncode == 0, ran.stdout
@@ -76,7 +76,7 @@ def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp
     assert fleet.did("recover") == set() and (fleet.note("vm1") or {})["run"]["id"] == "other"
 
 
-def test_note_that_cannot_be_read_is_not_taken_for_none_and_expires(azure: Simulator, tmp_path: Path) -> None:
+def test_unreadable_note_holds_the_host_until_it_expires(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
     note = tmp_path / "vm1" / "notes" / "note.json"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.repository import REPOSITORY
-from tools.citations import cited_in, numbers, rows, scenarios_in
-from tools.collection_tree import tracked_or_new
+from tools.repository.citations import cited_in, numbers, rows, scenarios_in
+from tools.repository.collection_tree import tracked_or_new
 
 REFERENCE = Path("docs/reference/scheduled-events.md")
 KNOWN = numbers((REPOSITORY / REFERENCE).read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
-from tools.markdown import anchors, links
+from tools.repository.markdown import anchors, links
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Imports point one way: frontends import the helper, the helper imports no frontend, the simulator shares no code, and packages import downwards."""
+"""Imports point one way.
+
+Frontends import the helper, the helper imports no frontend, the simulator shares no code, and
+packages import only packages below them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.repository import REPOSITORY
-from tools.imports import foreign, internal_imports, sources
+from tools.repository.imports import foreign, internal_imports, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Everything that a document prints is run by a test, or stands here with a reason."""
+"""Every example that a document prints is run by a test, or is listed here with a reason."""
 
 from __future__ import annotations
 
@@ -37,47 +37,57 @@ WHOLE = {
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
 }
 
-IN_A_CHECKOUT = "tests/readme/test_readme.py runs it in the checkout"
-LOOKS = "shows what the service has logged or does, and changes nothing"
+README_TEST = "tests/readme/test_readme.py runs it in the checkout"
+READS_ONLY = "shows what the service has logged or does, and changes nothing"
+# examples that are too long for one line of code
+INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
+REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
+REPORT = "host  event                                        prepared  approved  started   over      recovered  why not"
 LEFT_OUT = {
     "README.md": {
-        "make rehearsal": IN_A_CHECKOUT,
-        "make test": "it is what is running",
-        "make collection": IN_A_CHECKOUT,
-        "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz": IN_A_CHECKOUT,
-        "ansible-doc azure_imds.scheduled_events.event_approve": IN_A_CHECKOUT,
+        "make rehearsal": README_TEST,
+        "make test": "it is running now",
+        "make collection": README_TEST,
+        INSTALL: README_TEST,
+        "ansible-doc azure_imds.scheduled_events.event_approve": README_TEST,
     },
     "docs/hook-runner.md": {
         "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
-        "azure-scheduled-events try 10-drain --type Reboot --notice 120": "tests/unit/hook_runner/preflight/test_trial.py runs the verb",
-        "journalctl --unit azure-scheduled-events": LOOKS,
-        "journalctl --unit azure-scheduled-events --priority warning": LOOKS,
-        "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": LOOKS,
+        "azure-scheduled-events try 10-drain --type Reboot --notice 120": (
+            "tests/unit/hook_runner/preflight/test_trial.py runs the verb"
+        ),
+        "journalctl --unit azure-scheduled-events": READS_ONLY,
+        "journalctl --unit azure-scheduled-events --priority warning": READS_ONLY,
+        "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": READS_ONLY,
     },
     "docs/simulator.md": {
         "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",
-        "python3 -m imds_simulator --scenario live-migration": "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same",
-        "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml": "the playbook is the reader's; "
-        "tests/recipes/test_guide.py runs one beside `exec`",
+        "python3 -m imds_simulator --scenario live-migration": (
+            "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
+        ),
+        REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "roles/hook_runner/README.md": {
-        "- name: Database servers leave their cluster before Azure touches them": "tests/hook_runner/test_documentation.py loads what it gives the role, "
-        "and tests/recipes/test_readme.py runs the README's playbook of the same kind",
-        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': "tests/hosts/test_hook_runner_role.py gives the variable another value",
+        "- name: Database servers leave their cluster before Azure touches them": (
+            "tests/hook_runner/test_documentation.py loads what it gives the role, "
+            "and tests/recipes/test_readme.py runs the README's playbook of the same kind"
+        ),
+        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': (
+            "tests/hosts/test_hook_runner_role.py gives the variable another value"
+        ),
         "hook_runner_hook_unit_overrides: |": "tests/hosts/test_hook_runner_role.py applies it",
         "hook_runner_hooks:": "tests/hosts/test_hook_units.py sets the same limits",
-        "systemctl status azure-scheduled-events": LOOKS,
-        "azure-scheduled-events status": LOOKS,
-        "azure-scheduled-events history": LOOKS,
-        "journalctl --unit azure-scheduled-events": LOOKS,
+        "systemctl status azure-scheduled-events": READS_ONLY,
+        "azure-scheduled-events status": READS_ONLY,
+        "azure-scheduled-events history": READS_ONLY,
+        "journalctl --unit azure-scheduled-events": READS_ONLY,
     },
-    "roles/maintenance/README.md": {
-        "host  event                                        prepared  approved  started   over      recovered  why not": "tests/recipes/test_maintenance.py "
-        "compares the same table of docs/ansible.md",
-    },
+    "roles/maintenance/README.md": {REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md"},
     "roles/imds_simulator/README.md": {
-        "imds_simulator_listen: 10.77.0.1:80": "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts as well",
+        "imds_simulator_listen: 10.77.0.1:80": (
+            "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts too"
+        ),
     },
 }
 

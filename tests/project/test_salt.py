@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from support.repository import REPOSITORY
-from tools.collection_tree import tracked_or_new
-from tools.imports import foreign, sources
+from tools.repository.collection_tree import tracked_or_new
+from tools.repository.imports import foreign, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
@@ -77,8 +77,8 @@ def test_the_engines_logic_knows_the_helper_and_not_salt(file: Path) -> None:
     assert foreign(file) <= {"azure_scheduled_events"}
 
 
-def test_memory_is_plain_so_that_the_grain_costs_nothing() -> None:
-    assert foreign(WATCH / "memory.py") == set()
+def test_state_file_is_plain_so_that_the_grain_costs_nothing() -> None:
+    assert foreign(WATCH / "state_file.py") == set()
 
 
 @pytest.mark.parametrize("file", MODULES, ids=relative_name)

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 import pytest
 
 from azure_events_engine.answers import OUTCOMES, RECORD_STATES
-from azure_events_engine.ending import STEPS as ENGINE_STEPS
 from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
-from azure_events_engine.settings import Settings, read_settings
+from azure_events_engine.progress import STEPS as ENGINE_STEPS
+from azure_events_engine.settings import Settings, parse_settings
 from azure_events_steps import answers
 from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS
+from azure_events_steps.environment import variables
 from azure_events_steps.record import PHASES
-from azure_events_steps.variables import variables
 from azure_events_watch.ledger import Notice
-from azure_events_watch.settings import read_settings as read_beacon
+from azure_events_watch.settings import parse_settings as read_beacon
 from azure_scheduled_events.document import ScheduledEvent
 from support.repository import REPOSITORY
 
@@ -64,13 +64,16 @@ def test_settings_of_the_engine_have_their_names_and_defaults() -> None:
     given: dict[str, object] = {
         key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()
     }
-    assert read_settings(given) == Settings()
+    assert parse_settings(given) == Settings()
 
 
 def test_keys_of_the_section_are_those_that_the_minion_takes() -> None:
     shown = names("The section azure_events")
     text = (SALT / "_utils" / "azure_events_steps" / "configuration.py").read_text(encoding="utf-8")
-    known = [re.findall(rf"^{name} = \((.*)\)$", text, re.MULTILINE)[0] for name in ("_KNOWN", "_WORDS", "_CONNECTION")]
+    known = [
+        re.findall(rf"^{name} = \((.*)\)$", text, re.MULTILINE)[0]
+        for name in ("_KNOWN", "_SELECTION_KEYS", "_CONNECTION")
+    ]
     assert sorted(shown) == sorted(re.findall(r'"(\w+)"', " ".join(known)))
 
 

@@ -1,23 +1,56 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The runner's own tools: a mistake in them would let other mistakes through."""
+"""The runner of the tests."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
+import yaml
 
-from tools.ansible_test import counted, failures_in, sanity_outcome
-from tools.collection_tree import INSIDE, copy_tree
+from support.repository import REPOSITORY
 from tools.interpreters import clean_path, find_interpreters, real_interpreter
 from tools.junit import read_junit
-from tools.runner import Report, summary
+from tools.repository.collection_tree import INSIDE, copy_tree
+from tools.run import EVERY, chosen
+from tools.runner import Report, show_summary
 from tools.stage import Outcome, Stage
+from tools.stages.ansible_test import counted, failures_in, sanity_outcome
+
+# a stage that starts a daemon in a session of its own, which ignores SIGTERM, and further stages
+STAGES = """
+import sys
+from functools import partial
+from pathlib import Path
+from tools.environment import Environment
+from tools.process_reaper import run_and_reap
+from tools.run import run
+from tools.stage import Outcome, Stage
+
+folder = Path(sys.argv[1])
+environment = Environment(folder, (), {"PATH": "/usr/bin:/bin"})
+DAEMON = (
+    "trap '' TERM; setsid --fork sh -c 'echo $$ > daemon; exec sleep 600'; echo $$ > started;"
+    "while :; do sleep 1; done"
+)
+
+def first(job):
+    return Outcome.from_exit_status(job.run("sh", "-c", DAEMON))
+
+def second(job):
+    (folder / "second").touch()
+    return Outcome(passed=1)
+
+sys.exit(run_and_reap(partial(run, environment, [Stage("first", "", first), Stage("second", "", second)], 1)))
+"""
 
 THIS_MINOR = sys.version_info.minor
 
@@ -95,7 +128,7 @@ FATAL: The 1 integration test(s) listed below (out of 2) failed. See error outpu
     assert counted(1, output, "integration") == Outcome(1, 1)
 
 
-def test_a_failed_target_is_told_with_the_task_that_failed() -> None:
+def test_a_failed_target_is_shown_with_the_task_that_failed() -> None:
     output = """TASK [event_info : Wait in vain] ***
 fatal: [testhost]: FAILED! => {"msg": "expected"}
 ...ignoring
@@ -115,7 +148,7 @@ runme
     ]
 
 
-def test_a_failed_check_is_told_with_its_first_issue() -> None:
+def test_a_failed_check_is_shown_with_its_first_issue() -> None:
     output = """ERROR: Found 2 pep8 issue(s) which need to be resolved:
 ERROR: a.py:1:2: E301: expected 1 blank line
 ERROR: b.py:1:2: E301: expected 1 blank line
@@ -136,8 +169,8 @@ def test_command_that_dies_without_a_result_has_failed(tmp_path: Path) -> None:
 def test_junit_counts_and_reasons(tmp_path: Path) -> None:
     file = tmp_path / "result.xml"
     file.write_text(
-        '<testsuites><testsuite tests="3" failures="1" errors="0" skipped="1"><testcase name="a"><skipped message="needs root"/></testcase>'
-        "</testsuite></testsuites>"
+        '<testsuites><testsuite tests="3" failures="1" errors="0" skipped="1">'
+        '<testcase name="a"><skipped message="needs root"/></testcase></testsuite></testsuites>'
     )
     assert read_junit(file, 1) == Outcome(1, 1, 1, ("needs root",))
 
@@ -148,7 +181,8 @@ def test_junit_names_what_failed_and_the_first_line_of_why(tmp_path: Path) -> No
         '<testsuite tests="2" failures="1" errors="1" skipped="0">'
         '<testcase classname="tests.scenarios.test_life" name="test_a[1]">'
         '<failure message="said:&#10;much&#10;assert 1 == 2&#10; +  where">long</failure></testcase>'
-        '<testcase classname="tests.scenarios.test_life" name="test_b"><error>\nno such fixture\nmore</error></testcase></testsuite>'
+        '<testcase classname="tests.scenarios.test_life" name="test_b"><error>\nno such fixture\nmore</error></testcase>'
+        "</testsuite>"
     )
     assert read_junit(file, 1).failures == (
         "test_life::test_a[1]: said: assert 1 == 2",
@@ -156,7 +190,7 @@ def test_junit_names_what_failed_and_the_first_line_of_why(tmp_path: Path) -> No
     )
 
 
-def test_the_end_of_what_is_printed_tells_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_names_the_first_failures_of_each_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
     log.write_text("error: found\n\nFound 1 error in 2 files\n")
 
@@ -170,12 +204,43 @@ def test_the_end_of_what_is_printed_tells_what_failed(tmp_path: Path, capsys: py
         report("mypy"),
         report("unit", "one: a\nb"),
     ]
-    assert summary(reports, 5) == 1
+    assert show_summary(reports, 5) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "9 passed, 22 failed, 0 skipped"
-    told = lines[lines.index("5 s in all") + 2 : -1]
-    assert told[0].startswith("scenarios: test_life::test_0: xxx") and told[1:3] == [
+    shown = lines[lines.index("5 s in all") + 2 : -1]
+    assert shown[0].startswith("scenarios: test_life::test_0: xxx") and shown[1:3] == [
         "mypy: error: found",
         "unit: one: a b",
     ]
-    assert len(told) == 11 and max(map(len, told)) <= 400 and told[-1] == "and 13 more"
+    assert len(shown) == 11 and max(map(len, shown)) <= 400 and shown[-1] == "and 13 more"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_run_and_every_process_that_it_started(tmp_path: Path, number: int) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", STAGES, tmp_path], env=environment, start_new_session=True) as run:
+        daemon, deadline = tmp_path / "daemon", time.monotonic() + 60
+        while not (daemon.exists() and daemon.read_text().strip() and (tmp_path / "started").exists()):
+            assert time.monotonic() < deadline and run.poll() is None
+            time.sleep(0.05)
+        started = [int((tmp_path / name).read_text()) for name in ("daemon", "started")]
+        run.send_signal(number)
+        assert run.wait(60) in (130, 128 + signal.SIGKILL)
+    assert [pid for pid in started if psutil.pid_exists(pid)] == []
+    assert not (tmp_path / "second").exists()
+
+
+def test_workflow_runs_every_stage_once() -> None:
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    groups = workflow["jobs"]["stages"]["strategy"]["matrix"]["include"]
+    named = [name for group in groups for name in group["stages"].split()]
+    assert sorted(named) == sorted(stage.name for stage in EVERY)
+
+
+def test_short_run_has_short_forms_and_the_named_stages_are_whole() -> None:
+    whole = {stage.name: stage.run for stage in chosen([], everything=True, short=False)}
+    short = {stage.name: stage.run for stage in chosen([], everything=False, short=False)}
+    assert set(short) < set(whole)
+    assert any(short[name] != whole[name] for name in short)
+    assert [stage.run for stage in chosen(["hosts"], everything=False, short=False)] == [whole["hosts"]]
+    assert [stage.run for stage in chosen(["hosts"], everything=False, short=True)] == [short["hosts"]]

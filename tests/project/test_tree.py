@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Rules that every file of this repository keeps."""
+"""Rules for all files of this repository."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pytest
 import yaml
 
 from support.repository import REPOSITORY
-from tools.collection_tree import tracked_or_new
+from tools.repository.collection_tree import tracked_or_new
 
 FILES = sorted(tracked_or_new(REPOSITORY))
 
-SOURCES = {".py", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}
+SOURCES = {".cjs", ".py", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}
 SOURCES_WITHOUT_SUFFIX = {"Makefile", "run"}
 GENERATED = {Path("changelogs/changelog.yaml")}
 
 # Each is written so that it does not match itself.
 NOT_FOR_THE_REPOSITORY = {
-    "the path of somebody's checkout": r"(?<![\w.])/wor[k]/(main|shared)|/root/[.]pyenv|/home/\w+/",
+    "the path of a checkout": r"(?<![\w.])/wor[k]/(main|shared)|/root/[.]pyenv|/home/\w+/",
     "a package registry's host": r"py[p]i\.[o]rg|python[h]osted|[n]pmjs\.|[d]eb\.debian",
     "work that is not done": r"\b(TOD[O]|FIXM[E]|XX[X])\b",
     "a conflict that is not resolved": r"^(<{7}|>{7})( |$)",
@@ -37,15 +37,16 @@ def is_source(name: Path) -> bool:
     return (name.suffix in SOURCES or name.name in SOURCES_WITHOUT_SUFFIX) and name not in GENERATED
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if is_source(name)], ids=str)
-def test_source_file_names_its_licence(name: Path) -> None:
-    text = text_of(name)
-    assert not text.strip() or "SPDX-License-Identifier: " in text[:1000]
+def test_source_files_name_their_licence() -> None:
+    texts = {name: text_of(name) for name in FILES if is_source(name)}
+    assert [
+        str(name) for name, text in texts.items() if text.strip() and "SPDX-License-Identifier: " not in text[:1000]
+    ] == []
 
 
-@pytest.mark.parametrize("what", NOT_FOR_THE_REPOSITORY)
-def test_no_file_holds(what: str) -> None:
-    pattern = re.compile(NOT_FOR_THE_REPOSITORY[what], re.MULTILINE)
+@pytest.mark.parametrize("text", NOT_FOR_THE_REPOSITORY)
+def test_no_file_contains(text: str) -> None:
+    pattern = re.compile(NOT_FOR_THE_REPOSITORY[text], re.MULTILINE)
     found = [
         f"{name}: {match[0]}"
         for name in FILES
@@ -55,7 +56,7 @@ def test_no_file_holds(what: str) -> None:
     assert found == []
 
 
-def test_licences_named_by_files_are_all_here() -> None:
+def test_licences_that_files_name_are_in_the_repository() -> None:
     named = set(
         re.findall(
             r"^\W*SPDX-License-Identifier: ([\w.-]+)", "\n".join(map(text_of, filter(is_source, FILES))), re.MULTILINE

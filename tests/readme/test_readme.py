@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The README's commands for a checkout run, and its links lead somewhere, also from Galaxy's page, which has the README alone."""
+"""The README's commands for a checkout run, and its links are valid on GitHub and on Galaxy's page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from galaxy_importer.utils import markup
 
 from support.recipes.printed import COMMAND, printed_in
 from support.repository import REPOSITORY
-from tools.markdown import anchors
+from tools.repository.markdown import anchors
 
 README = "README.md"
 
-# Commands that this test leaves to others, with the reason.
+# commands that this test does not run, with the reason
 LEFT_OUT = {
-    "make test": "it is what is running",
-    "ansible-galaxy collection install azure_imds.scheduled_events": "tests/recipes runs it against a Galaxy that has this checkout",
+    "make test": "this test is a part of it",
+    "ansible-galaxy collection install azure_imds.scheduled_events": "tests/recipes runs it with its own Galaxy server",
 }
 IN_A_PROJECT = "ansible-playbook "  # tests/recipes runs them
 COMMANDS = [printed.name for printed in printed_in(README) if printed.kind == COMMAND]
@@ -49,7 +49,7 @@ def page() -> str:
     return str(markup.get_html(markup.get_readme_doc_file(str(REPOSITORY))))
 
 
-def test_every_link_is_absolute_and_leads_to_a_file_and_a_heading(page: str) -> None:
+def test_links_are_absolute_and_lead_to_a_file_and_a_heading(page: str) -> None:
     repository = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
     targets = re.findall(r'href="([^"]*)"', page)
     assert len(targets) > 10
@@ -64,5 +64,5 @@ def test_every_link_is_absolute_and_leads_to_a_file_and_a_heading(page: str) -> 
             assert target == f"{repository}/issues", target
 
 
-def test_no_link_is_without_a_target(page: str) -> None:
+def test_links_have_a_target(page: str) -> None:
     assert re.findall(r"\[[^\]]*\]\[?", re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", page, flags=re.DOTALL)) == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""`make rehearsal` where nothing can be written but the checkout: by a user without a home directory, as in many containers."""
+"""`make rehearsal` by a user who can write to the checkout only, and has no home directory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import pytest
 
 from support.other_user import AS_USER, USER, folder_for_user, python_for_user
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 PROGRAMS = ("ansible-galaxy", "ansible-playbook")
 
 
 def install(checkout: Path, python: Path) -> None:
-    """What `make venv` does, with the libraries that are there already."""
+    """Make .venv as `make venv` does, with the installed libraries."""
     venv = checkout / ".venv"
     subprocess.run([python, "-m", "venv", "--without-pip", venv], check=True)
     (library,) = venv.glob("lib/python3*/site-packages")
@@ -40,20 +40,20 @@ def folder() -> Iterator[Path]:
         yield found
 
 
-def give(folder: Path) -> None:
-    """Let the folder and all that is in it belong to the user."""
+def change_owner(folder: Path) -> None:
+    """Change the owner of the folder and its content to the user."""
     for here, _folders, files in os.walk(folder):
         for path in (here, *(os.path.join(here, name) for name in files)):
             os.chown(path, USER, -1, follow_symlinks=False)
 
 
-def test_the_rehearsal_needs_no_home_directory(folder: Path) -> None:
+def test_rehearsal_needs_no_home_directory(folder: Path) -> None:
     python = python_for_user(f"sys.version_info[:2] == {sys.version_info[:2]!r}")
     if python is None:
         pytest.skip("needs a Python of the version of .venv that other users can run")
     checkout = copy_tree(REPOSITORY, folder)
     install(checkout, python)
-    give(checkout)
+    change_owner(checkout)
     path = os.pathsep.join(
         dict.fromkeys(str(Path(program).parent) for program in map(shutil.which, ("make", "sh", "awk")) if program)
     )

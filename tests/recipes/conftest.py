@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A user's machine: the collection installed from its archive, a project folder, and VMs that ask 169.254.169.254."""
+"""A user's machine: the installed collection, a project folder, and VMs with IMDS at 169.254.169.254."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import pytest
 
 from support import simulator_process
 from support.hosts.bridge import IMDS
-from support.hosts.lab import Lab, reason_against_this_process
+from support.hosts.lab import Lab, skip_reason_of_this_process
 from support.recipes.fleet import Fleet
 from support.recipes.printed import find
-from support.recipes.project import LONGEST, Project, own_environment
+from support.recipes.project import TIMEOUT, Project, own_environment
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
-PROGRAMS = Path(sys.executable).parent
+BIN = Path(sys.executable).parent
 
 
-def galaxy(home: Path, *words: str) -> None:
+def galaxy(home: Path, *arguments: str) -> None:
     """Run ansible-galaxy in a copy of the checkout, as a user with this home directory."""
     tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
-    command = [str(PROGRAMS / "ansible-galaxy"), "collection", *words]
+    command = [str(BIN / "ansible-galaxy"), "collection", *arguments]
     ran = subprocess.run(
-        command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=LONGEST, check=False
+        command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive of this checkout, as it would be published."""
+    """The archive of this checkout, as a release would publish it."""
     folder = tmp_path_factory.mktemp("archive")
     galaxy(folder, "build", "--output-path", str(folder))
     (built,) = folder.glob("*.tar.gz")
@@ -46,7 +46,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Path:
-    """A home directory in which the collection is installed from its archive."""
+    """A home directory with the collection, installed from its archive."""
     folder = tmp_path_factory.mktemp("home")
     galaxy(folder, "install", "--offline", str(archive))
     return folder
@@ -54,7 +54,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := reason_against_this_process():
+    if reason := skip_reason_of_this_process():
         pytest.skip(reason)
     with Lab("azure-imds-recipes", tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
@@ -62,7 +62,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture
 def fleet(lab: Lab) -> Iterator[Callable[..., Fleet]]:
-    """Make a fleet of groups of VMs: `fleet("web1", "web2")` are two VMs that stand by themselves, `fleet("web1 web2")` is a set of two."""
+    """Make a fleet: `fleet("web1", "web2")` has two single VMs, `fleet("web1 web2")` a set of two VMs."""
     with contextlib.ExitStack() as ends:
 
         def make(*groups: str) -> Fleet:
@@ -81,10 +81,10 @@ def fleet(lab: Lab) -> Iterator[Callable[..., Fleet]]:
 
 @pytest.fixture
 def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Iterator[Project]:
-    """A project folder. At its end all that the test says it follows has been taken or run."""
+    """A project folder. A test fails if it does not use a block that its marker `follows` names."""
     environment = own_environment(home)
     environment |= {
-        "PATH": f"{PROGRAMS}:{environment['PATH']}",
+        "PATH": f"{BIN}:{environment['PATH']}",
         "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
         "PYTHONPATH": str(REPOSITORY / "tests"),
     }

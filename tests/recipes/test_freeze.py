@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The first example of the README: hosts go through a freeze, each by itself."""
+"""The first example of the README: each host handles its own freeze."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
-from support.recipes.project import Project, invent
+from support.recipes.project import Project, write_inventory
+from support.wait import wait_until
 
 README = "README.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
-THROUGH = [
+STEPS = [
     "{0} leave-load-balancer",
     "{0} approved",
     "Freeze {0} started",
@@ -26,55 +26,55 @@ THROUGH = [
 pytestmark = pytest.mark.follows(README, "freeze.yml", COMMAND)
 
 
-def course(*names: str) -> list[str]:
-    """What happens to these hosts, one after the other."""
-    return [step.format(name) for name in names for step in THROUGH]
+def expected_steps(*names: str) -> list[str]:
+    """Return the steps of these hosts, one host after the other."""
+    return [step.format(name) for name in names for step in STEPS]
 
 
 @pytest.fixture
 def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
     made = fleet("web1", "web2")
     project.take(README, "freeze.yml")
-    invent(project, "web", made.hosts)
+    write_inventory(project, "web", made.hosts)
     return made
 
 
-def test_a_host_does_not_wait_for_the_other(pair: Fleet, project: Project) -> None:
+def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> None:
     pair.announce("Freeze", "web2")
     ran = project.start(COMMAND)
     pair.wait_until("web2 join-load-balancer")
-    assert pair.happened() == course("web2")
+    assert pair.steps() == expected_steps("web2")
     pair.announce("Freeze", "web1")
     ran.must_succeed()
-    assert pair.happened() == course("web2", "web1")
+    assert pair.steps() == expected_steps("web2", "web1")
 
 
-def test_a_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
-    pair.let_fail("web1", "leave-load-balancer")
+def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
+    pair.make_fail("web1", "leave-load-balancer")
     late = pair.announce("Freeze", "web1")
     pair.announce("Freeze", "web2")
     ran = project.start(COMMAND)
     pair.wait_until("web1 leave-load-balancer")
     pair.wait_until("web2 join-load-balancer")
-    pair.let_start(late)
+    pair.start_event(late)
     assert ran.wait() == 2
-    assert [step for step in pair.happened() if "web2" in step] == course("web2")
-    assert [step for step in pair.happened() if "web1" in step] == [
-        step for step in course("web1") if "approved" not in step
+    assert [step for step in pair.steps() if "web2" in step] == expected_steps("web2")
+    assert [step for step in pair.steps() if "web1" in step] == [
+        step for step in expected_steps("web1") if "approved" not in step
     ]
 
 
-def test_a_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
+def test_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
     pair = fleet("web1 web2")
     project.take(README, "freeze.yml")
-    invent(project, "web", pair.hosts)
+    write_inventory(project, "web", pair.hosts)
     event_id = pair.announce("Freeze", "web1", "web2")
     ran = project.start(COMMAND)
-    until(lambda: ran.text.count("fatal: [") == 2, "both refusals", lambda: ran.text)
-    pair.let_start(event_id)
+    wait_until(lambda: ran.text.count("fatal: [") == 2, "both refusals", lambda: ran.text)
+    pair.start_event(event_id)
     assert ran.wait() == 2
     for name in pair.hosts:
-        steps = [step for step in pair.happened() if name in step]
+        steps = [step for step in pair.steps() if name in step]
         assert steps == [
             f"{name} leave-load-balancer",
             "Freeze web1 web2 started",
@@ -83,10 +83,10 @@ def test_a_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], 
         ]
 
 
-def test_nothing_happens_to_hosts_without_an_event(pair: Fleet, project: Project) -> None:
-    """The hour of the example is made a second: its end is what is looked at."""
+def test_hosts_without_a_freeze_are_unchanged(pair: Fleet, project: Project) -> None:
+    """The time-out of the example, an hour, is a second here."""
     playbook = project.folder / "freeze.yml"
     playbook.write_text(playbook.read_text().replace("timeout: 3600", "timeout: 1"))
     pair.announce("Reboot", "web1")
     ran = project.run(COMMAND).must_succeed()
-    assert pair.happened() == [] and "failed=0" in ran.text
+    assert pair.steps() == [] and "failed=0" in ran.text

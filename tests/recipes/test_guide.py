@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What else docs/ansible.md says: the settings, the rehearsal, the messages."""
+"""Other statements of docs/ansible.md: the settings, the rehearsal, the messages."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import yaml
 
 from support.recipes.fleet import Fleet
 from support.recipes.printed import printed_in
-from support.recipes.project import Project, invent
+from support.recipes.project import Project, write_inventory
 from support.repository import REPOSITORY
 
 GUIDE = "docs/ansible.md"
 ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"
 (REHEARSE,) = (printed.name for printed in printed_in(GUIDE) if "imds_simulator exec" in printed.name)
-OF_ANSIBLE = {"Timeout exceeded"}
+ANSIBLE_MESSAGES = {"Timeout exceeded"}
 UNITS = {"min": 60, "h": 3600}
 
 
 @pytest.mark.follows(GUIDE, "ansible.cfg", ASK)
-def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., Fleet], project: Project) -> None:
+def test_settings_are_read_and_a_host_returns_its_events(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1")
     event_id = web.announce("Freeze", "web1")
     project.take(GUIDE, "ansible.cfg")
-    invent(project, "web", web.hosts, "inventory/")
+    write_inventory(project, "web", web.hosts, "inventory/")
     assert event_id in project.run(ASK).must_succeed().text
     settings = dict(
         re.findall(
@@ -44,8 +44,8 @@ def test_the_settings_are_read_and_a_host_shows_its_events(fleet: Callable[..., 
     assert settings["ssh_args"] == re.findall(r"^ssh_args = (.*)$", printed, re.MULTILINE)[0]
 
 
-@pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh, to read the options that the guide gives it")
-def test_ssh_takes_its_options() -> None:
+@pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh to read the options of the guide")
+def test_ssh_accepts_the_options() -> None:
     texts = [(REPOSITORY / document).read_text(encoding="utf-8") for document in (GUIDE, "docs/bounds.md")]
     (options,) = {option for text in texts for option in re.findall(r"^ssh_args = (.*)$", text, re.MULTILINE)}
     shown = subprocess.run(
@@ -55,11 +55,11 @@ def test_ssh_takes_its_options() -> None:
 
 
 @pytest.mark.follows(GUIDE, REHEARSE)
-def test_the_rehearsal_comes_to_its_end(project: Project) -> None:
+def test_rehearsal_succeeds(project: Project) -> None:
     assert "prepared" in project.run(REHEARSE).must_succeed().text
 
 
-def test_the_time_limits_are_those_of_the_role() -> None:
+def test_time_limits_are_those_of_the_role() -> None:
     defaults = yaml.safe_load((REPOSITORY / "roles/maintenance/defaults/main.yml").read_text(encoding="utf-8"))
     rows = re.findall(
         r"^\| `(maintenance_\w+)` \| (\d+) (min|h) \|", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE
@@ -70,10 +70,12 @@ def test_the_time_limits_are_those_of_the_role() -> None:
     }
 
 
-def test_every_message_of_the_table_is_one_of_the_collection() -> None:
+def test_messages_of_the_table_exist_in_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
-    parts = {part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")} - OF_ANSIBLE
+    parts = {
+        part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")
+    } - ANSIBLE_MESSAGES
     paths = [
         path
         for folder in ("plugins", "roles/maintenance")
@@ -81,7 +83,7 @@ def test_every_message_of_the_table_is_one_of_the_collection() -> None:
         if path.suffix in (".py", ".yml")
     ]
     sources = [path.read_text(encoding="utf-8") for path in paths]
-    # adjacent literals are one text
+    # join adjacent string literals
     code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))
     assert len(messages) > 15
     assert [part for part in parts if part not in code] == []

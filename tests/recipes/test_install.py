@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A release of this checkout is installed by the commands of README and docs/ansible.md."""
+"""The commands of README and docs/ansible.md install a release of this checkout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.recipes.galaxy import galaxy_with
+from support.recipes.galaxy import serve_galaxy
 from support.recipes.project import Project
 
 README, GUIDE = "README.md", "docs/ansible.md"
@@ -19,9 +19,9 @@ BY_FILE = "ansible-galaxy collection install --requirements-file requirements.ym
 
 @pytest.mark.follows(README, BY_NAME)
 @pytest.mark.follows(GUIDE, "requirements.yml", BY_FILE)
-def test_a_release_is_installed(archive: Path, project: Project) -> None:
+def test_commands_install_a_release(archive: Path, project: Project) -> None:
     project.take(GUIDE, "requirements.yml")
-    with galaxy_with(archive) as url:
+    with serve_galaxy(archive) as url:
         project.set("ANSIBLE_GALAXY_SERVER", url)
         for command in (BY_NAME, BY_FILE):
             home = project.folder / f"home{len(command)}"

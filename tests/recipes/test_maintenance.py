@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role and the playbook maintenance, as README and docs/ansible.md have them."""
+"""The role and the playbook maintenance, as README and docs/ansible.md use them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from support.recipes.fleet import Fleet
 from support.recipes.printed import find
-from support.recipes.project import Project, connect, invent
+from support.recipes.project import Project, write_connections, write_inventory
 
-README, GUIDE, OF_ROLE = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
-OF_README = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"
-OF_GUIDE = "ansible-playbook maintenance.yml"
+README, GUIDE, ROLE_README = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
+README_COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"
+GUIDE_COMMAND = "ansible-playbook maintenance.yml"
 CHECK = "ansible-playbook --check --diff maintenance.yml"
 BY_NAME = (
     "ansible-playbook azure_imds.scheduled_events.maintenance"
@@ -33,7 +33,7 @@ FOLDER = (
     "undrain.yml",
 )
 TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
-PLAYS_OF_ROLE = (
+ROLE_PLAYS = (
     "# site.yml, with drain.yml and undrain.yml beside it",
     "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance",
     "- name: Report the maintenance",
@@ -47,81 +47,81 @@ def web(fleet: Callable[..., Fleet]) -> Fleet:
 
 
 @pytest.fixture
-def guided(project: Project, web: Fleet) -> Project:
+def guide_project(project: Project, web: Fleet) -> Project:
     """The project folder of the guide."""
     project.take(GUIDE, *FOLDER)
-    connect(project, web.hosts, "inventory/")
+    write_connections(project, web.hosts, "inventory/")
     return project
 
 
 def notes(fleet: Fleet) -> list[Path]:
-    """The notes of runs on the hosts."""
+    """Return the notes of runs on the hosts."""
     return [host.file(NOTE) for host in fleet.hosts.values() if host.file(NOTE).exists()]
 
 
-def went_through(kind: str, *names: str) -> list[str]:
-    """What happens when these VMs of one event leave the load balancer, one of them approves, and they join again."""
+def maintenance_of(kind: str, *names: str) -> list[str]:
+    """Return the steps of an event: its VMs leave the load balancer, the first one approves, all join again."""
     event = f"{kind} {' '.join(names)}"
     left, joined = ([f"{name} {verb}-load-balancer" for name in names] for verb in ("leave", "join"))
     return [*left, f"{names[0]} approved", f"{event} started", f"{event} finished", *joined]
 
 
 def in_order(steps: list[str]) -> list[str]:
-    """The steps by time, those of several hosts side by side by their names; arguments left out."""
-    words = [" ".join(step.split()[:2]) if "-load-balancer" in step else step for step in steps]
-    runs = re.findall(r"((?:[^\n]*-load-balancer\n)+|[^\n]*\n)", "".join(f"{word}\n" for word in words))
+    """Return the steps without arguments, by time; simultaneous steps of several hosts by name."""
+    names = [" ".join(step.split()[:2]) if "-load-balancer" in step else step for step in steps]
+    runs = re.findall(r"((?:[^\n]*-load-balancer\n)+|[^\n]*\n)", "".join(f"{name}\n" for name in names))
     return [step for run in runs for step in sorted(run.splitlines())]
 
 
 def shape(line: str) -> str:
-    """A line of the report without what differs from run to run."""
+    """Return a line of the report with zeros for ids and times."""
     return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
 
 
-@pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", OF_README)
+@pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", README_COMMAND)
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
-def test_the_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
+def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1 web2", "web3")
     project.take(README, "maintenance.yml", "group_vars/web.yml")
     project.take(GUIDE, "drain.yml", "undrain.yml")
-    invent(project, "web", web.hosts)
+    write_inventory(project, "web", web.hosts)
     web.announce("Reboot", "web1", "web2")
-    project.run(OF_README).must_succeed()
-    assert in_order(web.happened()) == went_through("Reboot", "web1", "web2")
+    project.run(README_COMMAND).must_succeed()
+    assert in_order(web.steps()) == maintenance_of("Reboot", "web1", "web2")
 
 
-@pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, OF_GUIDE)
-def test_a_run_of_the_guide_in_check_mode_then_killed_then_again(web: Fleet, guided: Project) -> None:
-    guided.take(GUIDE, "maintenance.yml")
+@pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, GUIDE_COMMAND)
+def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project: Project) -> None:
+    guide_project.take(GUIDE, "maintenance.yml")
     event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
-    shown = guided.run(CHECK).must_succeed().text
+    shown = guide_project.run(CHECK).must_succeed().text
     assert re.search(r'^-.*"not approved"\n\+.*"approved"$', shown, re.MULTILINE), shown
-    assert web.happened() == [] and notes(web) == []
-    ran = guided.start(OF_GUIDE)
+    assert web.steps() == [] and notes(web) == []
+    ran = guide_project.start(GUIDE_COMMAND)
     web.wait_until("Freeze web1 web2 started")
     ran.kill()
     assert len(notes(web)) == 2
     web.azure.post(f"/events/{event_id}/complete")
-    guided.run(OF_GUIDE).must_succeed()
-    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+    guide_project.run(GUIDE_COMMAND).must_succeed()
+    assert in_order(web.steps()) == maintenance_of("Freeze", "web1", "web2")
     assert notes(web) == []
 
 
 @pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
-def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Project) -> None:
-    guided.take(GUIDE, "roles/drain/tasks/main.yml")
-    group = guided.folder / "inventory/group_vars/web.yml"
+def test_playbook_by_name_runs_a_role_and_prints_the_report(web: Fleet, guide_project: Project) -> None:
+    guide_project.take(GUIDE, "roles/drain/tasks/main.yml")
+    group = guide_project.folder / "inventory/group_vars/web.yml"
     group.write_text(group.read_text() + "balancer: lb7\n")
     event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
-    ran = guided.start(BY_NAME)
-    web.let_end_when_seen(event_id)
+    ran = guide_project.start(BY_NAME)
+    web.end_when_seen(event_id)
     shown = ran.must_succeed().text
-    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
-    assert {step for step in web.happened() if "leave" in step} == {
+    assert in_order(web.steps()) == maintenance_of("Freeze", "web1", "web2")
+    assert {step for step in web.steps() if "leave" in step} == {
         "web1 leave-load-balancer lb7",
         "web2 leave-load-balancer lb7",
     }
-    table = guided.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
+    table = guide_project.take_as("table", GUIDE, TABLE).read_text(encoding="utf-8").splitlines()
     assert [shape(line) for line in re.findall(r'^ +"((?:host|web\d) .*)",?$', shown, re.MULTILINE)] == [
         shape(line) for line in table
     ]
@@ -134,35 +134,35 @@ def test_the_playbook_by_name_with_a_role_and_a_report(web: Fleet, guided: Proje
 
 
 @pytest.mark.follows(GUIDE, *FOLDER, "site.yml")
-def test_the_playbook_imported_by_one_of_the_users(web: Fleet, guided: Project) -> None:
-    guided.take(GUIDE, "site.yml")
+def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_project: Project) -> None:
+    guide_project.take(GUIDE, "site.yml")
     web.announce("Freeze", "web1", "web2")
-    guided.run("ansible-playbook site.yml").must_succeed()
-    assert in_order(web.happened()) == went_through("Freeze", "web1", "web2")
+    guide_project.run("ansible-playbook site.yml").must_succeed()
+    assert in_order(web.steps()) == maintenance_of("Freeze", "web1", "web2")
 
 
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
-@pytest.mark.follows(OF_ROLE, *PLAYS_OF_ROLE)
-def test_the_plays_of_the_role_and_its_import(fleet: Callable[..., Fleet], project: Project) -> None:
+@pytest.mark.follows(ROLE_README, *ROLE_PLAYS)
+def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1")
     project.take(GUIDE, "drain.yml", "undrain.yml")
-    invent(project, "web", web.hosts)
+    write_inventory(project, "web", web.hosts)
     plays, importing, report = (
-        project.take_as(f"part{number}", OF_ROLE, name).read_text(encoding="utf-8")
-        for number, name in enumerate(PLAYS_OF_ROLE)
+        project.take_as(f"part{number}", ROLE_README, name).read_text(encoding="utf-8")
+        for number, name in enumerate(ROLE_PLAYS)
     )
     for text in (plays + report, importing):
         project.write("site.yml", text)
         web.announce("Freeze", "web1")
         shown = project.run("ansible-playbook --inventory hosts.yml site.yml").must_succeed().text
         assert "why not" in shown
-    assert web.happened() == went_through("Freeze", "web1") * 2
+    assert web.steps() == maintenance_of("Freeze", "web1") * 2
 
 
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
-    ours, theirs = (
+    in_readme, in_guide = (
         find(*place).text.splitlines()[1:]
         for place in ((README, "group_vars/web.yml"), (GUIDE, "inventory/group_vars/web.yml"))
     )
-    assert ours == theirs
+    assert in_readme == in_guide

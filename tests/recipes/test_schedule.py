@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The service and the timer of docs/ansible.md start a run, and never a second one beside it."""
+"""The service and the timer of docs/ansible.md start a run, and never a second one at the same time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.patience import until
 from support.recipes.fleet import Fleet
 from support.recipes.printed import find
-from support.recipes.project import LONGEST, Project, invent
+from support.recipes.project import TIMEOUT, Project, write_inventory
+from support.wait import wait_until
 
 GUIDE = "docs/ansible.md"
 SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"
 TASKS = ("maintenance.yml", "drain.yml", "undrain.yml")
 UNITS = "/etc/systemd/system"
-# in the place of ansible-playbook, on a host that has none
+# a replacement of ansible-playbook, which the host does not have
 STAND_IN = '#!/bin/sh\necho "$PWD $*" >>/var/log/runs\n'
 
 
 @pytest.mark.follows(GUIDE, SERVICE, TIMER)
-def test_systemd_starts_a_run(lab: Lab, project: Project) -> None:
+def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     host = lab.host("controller1")
     program = host.file("/srv/maintenance/.venv/bin/ansible-playbook")
     program.parent.mkdir(parents=True)
@@ -46,12 +46,12 @@ def test_systemd_starts_a_run(lab: Lab, project: Project) -> None:
 
 
 @pytest.mark.follows(GUIDE, *TASKS, "inventory/group_vars/web.yml")
-def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(
+def test_service_command_does_nothing_while_another_run_is_active(
     fleet: Callable[..., Fleet], project: Project
 ) -> None:
     web = fleet("web1")
     project.take(GUIDE, *TASKS, "inventory/group_vars/web.yml")
-    invent(project, "web", web.hosts, "inventory/")
+    write_inventory(project, "web", web.hosts, "inventory/")
     project.write("ansible.cfg", "[defaults]\ninventory = inventory\n")
     (project.folder / ".venv").symlink_to(Path(sys.executable).parents[1])
     unit = configparser.ConfigParser()
@@ -70,4 +70,4 @@ def test_the_command_of_the_service_does_nothing_while_a_run_is_at_work(
         "Freeze web1 finished",
         "web1 join-load-balancer",
     ]
-    until(lambda: web.happened() == expected, "all steps", web.happened, LONGEST)
+    wait_until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What Salt's tests share: a simulated Azure, and the Salt in SALT_HOME."""
+"""Fixtures of Salt's tests: a simulated Azure, and the Salt in SALT_HOME."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from support.salt import fault_table
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import OPEN
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 
 VMS = {
     "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
@@ -30,19 +30,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failure is shown with what the daemons had to say."""
+    """Show the logs of the daemons with a failure."""
     report = yield
     if report.failed:
-        report.sections += [(f"the site in {here.folder}", here.said()) for here in OPEN]
+        report.sections += [(f"the site in {here.folder}", here.log_text()) for here in OPEN]
     return report
 
 
 @pytest.fixture(scope="session")
-def installed() -> Installed:
+def installation() -> SaltInstallation:
     home = os.environ.get("SALT_HOME")
     if not home:
         pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
-    return Installed.at(Path(home).absolute())
+    return SaltInstallation.at(Path(home).absolute())
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +52,8 @@ def azure() -> Iterator[Azure]:
 
 
 @pytest.fixture(autouse=True)
-def peace_at_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No event of one test goes on in the next."""
+def end_leftover_events(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the events of a test."""
     yield
     if "azure" in request.fixturenames:
         azure: Azure = request.getfixturevalue("azure")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Simulated Azure whose clock stands still until a test moves it."""
+"""A simulator whose clock does not move until a test moves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIR = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., Simulator]]:
-    """Start Azure with two VMs of one availability set, and these events, faults and knobs."""
+    """Start a simulator with two VMs of one availability set, and these events, faults and knobs."""
     running: list[Simulator] = []
 
     def start(

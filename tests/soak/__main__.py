@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Run random lives of the daemon by seed, and say what must not have been.
+"""Run the daemon through random plans by seed, and print violations of the invariants.
 
-Exit status: 0 all is well, 1 a run violated an invariant, 2 wrong usage.
+Exit status: 0 no violation, 1 a run violated an invariant, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from soak.campaign import run_seeds
-from soak.drawing import draw
+from soak.plan_generator import draw_plan
 from soak.report import Outcome, Totals
 from support.repository import REPOSITORY
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=seeds,
         default=None,
         metavar="FROM-TO",
-        help="these seeds, each once (default: from 1 on until the time is up)",
+        help="run these seeds once each (default: from 1 on until the time limit)",
     )
     parser.add_argument(
         "--for",
@@ -39,20 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=None,
         dest="limit",
         metavar="TIME",
-        help="begin no run after so long, such as 90s, 55m or 2h",
+        help="start no run after this time, such as 90s, 55m or 2h",
     )
-    parser.add_argument("--seed", type=int, help="this seed only, with all that was done")
-    parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side (default: %(default)s)")
+    parser.add_argument("--seed", type=int, help="run this seed only, and print its actions")
+    parser.add_argument("--jobs", type=int, default=2, help="number of runs in parallel (default: %(default)s)")
     parser.add_argument(
         "--folder",
         type=Path,
         default=REPOSITORY / ".cache" / "soak",
-        help="what failing runs leave (default: %(default)s)",
+        help="folder for the files of failed runs (default: %(default)s)",
     )
     parser.add_argument("--plan", action="store_true", help="print the plan of --seed, and run nothing")
     options = parser.parse_args(arguments)
     if options.plan:
-        print(draw(options.seed or 0).as_text())
+        print(draw_plan(options.seed or 0).as_text())
         return 0
     limit = (
         options.limit
@@ -76,18 +76,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run_seeds(chosen, options.folder, options.jobs, limit, ended)
     print(f"\n{totals.as_text()}\n{time.monotonic() - began:.0f} s")
     if totals.failing:
-        print(f"what they left is in {options.folder}/SEED; `make soak SOAK_SEED=N` runs one of them again")
+        print(f"their files are in {options.folder}/SEED; `make soak SOAK_SEED=N` repeats one of them")
     return 1 if totals.failing else 0
 
 
 def seeds(text: str) -> range:
-    """FROM-TO, or one number."""
+    """Parse FROM-TO, or one number."""
     first, _dash, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def seconds(text: str) -> float:
-    """A number with s, m or h; seconds without one."""
+    """Parse a number with the unit s, m or h; without a unit it is seconds."""
     unit = UNITS.get(text[-1:])
     return float(text[:-1]) * unit if unit else float(text)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Carries out the actions of a plan, one after the other, and notes what was done when."""
+"""Performs the actions of a plan, one after the other, and records them with their times."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from soak.plan import VM, Action
-from soak.site import Site, wait_until
+from soak.testbed import Testbed, wait_until
 from support.simulator_process import ControlError
 
-# how long an action waits for what may never come
-PATIENCE = 1.0
+# seconds that an action waits for a condition that may never hold
+WAIT_TIMEOUT = 1.0
 API = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
-class Deed(NamedTuple):
-    """What was done: Unix times, the action, and what came of it where that is not plain."""
+class PerformedAction(NamedTuple):
+    """An action that was performed, with Unix times, and its result where that is not obvious."""
 
     began: float
     ended: float
@@ -34,60 +34,60 @@ class Deed(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """From that time on a backend with an old document had these events for this VM."""
+    """A backend with an old document, which from a time on had these events for this VM."""
 
     since: float
     keys: frozenset[str]
 
 
 class Actions:
-    """The verbs of plans. Each takes the arguments of its action, and returns a word on what came of it or nothing.
+    """Performs actions: `do_VERB` performs VERB with its arguments, and may return a text as result.
 
     Attributes:
-        deeds: what was done so far.
+        performed: the actions so far.
         stale: the old documents that were served.
-        deaths: how often the daemon had ended by itself before an action.
+        deaths: number of times that the daemon had ended by itself before an action.
     """
 
-    def __init__(self, site: Site) -> None:
-        self.site, self.azure = site, site.azure
-        self.deeds: list[Deed] = []
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed, self.azure = testbed, testbed.azure
+        self.performed: list[PerformedAction] = []
         self.stale: list[Stale] = []
         self.deaths = 0
 
     def do(self, action: Action) -> None:
-        if not self.site.is_running():
+        if not self.testbed.is_running():
             self.deaths += 1
-            self.site.note_end("died")
-            self.site.start()
+            self.testbed.record_end("died")
+            self.testbed.start()
         began = time.time()
         try:
             result = getattr(self, "do_" + action.verb.replace("-", "_"))(*action.arguments) or ""
         except ControlError as error:
-            result = f"refused, {error.status}"  # it was over, or had started, before its turn came
-        self.deeds.append(Deed(began, time.time(), action, result))
+            result = f"refused, {error.status}"  # the event was over, or had started, before this action
+        self.performed.append(PerformedAction(began, time.time(), action, result))
 
     # waiting
 
     def do_polls(self, count: int) -> str:
-        """Wait until the daemon has asked so often."""
+        """Wait until the daemon has sent so many requests."""
         before = len(self.azure.requests("GET"))
         return (
             ""
-            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * PATIENCE, 0.05)
-            else "not all came"
+            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * WAIT_TIMEOUT, 0.05)
+            else "fewer requests"
         )
 
     def do_until_mark(self, what: str, stage: str) -> str:
-        """Wait until a hook of the stage has begun, or has ended well, from now on."""
+        """Wait until another hook of the stage begins, or succeeds."""
         before = self._count(what, stage)
-        return "" if wait_until(lambda: self._count(what, stage) > before, PATIENCE) else "none came"
+        return "" if wait_until(lambda: self._count(what, stage) > before, WAIT_TIMEOUT) else "no mark appeared"
 
     def do_pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def do_rest(self) -> None:
-        """Wait until nothing is left to do: `life` does it, which knows how long that may take."""
+        """Do nothing: `plan_execution` waits for the end of all events after this action."""
 
     # events
 
@@ -104,7 +104,7 @@ class Actions:
         self.azure.complete(event_id)
 
     def do_release(self, event_id: str) -> None:
-        """The operator of the platform lets it start."""
+        """Let the operator of the platform start the event."""
         self.azure.approve(event_id)
 
     def do_move(self, event_id: str, notice: int) -> None:
@@ -113,32 +113,32 @@ class Actions:
     def do_retype(self, event_id: str, kind: str) -> None:
         self.azure.change(event_id, type=kind)
 
-    def do_hit(self, event_id: str, resources: str) -> None:
+    def do_change_resources(self, event_id: str, resources: str) -> None:
         self.azure.change(event_id, resources=resources.split(","))
 
     # IMDS
 
     def do_imds(self, kind: str, seconds: float, options: str = "{}") -> None:
-        # a fault that was injected earlier comes first as long as it lasts
+        # an earlier fault takes precedence while it lasts
         self.azure.fault(kind, vm=VM, **{"for": seconds}, **json.loads(options))
 
     def do_imds_for(self, kind: str, requests: str, options: str = "{}") -> None:
         self.azure.fault(kind, vm=VM, requests=requests, **json.loads(options))
 
     def do_stale(self, what: str, pattern: str) -> None:
-        """Requests at these places of the order get an old document: an empty one, or the one of this moment."""
+        """Answer the requests with these numbers with an old document: an empty one, or the present one."""
         body: dict[str, Any] = {"DocumentIncarnation": 1, "Events": []}
         if what == "this":
-            body = json.loads(self._ask_as_other())
+            body = json.loads(self._read_as_other_vm())
         keys = frozenset(event["EventId"].casefold() for event in body["Events"] if VM in event["Resources"])
         self.stale.append(Stale(time.time(), keys))
-        for place in pattern.split(","):
+        for number in pattern.split(","):
             self.azure.fault(
-                "body", vm=VM, method="GET", route="scheduledevents", requests=place, body=json.dumps(body)
+                "body", vm=VM, method="GET", route="scheduledevents", requests=number, body=json.dumps(body)
             )
 
     def do_heal(self) -> None:
-        """IMDS is well again."""
+        """Remove all faults of IMDS."""
         self.azure.heal()
 
     # the host
@@ -153,41 +153,41 @@ class Actions:
         self._restart("reboot", pause)
 
     def do_reload(self, output_tail: int) -> str:
-        if not wait_until(lambda: self.site.is_ready, PATIENCE):
+        if not wait_until(lambda: self.testbed.is_ready, WAIT_TIMEOUT):
             return "the daemon is not ready"
-        self.site.reload(output_tail=output_tail)
+        self.testbed.reload(output_tail=output_tail)
         return ""
 
     def do_clock(self, skew: int) -> None:
-        self.site.host.set_clock(skew)
+        self.testbed.host.set_clock(skew)
 
     def do_journal_locked(self, seconds: float) -> str:
-        return "" if self.site.journal.lock(seconds) else "it could not be locked"
+        return "" if self.testbed.journal.lock(seconds) else "the journal could not be locked"
 
     def do_journal_removed(self) -> None:
-        self.site.journal.remove()
+        self.testbed.journal.remove()
 
     def do_journal_overwritten(self) -> str:
-        return "" if self.site.journal.overwrite(b"junk" * 256) else "there is none"
+        return "" if self.testbed.journal.overwrite(b"junk" * 256) else "the journal does not exist"
 
     def do_journal_emptied(self) -> str:
-        return "" if self.site.journal.overwrite(b"") else "there is none"
+        return "" if self.testbed.journal.overwrite(b"") else "the journal does not exist"
 
     def do_killed_and_journal_removed(self) -> None:
-        self.site.end("kill")
-        self.site.journal.remove()
-        self.site.start()
+        self.testbed.end("kill")
+        self.testbed.journal.remove()
+        self.testbed.start()
 
     def _restart(self, how: str, pause: float) -> None:
-        self.site.end(how)
+        self.testbed.end(how)
         time.sleep(pause)
-        self.site.start()
+        self.testbed.start()
 
     def _count(self, what: str, stage: str) -> int:
-        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.site.marks())
+        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.marks())
 
-    def _ask_as_other(self) -> bytes:
-        """The true document, as a VM gets it whose answers have no faults."""
+    def _read_as_other_vm(self) -> bytes:
+        """Return the true document, which a VM without faults gets."""
         request = urllib.request.Request(self.azure.simulator.endpoints["vm3"] + API, headers={"Metadata": "true"})
         with urllib.request.urlopen(request, timeout=10) as answer:
             body: bytes = answer.read()

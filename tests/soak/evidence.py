@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What happened in a run, from outside of the daemon: marks of hooks, what IMDS was asked and what it answered, what was done."""
+"""Observations of a run that do not come from the daemon: marks of hooks, requests to IMDS, actions."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from soak.actions import Deed, Stale
+from soak.actions import PerformedAction, Stale
 from soak.hooks import HookRun
 from soak.plan import VM, Plan
-from soak.site import Restart
+from soak.testbed import Restart
 
-# faults behind which a GET still brings the true document
-TRUE_BEHIND = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
+# faults with which a GET still returns the true document
+FAULTS_WITH_TRUE_DOCUMENT = ("", "date-skew", "bom", "close-idle", "delay", "lost-request")
 
-# seconds by which marks of hooks and the simulator's lists may differ on what came first
-ABOUT = 0.02
-# the same between the simulator's log, which has milliseconds, and its list of requests
-ROUNDED = 0.001
+# seconds of tolerance between marks of hooks and the simulator's lists
+CLOCK_TOLERANCE = 0.02
+# seconds of tolerance between the simulator's log, which has milliseconds, and its list of requests
+LOG_RESOLUTION = 0.001
 
 
-# seconds that a process of the daemon may take on a busy machine until it has opened the journal
-TO_OPEN = 3.0
+# seconds until a process of the daemon has opened the journal, on a busy machine
+JOURNAL_OPEN_TIMEOUT = 3.0
 
 
 class Listed(NamedTuple):
-    """An event was in the true document from then on with these resources; none: it was gone."""
+    """From a time on the true document listed an event with these resources; without any: it was gone."""
 
     at: float
     resources: tuple[str, ...]
 
 
-class Look(NamedTuple):
-    """A good document that the daemon got: when, the events for this VM in it, and those that may have been in it as well."""
+class Poll(NamedTuple):
+    """A good document that the daemon got: its time, the events of this VM, and events that it may have had."""
 
     at: float
     keys: frozenset[str]
-    doubtful: frozenset[str] = frozenset()
+    uncertain: frozenset[str] = frozenset()
 
 
 class Approval(NamedTuple):
-    """A request to approve that reached IMDS."""
+    """An approval that reached IMDS."""
 
     at: float
     key: str
@@ -51,17 +51,17 @@ class Approval(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """All of a run.
+    """All observations of a run.
 
     Attributes:
         runs: the hooks' runs.
         approvals: those of this VM.
-        listed: by event, when it was listed for whom.
-        looks: the good documents, in their order.
-        named_at: when IMDS had first told this VM's name.
-        post_faults: whether requests to approve could get lost.
-        restarts: the daemon's.
-        deeds: what was done.
+        listed: for each event the times and resources with which it was listed.
+        polls: the good documents, in their order.
+        named_at: Unix time at which IMDS first returned this VM's name.
+        post_faults: whether approvals could get lost.
+        restarts: restarts of the daemon.
+        performed: the actions of the plan.
         history: the journal at the end, as `history --json` prints it.
     """
 
@@ -69,18 +69,18 @@ class Evidence(NamedTuple):
     runs: Sequence[HookRun]
     approvals: Sequence[Approval]
     listed: dict[str, list[Listed]]
-    looks: Sequence[Look]
+    polls: Sequence[Poll]
     named_at: float
     post_faults: bool
     restarts: Sequence[Restart]
-    deeds: Sequence[Deed]
+    performed: Sequence[PerformedAction]
     history: Sequence[dict[str, Any]]
 
     def runs_of(self, hook: str, key: str | None = None) -> list[HookRun]:
         return [run for run in self.runs if run.hook == hook and key in (None, run.key)]
 
     def steps(self, key: str, hook: str) -> list[str]:
-        """The states of a hook's runs for an event, as the journal has them."""
+        """Return the states of a hook's runs for an event in the journal."""
         stage, name = hook.split("/")
         return [
             step["state"]
@@ -91,50 +91,50 @@ class Evidence(NamedTuple):
         ]
 
     def resources_at(self, key: str, at: float) -> tuple[str, ...]:
-        """Whom the event hit by then; () before it came and after it was over."""
+        """Return the VMs that the event affects at a time; () before it appears and after it is over."""
         return next((each.resources for each in reversed(self.listed.get(key, ())) if each.at <= at), ())
 
     def forgotten(self, key: str, hook: str, since: float, until: float) -> bool:
-        """Whether a process of the daemon began in that time that could not know of the run.
+        """Return True if a process of the daemon started within these times without knowledge of the run.
 
-        The journal did not have it then, or was destroyed before the process had opened it.
+        The journal lacked the run, or was destroyed before the process had opened it.
         """
         began = [restart for restart in self.restarts if since <= restart.ended and restart.began <= until]
         if any((key, hook) not in restart.known for restart in began):
             return True
         faults = [
-            deed.began
-            for deed in self.deeds
-            if deed.action.verb.startswith("journal-") and deed.action.verb != "journal-locked"
+            performed_action.began
+            for performed_action in self.performed
+            if performed_action.action.verb.startswith("journal-") and performed_action.action.verb != "journal-locked"
         ]
-        return any(restart.ended <= at <= restart.began + TO_OPEN for restart in began for at in faults)
+        return any(restart.ended <= at <= restart.began + JOURNAL_OPEN_TIMEOUT for restart in began for at in faults)
 
     def rebooted(self, since: float, until: float) -> bool:
         return any(restart.how == "reboot" and since <= restart.ended <= until for restart in self.restarts)
 
     def absent_twice(self, key: str, since: float, until: float) -> bool:
-        """Whether two good documents in a row were without the event, the second of them in that time."""
+        """Return True if two good documents in a row lacked the event, the second one within these times."""
         return any(
             key not in first.keys and key not in second.keys and since <= second.at <= until
-            for first, second in zip(self.looks, self.looks[1:])
+            for first, second in zip(self.polls, self.polls[1:])
         )
 
     def longest_absence(self, key: str, since: float, until: float) -> float:
-        """The longest time in that one between two documents with the event, in seconds, where a good one in between was without it."""
+        """Return the longest time in seconds between two documents with the event and a good one without it between."""
         longest, last = 0.0, since
-        for look in self.looks:
-            if since <= look.at <= until and key in look.keys:
-                is_away = any(key not in other.keys for other in self.looks if last < other.at < look.at)
-                longest, last = max(longest, (look.at - last) * is_away), look.at
+        for poll in self.polls:
+            if since <= poll.at <= until and key in poll.keys:
+                is_away = any(key not in other.keys for other in self.polls if last < other.at < poll.at)
+                longest, last = max(longest, (poll.at - last) * is_away), poll.at
         return longest
 
     def event_ids(self) -> list[str]:
-        """The events that this VM saw as its own."""
-        return sorted(set().union(*(look.keys for look in self.looks)))
+        """Return the ids of all events that affected this VM in a document."""
+        return sorted(set().union(*(poll.keys for poll in self.polls)))
 
 
 def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
-    """When each event was listed for whom, from the simulator's log."""
+    """Return from the simulator's log when each event was listed, and with which resources."""
     found: dict[str, list[Listed]] = {}
     for line in lines:
         key = str(line.get("id", "")).casefold()
@@ -144,34 +144,34 @@ def listed_from(lines: Sequence[dict[str, Any]]) -> dict[str, list[Listed]]:
         resources = () if over else tuple(line["resources"])
         changes = found.setdefault(key, [])
         if not changes or changes[-1].resources != resources:
-            changes.append(Listed(unix(line["time"]), resources))
+            changes.append(Listed(unix_time(line["time"]), resources))
     return found
 
 
-def looks_from(
+def polls_from(
     requests: Sequence[dict[str, Any]], listed: dict[str, list[Listed]], stale: Sequence[Stale]
-) -> list[Look]:
-    """The good documents of this VM; what changed in the millisecond of a request is doubtful in its document."""
-    looks = []
+) -> list[Poll]:
+    """Return the good documents of this VM; an event that changed in the millisecond of a request is uncertain."""
+    polls = []
     for request in requests:
         at = request["moment"]
         if (request["method"], request["route"]) != ("GET", "scheduledevents") or request["status"] not in (200, 304):
             continue
         if request["fault"] == "body":
-            looks.append(Look(at, next(each.keys for each in reversed(stale) if each.since <= at)))
-        elif request["fault"] in TRUE_BEHIND:
-            before, after = _keys(listed, at - ROUNDED), _keys(listed, at + ROUNDED)
-            looks.append(Look(at, before & after, before ^ after))
-    return looks
+            polls.append(Poll(at, next(each.keys for each in reversed(stale) if each.since <= at)))
+        elif request["fault"] in FAULTS_WITH_TRUE_DOCUMENT:
+            before, after = _keys(listed, at - LOG_RESOLUTION), _keys(listed, at + LOG_RESOLUTION)
+            polls.append(Poll(at, before & after, before ^ after))
+    return polls
 
 
 def _keys(listed: dict[str, list[Listed]], at: float) -> frozenset[str]:
-    """The events that were listed for this VM then."""
+    """Return the events that were listed for this VM at a time."""
     return frozenset(key for key, changes in listed.items() if VM in _at(changes, at))
 
 
-def unix(text: str) -> float:
-    """Unix time of a line of the simulator's log."""
+def unix_time(text: str) -> float:
+    """Convert a time of the simulator's log to Unix time."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 

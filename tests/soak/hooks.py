@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hooks of a run: executables that note their beginning and their end with the event, the boot and the time."""
+"""The hooks of a run: executables that mark their beginning and end with event, boot and time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-# what a hook does between its first mark and its end; `ok` and `failed` leave the last mark
+# shell code of a hook after its first mark; `ok` and `failed` write the last mark
 BODIES = {
     "works": "ok",
     "slow": "sleep 0.5; ok",
@@ -25,11 +25,13 @@ BODIES = {
 _SCRIPT = """#!/bin/sh
 me=$EVENT_STAGE/${0##*/}
 read -r boot < "$MARKS.boot"
-say() { printf '%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$me" "$EVENT_ID" "$boot" "$(date +%%s.%%N)" "$$" >> "$MARKS"; }
-ok() { say ok; exit 0; }
-failed() { say failed; exit 3; }
+mark() {
+    printf '%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$me" "$EVENT_ID" "$boot" "$(date +%%s.%%N)" "$$" >> "$MARKS"
+}
+ok() { mark ok; exit 0; }
+failed() { mark failed; exit 3; }
 is_first() { [ "$(grep -c "^begin.$me.$EVENT_ID" "$MARKS")" -le 1 ]; }
-say begin
+mark begin
 %s
 """
 
@@ -38,10 +40,10 @@ class Mark(NamedTuple):
     """One line of the marks.
 
     Attributes:
-        what: begin, ok or failed; a run that was ended has none of the latter two.
+        what: begin, ok or failed; a run that was killed has neither ok nor failed.
         hook: STAGE/NAME.
         key: the event's id with letter case folded.
-        boot: the boot of the host in which it ran.
+        boot: the boot id of the host.
         at: Unix time.
         pid: the hook's process id.
     """
@@ -55,7 +57,7 @@ class Mark(NamedTuple):
 
 
 class HookRun(NamedTuple):
-    """One run of a hook as its marks show it; ``ended`` is None, and ``how`` "", for one that was ended or still runs."""
+    """One run of a hook by its marks; if it was killed or still runs, ``ended`` is None and ``how`` is ""."""
 
     hook: str
     key: str
@@ -74,7 +76,7 @@ def write_hook(directory: Path, path: str, does: str) -> None:
 
 
 def read_marks(path: Path) -> list[Mark]:
-    """All marks so far, in the order in which they were made."""
+    """Return all marks so far, in their order."""
     if not path.exists():
         return []
     lines = [line.split("\t") for line in path.read_text().split("\n")[:-1]]
@@ -82,7 +84,7 @@ def read_marks(path: Path) -> list[Mark]:
 
 
 def hook_runs(marks: list[Mark]) -> list[HookRun]:
-    """The runs that the marks belong to, in the order of their beginning."""
+    """Return the runs of these marks, in the order of their beginning."""
     ends = {(mark.pid, mark.hook, mark.key, mark.boot): mark for mark in marks if mark.what != "begin"}
     found = []
     for mark in marks:

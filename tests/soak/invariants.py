@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""All invariants that are judged by the evidence of a run."""
+"""All invariants, which check the evidence of a run."""
 
 from __future__ import annotations
 
-from soak import about_approvals, about_preparations, about_recoveries
+from soak import approval_invariants, preparation_invariants, recovery_invariants
 from soak.evidence import Evidence
 from soak.violations import Violation
 
 INVARIANTS = (
-    about_approvals.follow_preparation,
-    about_approvals.release_no_others,
-    about_approvals.are_single,
-    about_preparations.are_single,
-    about_preparations.are_not_lost,
-    about_recoveries.come,
-    about_recoveries.are_single,
-    about_recoveries.wait_for_the_end,
-    about_recoveries.wait_for_others,
+    approval_invariants.approvals_follow_preparation,
+    approval_invariants.approvals_release_no_others,
+    approval_invariants.approvals_are_sent_once,
+    preparation_invariants.preparations_succeed_once,
+    preparation_invariants.events_are_in_the_journal,
+    recovery_invariants.recoveries_succeed,
+    recovery_invariants.recoveries_succeed_once,
+    recovery_invariants.recoveries_wait_for_the_end,
+    recovery_invariants.recoveries_wait_for_other_events,
 )
 
 
-def judge(evidence: Evidence) -> list[Violation]:
-    """What the evidence shows that must not be."""
+def find_violations(evidence: Evidence) -> list[Violation]:
+    """Return the violations of all invariants."""
     return [violation for invariant in INVARIANTS for violation in invariant(evidence)]

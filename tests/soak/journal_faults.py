@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What can happen to the journal's file, and what it holds."""
+"""Faults of the journal's file, and its content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hook_runner.journal.reader import JournalReader, JournalUnreadable
 
-BESIDE = ("", "-wal", "-shm")
+FILE_SUFFIXES = ("", "-wal", "-shm")
 # (event, STAGE/NAME)
 Known = set[tuple[str, str]]
 
@@ -22,7 +22,7 @@ class JournalFaults:
     """Faults of one journal.
 
     Attributes:
-        destroyed_at: Unix time of when what it held was taken away last; None where it never was.
+        destroyed_at: Unix time of the last loss of its content; None if it lost none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,7 +33,7 @@ class JournalFaults:
         self._release = threading.Event()
 
     def lock(self, seconds: float) -> bool:
-        """Another program holds the write lock for so long; False where there is no journal to lock."""
+        """Hold the write lock for so many seconds; return False if no journal exists."""
         held = threading.Event()
         locker = threading.Thread(target=self._hold, args=(seconds, held), daemon=True)
         locker.start()
@@ -41,12 +41,12 @@ class JournalFaults:
         return held.wait(3)
 
     def remove(self) -> None:
-        for suffix in BESIDE:
+        for suffix in FILE_SUFFIXES:
             Path(str(self.path) + suffix).unlink(missing_ok=True)
         self.destroyed_at = time.time()
 
     def overwrite(self, junk: bytes) -> bool:
-        """Junk at the file's beginning, or nothing at all in it where that is empty; False where there is no file."""
+        """Overwrite the file's beginning, or empty it if ``junk`` is empty; return False if no file exists."""
         try:
             descriptor = os.open(self.path, os.O_WRONLY)
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class JournalFaults:
         return True
 
     def heal(self) -> None:
-        """No lock is held any more."""
+        """Release all locks."""
         self._release.set()
         for locker in self._lockers:
             locker.join()
@@ -68,15 +68,15 @@ class JournalFaults:
         self._release.clear()
 
     def known(self) -> Known:
-        """What the next process of the daemon can count on."""
+        """Return the content that the next process of the daemon can rely on."""
         try:
-            # whatever can still be read of a broken file, the next start may find it corrupt
+            # the next start may find a broken file corrupt, even if a part of it is readable
             return set() if os.stat(self.path).st_ino == self._broken_inode else self.content()
         except OSError:
             return set()
 
     def content(self) -> Known:
-        """Which hooks' runs, of which events, the journal holds; (event, "") stands for the event itself."""
+        """Return the events in the journal, each as (event, ""), and the hooks with a run, as (event, hook)."""
         found: Known = set()
         try:
             journal = JournalReader.open(str(self.path))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is to happen in one run: values that `drawing` makes from a seed, and that a report can print."""
+"""The plan of one run: values that `plan_generator` draws from a seed, and that a report can print."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Hook(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """How the host is configured.
+    """The configuration of the host.
 
     Attributes:
         hooks: all of them.
         leader: the key of the configuration.
         when_started: the key of the configuration.
         skew: seconds by which the host's own clock is wrong from the start.
-        operator: whether an operator asks for failed recoveries at the end, rather than wait for
+        operator: whether an operator repeats failed recoveries at the end, instead of waiting for
             the daemon.
     """
 
@@ -44,7 +44,7 @@ class Setup(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One thing that is done: the name of a method of `actions.Actions`, and its arguments in a form that prints well."""
+    """One action: its verb (`do_VERB` of `actions.Actions`) and printable arguments."""
 
     verb: str
     arguments: tuple[object, ...] = ()
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     is_long: bool = False
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the plan as lines of text."""
         setup = self.setup
         lines = [f"seed {self.seed}{', long' if self.is_long else ''}"]
         operator = ", an operator recovers" * setup.operator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is told of runs: the failing ones with their plan and what was done, and the counts of all."""
+"""The report on runs: plan and actions of those that failed, and the counts of all."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ WAITS = ("polls", "until-mark", "pause", "rest")
 
 
 class Outcome(NamedTuple):
-    """How a run ended; ``deeds``: what was done, a line each; ``seconds``: how long it took."""
+    """The outcome of a run; ``performed``: its actions as lines of text; ``seconds``: its duration."""
 
     plan: Plan
     violations: Sequence[Violation]
-    deeds: Sequence[str]
+    performed: Sequence[str]
     counts: Mapping[str, int]
     seconds: float
 
     def as_text(self) -> str:
-        """For people: all that is needed to understand a failure, but for the daemon's log."""
-        lines = [self.plan.as_text(), "done:", *("    " + deed for deed in self.deeds), "violations:"]
+        """Return plan, actions and violations as text."""
+        lines = [
+            self.plan.as_text(),
+            "done:",
+            *("    " + performed_action for performed_action in self.performed),
+            "violations:",
+        ]
         return "\n".join(lines + ["    " + str(violation) for violation in self.violations])
 
 
@@ -46,7 +51,7 @@ class Totals:
             self.failing.append(outcome.plan.seed)
 
     def as_text(self) -> str:
-        """For people: one count a line."""
+        """Return the sums as text, one count a line."""
         lines = [f"{name:40} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [f"{'violations of ' + name:40} {count:6d}" for name, count in sorted(self.violations.items())]
         failing = " ".join(map(str, sorted(self.failing))) or "none"
@@ -54,17 +59,21 @@ class Totals:
 
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
-    """What happened in one run, by name."""
+    """Return the number of observations of one run, by name."""
     counts: collections.Counter[str] = collections.Counter(
         runs=1, processes=1 + len(evidence.restarts), events=len(evidence.event_ids())
     )
-    counts["documents"] = len(evidence.looks)
+    counts["documents"] = len(evidence.polls)
     counts["approvals"] = sum(approval.status == 200 for approval in evidence.approvals)
     counts["preparations"] = sum(run.hook.startswith(PREPARE) for run in evidence.runs)
     counts["recoveries"] = sum(run.hook.startswith(RECOVER) for run in evidence.runs)
     counts["hook runs"] = len(evidence.runs)
-    for deed in evidence.deeds:
-        if deed.action.verb not in WAITS:
-            kind = " " + str(deed.action.arguments[0]) if deed.action.verb in ("imds", "imds-for", "stale") else ""
-            counts[f"did: {deed.action.verb}{kind}"] += 1
+    for performed_action in evidence.performed:
+        if performed_action.action.verb not in WAITS:
+            kind = (
+                " " + str(performed_action.action.arguments[0])
+                if performed_action.action.verb in ("imds", "imds-for", "stale")
+                else ""
+            )
+            counts[f"did: {performed_action.action.verb}{kind}"] += 1
     return dict(counts)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Each invariant of the soak finds what violates it, and lets pass what does not: evidence is made up here."""
+"""Each invariant of the soak finds its violation in constructed evidence, and no other."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from soak.actions import Deed
-from soak.evidence import Approval, Evidence, Listed, Look, listed_from, looks_from
+from soak.actions import PerformedAction
+from soak.evidence import Approval, Evidence, Listed, Poll, listed_from, polls_from
 from soak.hooks import HookRun
-from soak.invariants import judge
+from soak.invariants import find_violations
 from soak.plan import Action, Hook, Plan, Setup
-from soak.site import Restart
+from soak.testbed import Restart
 
 A, B = "aaaaaaaa-1", "bbbbbbbb-2"
 SETUP = Setup((Hook("prepare", "10-a", "works"), Hook("recover", "10-a", "works")))
@@ -22,26 +22,26 @@ def run(hook: str, began: float, how: str = "ok", key: str = A) -> HookRun:
     return HookRun(hook + "/10-a", key, "1", began, began + 0.1 if how else None, how)
 
 
-def looks(*keys: str) -> list[Look]:
-    """A document each second, from 1 on; each letter of a word is an event in it."""
+def polls(*keys: str) -> list[Poll]:
+    """Return a document for each second from 1 on; each letter of an argument is an event in it."""
     return [
-        Look(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in word if letter != "-"))
-        for at, word in enumerate(keys)
+        Poll(1.0 + at, frozenset({"a": A, "b": B}[letter] for letter in letters if letter != "-"))
+        for at, letters in enumerate(keys)
     ]
 
 
 def evidence(**given: Any) -> Evidence:
-    """A life of event A without fault: seen at 1, prepared, approved at 2.5, missing at 4 and 5, recovered."""
+    """Return a good run with event A: seen at 1, prepared, approved at 2.5, missing at 4 and 5, recovered."""
     usual: dict[str, Any] = {
         "plan": Plan(0, SETUP, ()),
         "runs": [run("prepare", 1.5), run("recover", 5.0)],
         "approvals": [Approval(2.5, A, 200)],
         "listed": {A: [Listed(0.5, ("vm1",)), Listed(3.5, ())]},
-        "looks": looks("a", "a", "a", "-", "-", "-"),
+        "polls": polls("a", "a", "a", "-", "-", "-"),
         "named_at": 0.0,
         "post_faults": False,
         "restarts": [],
-        "deeds": [],
+        "performed": [],
         "history": [record(A)],
     }
     return Evidence(**{**usual, **given})
@@ -56,10 +56,10 @@ def record(key: str, **states: str) -> dict[str, Any]:
 
 
 def found(**given: Any) -> list[str]:
-    return sorted({violation.invariant for violation in judge(evidence(**given))})
+    return sorted({violation.invariant for violation in find_violations(evidence(**given))})
 
 
-def test_life_without_fault_passes() -> None:
+def test_run_without_fault_passes() -> None:
     assert found() == []
 
 
@@ -85,7 +85,7 @@ def test_approval_of_another_vms_event_is_found() -> None:
 def test_second_approval_is_found_unless_the_event_changed() -> None:
     twice = [Approval(2.0, A, 200), Approval(2.8, A, 200)]
     assert found(approvals=twice) == ["1 approval once"]
-    assert found(approvals=twice, deeds=[Deed(2.4, 2.4, Action("retype", (A, "Reboot")))]) == []
+    assert found(approvals=twice, performed=[PerformedAction(2.4, 2.4, Action("retype", (A, "Reboot")))]) == []
     assert found(approvals=twice, post_faults=True) == []
 
 
@@ -94,8 +94,8 @@ def test_second_preparation_is_found_unless_the_journal_had_lost_the_first() -> 
     assert found(runs=twice) == ["2 preparation once"]
     assert found(runs=twice, restarts=[Restart(1.7, 1.8, "kill", frozenset())]) == []
     assert found(runs=twice, history=[record(A, prepare="interrupted")]) == []
-    away = looks("a", "-", "-", "-", "-", "a", "a", "-", "-")
-    assert found(runs=[run("prepare", 1.5), run("prepare", 6.5), run("recover", 9.0)], looks=away) == []
+    away = polls("a", "-", "-", "-", "-", "a", "a", "-", "-")
+    assert found(runs=[run("prepare", 1.5), run("prepare", 6.5), run("recover", 9.0)], polls=away) == []
 
 
 def test_missing_recovery_is_found() -> None:
@@ -105,7 +105,7 @@ def test_missing_recovery_is_found() -> None:
 
 def test_recovery_for_another_event_counts() -> None:
     both = [run("prepare", 1.5), run("prepare", 1.7, key=B), run("recover", 5.0)]
-    assert found(runs=both, looks=looks("ab", "ab", "ab", "-", "-"), history=[record(A), record(B)]) == []
+    assert found(runs=both, polls=polls("ab", "ab", "ab", "-", "-"), history=[record(A), record(B)]) == []
 
 
 def test_second_recovery_is_found() -> None:
@@ -119,21 +119,21 @@ def test_recovery_after_one_document_without_the_event_is_found() -> None:
 def test_hook_that_marks_its_beginning_late_was_decided_on_before() -> None:
     late = [run("prepare", 5.05), run("recover", 5.2)]
     assert found(runs=late, approvals=[]) == []
-    assert found(runs=late, approvals=[], looks=looks("a", "a", "-", "a", "-", "-")) == ["3 recovery after the end"]
+    assert found(runs=late, approvals=[], polls=polls("a", "a", "-", "a", "-", "-")) == ["3 recovery after the end"]
 
 
 def test_recovery_while_another_event_is_prepared_is_found() -> None:
     both = [run("prepare", 1.5), run("prepare", 1.7, key=B), run("recover", 5.0), run("recover", 8.5, key=B)]
-    seen = looks("ab", "ab", "ab", "b", "b", "b", "-", "-")
-    assert found(runs=both, looks=seen, history=[record(A), record(B)]) == ["3 recovery waits for others"]
+    seen = polls("ab", "ab", "ab", "b", "b", "b", "-", "-")
+    assert found(runs=both, polls=seen, history=[record(A), record(B)]) == ["3 recovery waits for others"]
 
 
 def test_lost_event_is_found() -> None:
     assert found(history=[]) == ["5 event in the journal"]
-    assert found(history=[], deeds=[Deed(1.0, 1.0, Action("journal-removed"))]) == []
+    assert found(history=[], performed=[PerformedAction(1.0, 1.0, Action("journal-removed"))]) == []
 
 
-def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
+def test_documents_follow_from_the_simulators_log_and_requests() -> None:
     line = {"id": A.upper(), "resources": ["vm1"]}
     lines = [
         {**line, "what": "scheduled", "time": "1970-01-01T00:00:01.000Z"},
@@ -144,8 +144,8 @@ def test_documents_are_known_from_the_simulators_log_and_requests() -> None:
     request = {"method": "GET", "route": "scheduledevents", "status": 200, "fault": ""}
     sick = {**request, "moment": 3.0, "status": 503, "fault": "unavailable"}
     asked = [{**request, "moment": 0.5}, {**request, "moment": 2.0}, sick, {**request, "moment": 6.0}]
-    assert looks_from(asked, listed, []) == [Look(0.5, frozenset()), Look(2.0, frozenset({A})), Look(6.0, frozenset())]
-    at_changes = looks_from(
+    assert polls_from(asked, listed, []) == [Poll(0.5, frozenset()), Poll(2.0, frozenset({A})), Poll(6.0, frozenset())]
+    at_changes = polls_from(
         [{**request, "moment": 1.0004}, {**request, "moment": 1.01}, {**request, "moment": 4.9996}], listed, []
     )
-    assert [(set(look.keys), set(look.doubtful)) for look in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]
+    assert [(set(poll.keys), set(poll.uncertain)) for poll in at_changes] == [(set(), {A}), ({A}, set()), (set(), {A})]

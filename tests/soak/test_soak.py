@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The short form of `make soak`: a few seeds that between them do everything that a plan can do."""
+"""A short form of `make soak`: a few seeds that together have every kind of action."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from soak.campaign import run_seeds
-from soak.drawing import draw
-from soak.other_host import OtherHost
+from soak.emulated_host import EmulatedHost
+from soak.plan_generator import draw_plan
 from soak.report import Outcome
 
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20)
-SIDE_BY_SIDE = 5  # a run waits for most of its time
+PARALLEL_SEEDS = 5  # a run waits most of the time
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
-    """How the runs of all seeds ended."""
+    """The outcome of each seed."""
     found: dict[int, Outcome] = {}
     run_seeds(
         SEEDS,
         tmp_path_factory.mktemp("soak"),
-        SIDE_BY_SIDE,
+        PARALLEL_SEEDS,
         600.0,
         lambda outcome: found.update({outcome.plan.seed: outcome}),
     )
@@ -41,15 +41,18 @@ def test_run_violates_no_invariant(seed: int, outcomes: dict[int, Outcome]) -> N
 
 
 def test_plan_is_the_same_for_the_same_seed() -> None:
-    assert [draw(seed) for seed in SEEDS] == [draw(seed) for seed in SEEDS]
-    assert len({draw(seed)._replace(seed=0) for seed in range(100)}) == 100
+    assert [draw_plan(seed) for seed in SEEDS] == [draw_plan(seed) for seed in SEEDS]
+    assert len({draw_plan(seed)._replace(seed=0) for seed in range(100)}) == 100
 
 
 def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> None:
-    host = OtherHost(tmp_path / "boot", tmp_path / "skew", 3600)
-    look = "from datetime import datetime; print(open('/proc/sys/kernel/random/boot_id').read().strip(), time.time(), datetime.now().timestamp())"
+    host = EmulatedHost(tmp_path / "boot", tmp_path / "skew", 3600)
+    program = (
+        "from datetime import datetime; boot = open('/proc/sys/kernel/random/boot_id').read().strip(); "
+        "print(boot, time.time(), datetime.now().timestamp())"
+    )
     boot, *times = subprocess.run(
-        [sys.executable, "-c", host.program() + look], capture_output=True, text=True, check=True
+        [sys.executable, "-c", host.program() + program], capture_output=True, text=True, check=True
     ).stdout.split()
     assert boot == (tmp_path / "boot").read_text().strip()
     assert all(3590 < float(each) - time.time() < 3660 for each in times)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What must not be, and was."""
+"""A violation of an invariant or a rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Violation(NamedTuple):
-    """Which invariant, by a short name, and what was seen."""
+    """The short name of the invariant, and the observation."""
 
     invariant: str
     text: str

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""This machine as hosts of Ansible's, to run modules and playbooks for real."""
+"""This machine as hosts of Ansible, to run modules and playbooks."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from support.repository import REPOSITORY
-from tools.collection_tree import copy_tree
+from tools.repository.collection_tree import copy_tree
 
 COLLECTION = "azure_imds.scheduled_events."
-# seconds; only what hangs takes so long, however busy the machine is
-LONGEST = 600
+# seconds; long, because only a hanging process takes all of it
+TIMEOUT = 600
 
 
 class KillController(Exception):
-    """Raised by what happens at a task: ansible-playbook is killed, as by kill -9, and what it has started goes on."""
+    """Raised by a function of `at`: ansible-playbook is killed, and the processes that it has started continue."""
 
 
 class Hosts:
     """Hosts over local connections, with variables for each.
 
     Args:
-        folder: where inventory and Ansible's own files go.
+        folder: for the inventory and the files of Ansible.
         variables: name of the host -> its variables.
     """
 
@@ -64,10 +64,10 @@ class Hosts:
         """Run a playbook: a file, or a name in this collection.
 
         Args:
-            words: further ones for the command line, such as --check.
-            at: name of a play, or of a task under the strategy linear -> what to do when it begins
-                for the first time, on all hosts at once. Tasks before it are over by then. Under
-                other strategies Ansible prints the name of a task with its first result.
+            words: further arguments, such as --check.
+            at: name of a play, or of a task under the strategy linear -> function to call when it
+                begins for the first time; the tasks before it have ended on all hosts. Under other
+                strategies Ansible prints the name of a task with its first result.
         """
         given = ["-e", json.dumps(variables)] if variables else []
         command = self._command("ansible-playbook", *given, *words, playbook)
@@ -77,7 +77,7 @@ class Hosts:
             with subprocess.Popen(
                 command, env=self.environment, stdout=subprocess.PIPE, stderr=errors, text=True
             ) as process:
-                limit = threading.Timer(LONGEST, process.kill)
+                limit = threading.Timer(TIMEOUT, process.kill)
                 limit.start()
                 try:
                     for line in process.stdout or ():
@@ -96,13 +96,17 @@ class Hosts:
             return subprocess.CompletedProcess(command, process.returncode, "".join(said), errors.read())
 
     def module(self, host: str, name: str, *words: str, **options: Any) -> dict[str, Any]:
-        """Run one module of this collection on a host; its result, also when it fails. Warnings are then in ``warned``."""
+        """Run one module of this collection on a host.
+
+        Returns:
+            Its result, also of a failure. Its warnings are in ``warned``.
+        """
         given = ["-a", json.dumps(options)] if options else []
         command = self._command("ansible", host, "-m", COLLECTION + name, *given, *words)
         ran = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=LONGEST, check=False
+            command, env=self.environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
-        # Ansible breaks lines where it likes
+        # Ansible wraps lines
         self.warned = " ".join(ran.stderr.split())
         match = re.search(r"^\w+ \| \w+!? => (\{.*\})", ran.stdout, re.DOTALL | re.MULTILINE)
         if match is None:

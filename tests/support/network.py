@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Names of the network that the tests make."""
+"""The address of IMDS, and the command ip."""
 
 from __future__ import annotations
 

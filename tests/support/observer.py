@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A client made of the helper's parts, as a daemon or a beacon would put them together: it looks, and notes what happened."""
+"""A client of the helper, as a daemon or a beacon would build it: it polls and records changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from support.simulator_process import Simulator
 
 
 class Observer:
-    """One VM's view. ``notes`` holds a line per change, ``errors`` the kinds of answers that were none."""
+    """The client on one VM.
+
+    Attributes:
+        notes: one line for each change.
+        errors: the class names of errors.
+    """
 
     def __init__(self, azure: Simulator, name: str = "vm1", version: str = "2020-07-01") -> None:
         self.azure = azure
@@ -29,8 +34,8 @@ class Observer:
         self.notes: list[str] = []
         self.errors: list[str] = []
 
-    def look(self, after: float = 0) -> list[str]:
-        """Let simulated seconds pass, poll once, and return what is new."""
+    def poll(self, after: float = 0) -> list[str]:
+        """Let simulated seconds pass, poll once, and return the changes."""
         if after:
             self.azure.advance(after)
         try:
@@ -46,21 +51,23 @@ class Observer:
         self.notes += found
         return found
 
-    def only(self) -> ScheduledEvent:
-        """The one event that is known."""
+    def single_event(self) -> ScheduledEvent:
+        """Return the only event that is known."""
         assert self.known is not None
         (event,) = self.known.events
         return event
 
     def decide(self, policy: Policy, **situation: Any) -> tuple[str, bool]:
-        """What the policy says of the one event: (approval, due)."""
+        """Evaluate a policy for the only event; return (approval, due)."""
         now = self.known.server_time if self.known is not None else None
-        decision = policy.decide(self.only(), PolicyContext(now or datetime.now(UTC), self.name)._replace(**situation))
+        decision = policy.decide(
+            self.single_event(), PolicyContext(now or datetime.now(UTC), self.name)._replace(**situation)
+        )
         return decision.approval, decision.due
 
     def seconds_left(self) -> float:
         assert self.known is not None and self.known.server_time is not None
-        return self.only().seconds_left(self.known.server_time)
+        return self.single_event().seconds_left(self.known.server_time)
 
     def _state(self, event: ScheduledEvent) -> str:
         return f"{event.status} {'mine' if affects(event, self.name) else 'of others'}"

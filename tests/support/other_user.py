@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A user other than root, to run things as: one without an entry in /etc/passwd when root runs the tests, else the present user."""
+"""A user other than root: for root one without an entry in /etc/passwd, otherwise the present user."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 USER = os.geteuid() or 12345
-# arguments of subprocess for running something as that user
+# arguments of subprocess to run a command as that user
 AS_USER: dict[str, Any] = {} if os.geteuid() else {"user": USER, "group": USER, "extra_groups": []}
 
 
 def python_for_user(requirement: str = "sys.version_info >= (3, 8)") -> Path | None:
-    """The first Python on PATH that the user can run and that meets the requirement; that of the tests may lie in root's home directory."""
+    """Return the first Python on PATH that the user can run and that meets the requirement.
+
+    The Python of the tests may be in root's home directory.
+    """
     question = f"import sys; sys.exit(not ({requirement}))"
     for folder in os.environ["PATH"].split(os.pathsep):
         for python in sorted(Path(folder).glob("python3*")):
@@ -34,7 +37,7 @@ def python_for_user(requirement: str = "sys.version_info >= (3, 8)") -> Path | N
 
 @contextlib.contextmanager
 def folder_for_user() -> Iterator[Path]:
-    """A temporary folder that the user can enter, unlike those of pytest, which it closes to others again and again."""
+    """Create a temporary folder that the user can enter; pytest closes its own to other users."""
     with tempfile.TemporaryDirectory(prefix="other-user-") as name:
         os.chmod(name, 0o711)
         yield Path(name)

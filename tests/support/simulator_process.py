@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Start a real imds_simulator process for a test, talk to its control API, and end it again.
+"""Starts an imds_simulator process for a test, calls its control API, and ends it.
 
     with simulator_process.start("live-migration", args=["--clock", "manual"]) as imds:
-        requests.get(imds.endpoints["vm1"] + "/metadata/scheduledevents?api-version=2020-07-01",
-        ...) imds.post("/advance", {"seconds": 30})
+        requests.get(imds.endpoints["vm1"] + "/metadata/scheduledevents?api-version=2020-07-01", ...)
+        imds.post("/advance", {"seconds": 30})
 
-Standard library only, so that any test (unit, integration, host) can use it.
+Uses only the standard library, because tests of all kinds use it (unit, integration, host).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ControlError(Exception):
-    """The control API answered with an error: ``status`` and the decoded ``body``."""
+    """The control API answered with an error, with ``status`` and the decoded ``body``."""
 
     def __init__(self, status: int, body: Any) -> None:
         super().__init__(f"control API answered {status}: {body}")
@@ -50,21 +50,23 @@ class Simulator:
         self.endpoints: dict[str, str] = {}
 
     def get(self, path: str) -> Any:
-        """The decoded JSON answer of the control API; raises ControlError for 4xx and 5xx."""
+        """Return the decoded JSON answer to a GET; raises ControlError for 4xx and 5xx."""
         return self.call("GET", path)
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Post ``body`` as JSON to the control API."""
+        """Return the decoded JSON answer to a POST of ``body`` as JSON; raises ControlError."""
         return self.call("POST", path, {} if body is None else body)
 
     def delete(self, path: str) -> Any:
+        """Return the decoded JSON answer to a DELETE; raises ControlError."""
         return self.call("DELETE", path)
 
     def advance(self, seconds: float) -> Any:
-        """Move the simulator's clock by so many simulated seconds."""
+        """Move the simulator's clock forward by simulated seconds."""
         return self.post("/advance", {"seconds": seconds})
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request to the control API and return the decoded answer; raises ControlError."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             self.control + path, data=data, method=method, headers={"Content-Type": "application/json"}
@@ -81,7 +83,7 @@ class Simulator:
             raise ControlError(error.code, decoded) from error
 
     def stop(self, how: int = signal.SIGTERM) -> int | None:
-        """End the process (bounded: 30 s, then it is killed) and return its exit code."""
+        """End the process, with SIGKILL after 30 s, and return its exit code."""
         atexit.unregister(self.stop)
         if self.process.poll() is None:
             self.process.send_signal(how)
@@ -107,11 +109,18 @@ def start(
     python: str = sys.executable,
     timeout: float = 60.0,
 ) -> Simulator:
-    """Start ``python -m imds_simulator`` and return once it serves.
+    """Start ``python -m imds_simulator`` and return when it serves.
 
-    ``scenario``: a shipped name, a file, or the content of a scenario file as a mapping; None is
-    the single-VM default. ``args``: further command-line arguments. Raises RuntimeError with
-    everything the process printed when it does not come up within ``timeout`` seconds.
+    Args:
+        scenario: a shipped name, a file, or the content of a scenario file as a mapping; None: the
+            default with one VM.
+        args: further command-line arguments.
+        listen: the address of the first VM, HOST:PORT.
+        python: the interpreter.
+        timeout: seconds to wait until the simulator serves.
+
+    Raises:
+        RuntimeError: the simulator does not serve in time; the text has the output of the process.
     """
     command = [python, "-m", "imds_simulator", "--listen", listen, "--control", "127.0.0.1:0"]
     if isinstance(scenario, Mapping):
@@ -148,22 +157,22 @@ def start(
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port that no other process is given meanwhile: connections are refused until a server asks for it by its number."""
+    """Yield a port that is free: no other process receives it, and connections are refused until a server uses it."""
     with socket.socket() as held:
-        # the simulator says so too, and only then both may have the port
+        # both sockets need this option to share the port; the simulator sets it too
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("", 0))
         yield held.getsockname()[1]
 
 
 def environment() -> dict[str, str]:
-    """The environment in which ``python -m imds_simulator`` finds the package of this checkout."""
+    """Return an environment in which ``python -m imds_simulator`` finds the package of this checkout."""
     path = [str(PACKAGE_ROOT)] + [part for part in [os.environ.get("PYTHONPATH")] if part]
     return dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
 
 
 def _collect(process: subprocess.Popen[str], output: list[str], ready: threading.Event) -> None:
-    """Keep reading, so that a talkative simulator never blocks on a full pipe."""
+    """Read all output, because the simulator must not block on a full pipe."""
     for line in process.stdout or ():
         output.append(line)
         if line.startswith("control "):

@@ -11,34 +11,32 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# an expected effect takes milliseconds; only a test that fails waits this long
-TIMEOUT = 30.0
+# seconds; long, because only a condition that never holds takes all of it
+DEFAULT_TIMEOUT = 120.0
 
 
 def wait_until(
     condition: Callable[[], T],
-    what: str = "the condition",
-    seconds: float = TIMEOUT,
+    what: str | Callable[[], str] = "the condition",
     explain: Callable[[], object] = lambda: "",
-    pause: float = 0.005,
+    timeout: float = DEFAULT_TIMEOUT,
+    pause: float = 0.02,
 ) -> T:
     """Call the condition until it returns a true value, and return that value.
 
     Args:
-        condition: called repeatedly; its value ends the wait when it is true.
-        what: name of the expected effect, for the failure.
-        seconds: limit of the wait.
-        explain: called after a timeout; its value is added to the failure.
+        condition: called repeatedly.
+        what: the expected effect, for the error; called after a timeout if it is a function.
+        explain: called after a timeout; it returns more about the failure, such as log lines.
+        timeout: seconds.
         pause: seconds between two calls.
 
     Raises:
         AssertionError: the condition did not hold in time.
     """
-    end = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
+    end = time.monotonic() + timeout
+    while not (found := condition()):
         if time.monotonic() >= end:
-            raise AssertionError(f"timeout after {seconds:g} s: {what}\n{explain()}")
+            raise AssertionError(f"not within {timeout:g} s: {what if isinstance(what, str) else what()}\n{explain()}")
         time.sleep(pause)
+    return found

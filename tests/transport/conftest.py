@@ -14,7 +14,7 @@ from support.simulator_process import Simulator
 
 TWO_VMS = {
     "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
-    # what is approved stays Scheduled for as long as any test takes
+    # longer than any test: an approved event stays Scheduled
     "knobs": {"rate_limit": 0, "start_delay": "1h"},
 }
 
@@ -27,7 +27,7 @@ def service() -> Iterator[Simulator]:
 
 @pytest.fixture
 def azure(service: Simulator) -> Iterator[Simulator]:
-    """The simulator, without leftovers of an earlier test."""
+    """The simulator without events and faults of an earlier test."""
     yield service
     service.delete("/faults")
     for event in service.get("/events")["events"]:

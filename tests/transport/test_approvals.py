@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Approvals on their way: one bad id, lost answers, a sick service."""
+"""Sending approvals: invalid ids, lost answers, a failing service."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
 from support.simulator_process import Simulator
-from support.transport.fault_helpers import asked, fault, schedule
+from support.transport.fault_helpers import fault, requests_of, schedule
 
 
 class Approver:
-    """vm1 approves; time passes only when its pacer sleeps."""
+    """Approves for vm1; time passes only while its pacer sleeps."""
 
     def __init__(self, azure: Simulator, folder: Path) -> None:
         self.azure = azure
@@ -38,7 +38,7 @@ class Approver:
         return {item.event_id: item.outcome for item in outcomes}
 
     def posts(self, start: int) -> list[int]:
-        return [request["status"] for request in asked(self.azure)[start:] if request["method"] == "POST"]
+        return [request["status"] for request in requests_of(self.azure)[start:] if request["method"] == "POST"]
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def approver(azure: Simulator, tmp_path: Path) -> Approver:
     return Approver(azure, tmp_path)
 
 
-def test_all_go_in_one_request_and_leave_receipts(azure: Simulator, approver: Approver) -> None:
+def test_approval_of_several_events_sends_one_request_and_writes_receipts(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure), schedule(azure), schedule(azure, resources=["vm2"])]
-    start = len(asked(azure))
+    start = len(requests_of(azure))
     assert approver.send(approver.plan(*ids)) == dict.fromkeys(ids, "approved")
     assert approver.posts(start) == [200]
     assert all(approver.receipts.find(event_id) for event_id in ids)
@@ -56,7 +56,7 @@ def test_all_go_in_one_request_and_leave_receipts(azure: Simulator, approver: Ap
     assert approver.posts(start) == [200]
 
 
-def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simulator, approver: Approver) -> None:
+def test_approval_of_a_vanished_event_does_not_block_the_others(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(3)]
     plan = approver.plan(*ids)
     azure.post(f"/events/{ids[1]}/cancel")
@@ -64,12 +64,10 @@ def test_an_event_that_vanished_meanwhile_does_not_block_the_others(azure: Simul
     assert approver.receipts.find(ids[1]) is None
 
 
-def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(
-    azure: Simulator, approver: Approver
-) -> None:
+def test_approval_with_a_lost_answer_is_not_repeated_if_it_was_accepted(azure: Simulator, approver: Approver) -> None:
     azure.post("/knobs", {"start_delay": 0})
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "lost-answer", method="POST", requests="1-2")
     try:
         assert approver.send(plan) == {event_id: "approved"}
@@ -79,7 +77,7 @@ def test_an_approval_whose_answer_was_lost_is_not_sent_twice_when_it_worked(
     assert 200 not in approver.posts(start)
 
 
-def test_an_approval_that_was_lost_is_sent_again(azure: Simulator, approver: Approver) -> None:
+def test_approval_that_was_lost_is_sent_again(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
     plan = approver.plan(event_id)
     fault(azure, "lost-request", method="POST", requests="1-2")
@@ -88,7 +86,9 @@ def test_an_approval_that_was_lost_is_sent_again(azure: Simulator, approver: App
 
 
 @pytest.mark.parametrize("kind", ["server-error", "unavailable", "too-many-requests", "gone"])
-def test_a_busy_service_is_asked_again_by_the_retry_table(azure: Simulator, approver: Approver, kind: str) -> None:
+def test_approval_at_a_busy_service_is_repeated_by_the_retry_table(
+    azure: Simulator, approver: Approver, kind: str
+) -> None:
     event_id = schedule(azure)
     plan = approver.plan(event_id)
     fault(azure, kind, method="POST", requests="1-2")
@@ -96,7 +96,7 @@ def test_a_busy_service_is_asked_again_by_the_retry_table(azure: Simulator, appr
     assert len([pause for pause in approver.slept if pause >= 1]) >= 2
 
 
-def test_a_service_that_stays_sick_ends_in_failure_within_the_limit(azure: Simulator, approver: Approver) -> None:
+def test_approval_at_a_failing_service_fails_within_the_limit(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
     plan = approver.plan(event_id)
     fault(azure, "server-error")
@@ -105,7 +105,7 @@ def test_a_service_that_stays_sick_ends_in_failure_within_the_limit(azure: Simul
     assert approver.receipts.find(event_id) is None
 
 
-def test_an_event_that_goes_while_the_service_is_sick_is_told_as_gone(azure: Simulator, approver: Approver) -> None:
+def test_approval_of_an_event_that_ends_during_an_outage_is_not_found(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
     plan = approver.plan(event_id)
     fault(azure, "server-error", method="POST")
@@ -113,16 +113,14 @@ def test_an_event_that_goes_while_the_service_is_sick_is_told_as_gone(azure: Sim
     assert approver.send(plan) == {event_id: "not_found"}
 
 
-def test_a_hundred_and_fifty_events_go_in_two_requests(azure: Simulator, approver: Approver) -> None:
+def test_approval_of_150_events_sends_two_requests(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(150)]
-    plan, start = approver.plan(*ids), len(asked(azure))
+    plan, start = approver.plan(*ids), len(requests_of(azure))
     assert set(approver.send(plan).values()) == {"approved"}
     assert approver.posts(start) == [200, 200]
 
 
-def test_where_receipts_cannot_be_written_there_is_a_warning(
-    azure: Simulator, approver: Approver, tmp_path: Path
-) -> None:
+def test_approval_without_a_writable_receipt_warns(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
     event_id = schedule(azure)
     (tmp_path / "file").write_text("in the way")
     outcomes, warnings = send_approvals(
@@ -133,55 +131,55 @@ def test_where_receipts_cannot_be_written_there_is_a_warning(
 
 
 @pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])
-def test_what_has_changed_since_it_was_planned_is_not_sent_again(
+def test_approval_of_a_changed_event_is_not_repeated(
     azure: Simulator, approver: Approver, change: dict[str, object]
 ) -> None:
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     azure.post(f"/events/{event_id}/change", change)
     fault(azure, "server-error", method="POST", requests="1")
     assert approver.send(plan) == {event_id: "failed"}
     assert approver.posts(start) == [500]
 
 
-def test_nothing_is_sent_again_without_a_look(azure: Simulator, approver: Approver) -> None:
+def test_approval_is_not_repeated_before_the_events_are_read(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "server-error")
     assert approver.send(plan, within=60) == {event_id: "failed"}
     assert approver.posts(start) == [500]
 
 
 @pytest.mark.parametrize("status", [401, 403, 405])
-def test_a_refusal_that_is_about_no_event_is_not_repeated_for_each(
+def test_refusal_that_concerns_no_event_is_not_repeated_per_event(
     azure: Simulator, approver: Approver, status: int
 ) -> None:
     ids = [schedule(azure) for _one in range(5)]
-    plan, start = approver.plan(*ids), len(asked(azure))
+    plan, start = approver.plan(*ids), len(requests_of(azure))
     fault(azure, "status", status=status, method="POST")
     assert approver.send(plan) == dict.fromkeys(ids, "failed")
     assert approver.posts(start) == [status]
 
 
-def test_after_a_refusal_what_has_started_is_not_sent(azure: Simulator, approver: Approver) -> None:
+def test_refused_event_that_has_started_is_not_sent_again(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(2)]
-    plan, start = approver.plan(*ids), len(asked(azure))
+    plan, start = approver.plan(*ids), len(requests_of(azure))
     azure.post(f"/events/{ids[0]}/change", {"status": "Started"})
     fault(azure, "bad-request", method="POST", requests="1")
     assert approver.send(plan) == dict.fromkeys(ids, "approved")
     assert approver.posts(start) == [400, 200]
 
 
-def test_the_time_is_kept_however_many_events_there_are(azure: Simulator, approver: Approver) -> None:
+def test_approval_of_many_events_ends_within_the_limit(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure) for _one in range(150)]
-    plan, start = approver.plan(*ids), len(asked(azure))
+    plan, start = approver.plan(*ids), len(requests_of(azure))
     assert set(approver.send(plan, within=0).values()) == {"failed"}
     assert approver.posts(start) == []
 
 
-def test_an_id_that_is_used_again_for_another_time_is_approved_again(azure: Simulator, approver: Approver) -> None:
+def test_reused_id_with_another_not_before_is_approved_again(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
-    start = len(asked(azure))
+    start = len(requests_of(azure))
     approver.send(approver.plan(event_id))
     assert approver.send(approver.plan(event_id)) == {event_id: "already_approved"}
     azure.post(f"/events/{event_id}/change", {"notice": "3h"})
@@ -189,31 +187,31 @@ def test_an_id_that_is_used_again_for_another_time_is_approved_again(azure: Simu
     assert approver.posts(start) == [200, 200]
 
 
-def test_one_refusal_of_an_event_that_stays_scheduled_is_tried_again_after_a_second(
+def test_refused_event_that_is_still_scheduled_is_sent_again_after_a_second(
     azure: Simulator, approver: Approver
 ) -> None:
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "bad-request", method="POST", requests="1")
     assert approver.send(plan) == {event_id: "approved"}
-    assert [request["method"] for request in asked(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(
+    assert [request["method"] for request in requests_of(azure)[start:]] == ["POST", "GET", "POST"] and approver.posts(
         start
     ) == [400, 200]
     assert sum(approver.slept) >= 1 and azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
-def test_two_refusals_fail_with_the_reason_that_imds_gave(azure: Simulator, approver: Approver) -> None:
+def test_two_refusals_fail_with_the_reason_of_imds(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "bad-request", method="POST")
     (item,), _warnings = send_approvals(approver.pacer, plan, approver.receipts, 60)
     assert item.outcome == "failed" and "answered 400" in item.reason
     assert approver.posts(start) == [400, 400]
 
 
-def test_a_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, approver: Approver) -> None:
+def test_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(asked(azure))
+    plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "bad-request", method="POST")
     azure.post(f"/events/{event_id}/change", {"resources": ["vm1", "vm2"]})
     assert approver.send(plan) == {event_id: "failed"} and approver.posts(start) == [400]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A kept connection that the server has ended costs one silent repeat, however it was ended; any other end does not."""
+"""A request on a kept connection that the server has closed is repeated once; after other errors it is not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def call(request: pytest.FixtureRequest) -> Callable[[Imds], object]:
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_an_end_instead_of_an_answer_is_repeated_once(call: Callable[[Imds], object], end: str) -> None:
+def test_closed_connection_instead_of_an_answer_is_repeated_once(call: Callable[[Imds], object], end: str) -> None:
     with scripted(GOOD, Step(None, then=end), GOOD) as server:
         imds = Imds(server.endpoint)
         imds.events()
@@ -34,7 +34,7 @@ def test_an_end_instead_of_an_answer_is_repeated_once(call: Callable[[Imds], obj
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_an_end_between_two_requests_costs_no_error(call: Callable[[Imds], object], end: str) -> None:
+def test_closed_connection_between_two_requests_raises_no_error(call: Callable[[Imds], object], end: str) -> None:
     with scripted(GOOD._replace(then=end), GOOD) as server:
         imds = Imds(server.endpoint)
         imds.events()
@@ -44,7 +44,7 @@ def test_an_end_between_two_requests_costs_no_error(call: Callable[[Imds], objec
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_a_second_end_is_an_error(call: Callable[[Imds], object], end: str) -> None:
+def test_second_closed_connection_is_an_error(call: Callable[[Imds], object], end: str) -> None:
     with scripted(GOOD, Step(None, then=end)) as server:
         imds = Imds(server.endpoint)
         imds.events()
@@ -54,7 +54,7 @@ def test_a_second_end_is_an_error(call: Callable[[Imds], object], end: str) -> N
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_an_end_of_a_new_connection_is_not_repeated(call: Callable[[Imds], object], end: str) -> None:
+def test_new_connection_that_closes_is_not_repeated(call: Callable[[Imds], object], end: str) -> None:
     with scripted(Step(None, then=end)) as server:
         imds = Imds(server.endpoint)
         with pytest.raises(ImdsUnreachable, match="the connection broke"):
@@ -64,8 +64,10 @@ def test_an_end_of_a_new_connection_is_not_repeated(call: Callable[[Imds], objec
 
 @pytest.mark.parametrize("part", [1, 70])
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_an_end_within_an_answer_is_not_repeated(call: Callable[[Imds], object], end: str, part: int) -> None:
-    """The request was processed; what is left of the answer is unknown."""
+def test_closed_connection_within_an_answer_is_not_repeated(
+    call: Callable[[Imds], object], end: str, part: int
+) -> None:
+    """The server processed the request; the rest of the answer is unknown."""
     with scripted(GOOD, Step(DOCUMENT, part=part, then=end), GOOD) as server:
         imds = Imds(server.endpoint)
         imds.events()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What Imds asks and how it understands the answers, over real sockets."""
+"""Requests of Imds and its reading of the answers, over real sockets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
 from azure_scheduled_events.identity import affects
 from support.simulator_process import Simulator
-from support.transport.fault_helpers import asked, fault, raw_server, schedule
+from support.transport.fault_helpers import fault, raw_server, requests_of, schedule
 
 
-def test_the_events_are_read(azure: Simulator, endpoint: str) -> None:
+def test_events_are_read(azure: Simulator, endpoint: str) -> None:
     event_id = schedule(azure, type="Freeze", resources=["vm1", "vm2"], duration=9, description="Host update")
     document = Imds(endpoint).events()
     (event,) = document.events
@@ -31,7 +31,7 @@ def test_the_events_are_read(azure: Simulator, endpoint: str) -> None:
     assert document.warnings == () and document.complete and isinstance(document.incarnation, int)
 
 
-def test_the_server_tells_its_time(azure: Simulator, endpoint: str) -> None:
+def test_server_time_is_that_of_the_date_header(azure: Simulator, endpoint: str) -> None:
     began = time.monotonic()
     schedule(azure, type="Freeze")
     document = Imds(endpoint).events()
@@ -40,12 +40,12 @@ def test_the_server_tells_its_time(azure: Simulator, endpoint: str) -> None:
     assert 898 - took <= document.events[0].seconds_left(document.server_time) <= 902
 
 
-def test_the_instance_tells_the_name(endpoint: str) -> None:
+def test_instance_has_the_name(endpoint: str) -> None:
     assert Imds(endpoint).instance()["compute"]["name"] == "vm1"
 
 
 @pytest.mark.parametrize("form", ["list", "text", "generator", "lower case"])
-def test_an_approval_starts_the_event(azure: Simulator, endpoint: str, form: str) -> None:
+def test_approval_starts_the_event(azure: Simulator, endpoint: str, form: str) -> None:
     event_id = schedule(azure)
     ids = {
         "list": [event_id],
@@ -57,22 +57,22 @@ def test_an_approval_starts_the_event(azure: Simulator, endpoint: str, form: str
     assert azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
-def test_several_events_are_approved_at_once_and_again(azure: Simulator, endpoint: str) -> None:
+def test_approval_of_several_events_is_one_request_and_repeatable(azure: Simulator, endpoint: str) -> None:
     ids = [schedule(azure), schedule(azure, resources=["vm2"])]
     imds = Imds(endpoint)
-    before = len(asked(azure))
+    before = len(requests_of(azure))
     imds.approve(ids)
     imds.approve(ids)
     assert [event["approved"] for event in azure.get("/events")["events"] if event["id"] in ids] == [True, True]
-    assert [request["method"] for request in asked(azure)[before:]] == ["POST", "POST"]
+    assert [request["method"] for request in requests_of(azure)[before:]] == ["POST", "POST"]
 
 
-def test_approving_nothing_is_a_mistake_of_the_caller(endpoint: str) -> None:
+def test_approval_without_ids_raises_value_error(endpoint: str) -> None:
     with pytest.raises(ValueError, match="no event id"):
         Imds(endpoint).approve([])
 
 
-def test_an_unknown_id_is_refused(endpoint: str) -> None:
+def test_approval_of_an_unknown_id_is_refused(endpoint: str) -> None:
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).approve("D2A8F1B0-0000-4000-8000-000000000000")
     assert caught.value.status == 400 and not caught.value.retryable
@@ -81,7 +81,7 @@ def test_an_unknown_id_is_refused(endpoint: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"]
 )
-def test_a_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
+def test_answer_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
     schedule(azure)
     imds = Imds(endpoint)
     assert len(imds.events().events) == 1
@@ -94,7 +94,7 @@ def test_a_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, ki
 
 
 @pytest.mark.parametrize("kind", ["truncated", "truncated-chunked"])
-def test_an_answer_that_is_cut_short_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
+def test_answer_cut_short_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
     schedule(azure)
     imds = Imds(endpoint)
     fault(azure, kind)
@@ -104,14 +104,14 @@ def test_an_answer_that_is_cut_short_is_unknown(azure: Simulator, endpoint: str,
     assert len(imds.events().events) == 1
 
 
-def test_an_answer_that_is_cut_where_json_is_still_whole_is_unknown() -> None:
+def test_answer_cut_short_after_complete_json_is_unknown() -> None:
     body = b'{"DocumentIncarnation":1,"Events":[]}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + body
     with raw_server(answer) as (endpoint, _heard), pytest.raises(ImdsError, match="cut short"):
         Imds(endpoint).events()
 
 
-def test_an_answer_over_the_limit_is_unknown_and_not_read(azure: Simulator, endpoint: str) -> None:
+def test_answer_longer_than_max_bytes_is_unknown_and_not_read(azure: Simulator, endpoint: str) -> None:
     fault(azure, "oversized", size=300_000)
     with pytest.raises(ImdsUnreadable, match="longer than 200000 bytes"):
         Imds(endpoint, max_bytes=200_000).events()
@@ -119,9 +119,7 @@ def test_an_answer_over_the_limit_is_unknown_and_not_read(azure: Simulator, endp
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504, 204, 206])
-def test_any_other_status_is_unknown_and_says_whether_to_ask_again(
-    azure: Simulator, endpoint: str, status: int
-) -> None:
+def test_answer_of_any_other_status_is_unknown_and_has_retryable(azure: Simulator, endpoint: str, status: int) -> None:
     fault(azure, "status", status=status, body=json.dumps({"error": "no luck", "DocumentIncarnation": 1, "Events": []}))
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()
@@ -130,54 +128,54 @@ def test_any_other_status_is_unknown_and_says_whether_to_ask_again(
     assert endpoint in str(error) and str(status) in str(error)
 
 
-def test_the_error_says_what_was_said(azure: Simulator, endpoint: str) -> None:
+def test_error_has_the_message_of_imds(azure: Simulator, endpoint: str) -> None:
     fault(azure, "status", status=500, body='{"error":"Internal trouble"}')
     with pytest.raises(ImdsRefused, match="answered 500 to GET /metadata/scheduledevents.*: Internal trouble"):
         Imds(endpoint).events()
 
 
-def test_a_proxy_is_told_from_imds(azure: Simulator, endpoint: str) -> None:
+def test_error_of_a_proxy_names_the_proxy(azure: Simulator, endpoint: str) -> None:
     fault(azure, "forbidden-html")
     with pytest.raises(ImdsRefused, match="proxy"):
         Imds(endpoint).events()
 
 
-def test_a_redirect_is_not_followed(azure: Simulator, endpoint: str) -> None:
+def test_redirect_is_not_followed(azure: Simulator, endpoint: str) -> None:
     fault(
         azure,
         "redirect",
         vm="vm1",
         location=azure.endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01",
     )
-    before = len(asked(azure, "vm2"))
+    before = len(requests_of(azure, "vm2"))
     with pytest.raises(ImdsRefused, match="redirect"):
         Imds(endpoint).events()
-    assert len(asked(azure, "vm2")) == before
+    assert len(requests_of(azure, "vm2")) == before
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_understood_in_both_forms(azure: Simulator, endpoint: str, form: str) -> None:
+def test_retry_after_is_read_in_both_forms(azure: Simulator, endpoint: str, form: str) -> None:
     fault(azure, "too-many-requests", retry_after=7, retry_after_format=form)
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()
     assert caught.value.status == 429 and caught.value.retry_after == pytest.approx(7, abs=1)
 
 
-def test_without_retry_after_there_is_none(azure: Simulator, endpoint: str) -> None:
+def test_error_without_retry_after_has_none(azure: Simulator, endpoint: str) -> None:
     fault(azure, "unavailable")
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()
     assert caught.value.retry_after is None
 
 
-def test_a_refused_version_names_those_there_are(endpoint: str) -> None:
+def test_refused_version_lists_the_supported_ones(endpoint: str) -> None:
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint, "2031-01-01").events()
     assert str(caught.value).startswith(f"IMDS at {endpoint} answered 400 to api-version 2031-01-01: ")
     assert "2020-07-01" in caught.value.supported_versions and not caught.value.retryable
 
 
-def test_another_version_is_used_only_when_asked_for(azure: Simulator, endpoint: str) -> None:
+def test_another_version_is_used_only_if_configured(azure: Simulator, endpoint: str) -> None:
     schedule(azure, source="User")
     imds = Imds(endpoint, ["2031-01-01", "2019-04-01", "2020-07-01"])
     with pytest.raises(ImdsRefused) as caught:
@@ -187,7 +185,7 @@ def test_another_version_is_used_only_when_asked_for(azure: Simulator, endpoint:
     assert imds.api_version == "2019-04-01" and event.source is None and event.description is not None
 
 
-def test_a_missing_header_is_not_masked_by_another_version(azure: Simulator, endpoint: str) -> None:
+def test_missing_header_is_not_hidden_by_another_version(azure: Simulator, endpoint: str) -> None:
     fault(azure, "status", status=400, body='{"error":"Bad request. Required metadata header not specified"}')
     imds = Imds(endpoint, ["2020-07-01", "2019-08-01"])
     with pytest.raises(ImdsRefused) as caught:
@@ -198,7 +196,7 @@ def test_a_missing_header_is_not_masked_by_another_version(azure: Simulator, end
 @pytest.mark.parametrize(
     "version", ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
 )
-def test_every_version_is_read(azure: Simulator, endpoint: str, version: str) -> None:
+def test_document_of_every_version_is_read(azure: Simulator, endpoint: str, version: str) -> None:
     schedule(azure, type="Freeze", duration=5, source="Platform", description="x")
     document = Imds(endpoint, version).events()
     (event,) = document.events
@@ -209,7 +207,7 @@ def test_every_version_is_read(azure: Simulator, endpoint: str, version: str) ->
 
 
 @pytest.mark.parametrize("body", ["", "not json", "[]", "null", '"text"'])
-def test_an_instance_document_that_is_none_is_unknown(azure: Simulator, endpoint: str, body: str) -> None:
+def test_invalid_instance_document_is_unknown(azure: Simulator, endpoint: str, body: str) -> None:
     fault(azure, "body", route="instance", body=body)
     with pytest.raises(ImdsUnreadable, match="/metadata/instance"):
         Imds(endpoint).instance()
@@ -230,43 +228,43 @@ def test_an_instance_document_that_is_none_is_unknown(azure: Simulator, endpoint
         "http://u:p@host",
     ],
 )
-def test_an_endpoint_that_is_none_is_refused_before_anything_is_sent(endpoint_text: str) -> None:
-    with pytest.raises(ImdsError, match="no address of IMDS"):
+def test_invalid_endpoint_is_refused_before_a_request(endpoint_text: str) -> None:
+    with pytest.raises(ImdsError, match="not an address of IMDS"):
         Imds(endpoint_text)
 
 
 @pytest.mark.parametrize(
     "options", [{"timeout": 0}, {"timeout": -1}, {"first_timeout": 0}, {"max_bytes": 0}, {"timeout": float("nan")}]
 )
-def test_limits_have_to_be_positive(options: dict[str, float]) -> None:
+def test_limit_that_is_not_positive_raises_value_error(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be more than 0"):
         Imds("http://127.0.0.1", **options)  # type: ignore[arg-type]
 
 
-def test_an_endpoint_may_end_in_a_slash(endpoint: str) -> None:
+def test_endpoint_may_end_in_a_slash(endpoint: str) -> None:
     assert Imds(endpoint + "/").endpoint == endpoint
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
-def test_no_proxy_is_ever_used(endpoint: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_proxy_variables_are_ignored(endpoint: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
     assert Imds(endpoint).events().events == ()
 
 
-def test_no_password_of_the_user_is_ever_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_password_of_the_user_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("default login someone password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
     body = b'{"DocumentIncarnation":1,"Events":[]}'
-    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)) as (endpoint, heard):
+    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)) as (endpoint, received):
         assert Imds(endpoint).events().events == ()
-    text = heard[0].decode().lower()
+    text = received[0].decode().lower()
     assert "authorization" not in text and "cookie" not in text and "x-forwarded-for" not in text
     assert "\r\nmetadata: true\r\n" in text and "accept-encoding: identity" in text
 
 
-def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulator, endpoint: str) -> None:
+def test_answer_in_an_unrequested_content_coding_is_unknown(azure: Simulator, endpoint: str) -> None:
     fault(azure, "body", body='{"DocumentIncarnation":1,"Events":[]}', headers={"Content-Encoding": "gzip"})
     with pytest.raises(ImdsUnreadable, match="gzip"):
         Imds(endpoint).events()
@@ -283,23 +281,23 @@ def test_an_answer_in_a_coding_that_was_not_asked_for_is_unknown(azure: Simulato
         "HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-def test_odd_heads_stay_within_the_family_of_errors(head: str) -> None:
+def test_malformed_head_raises_imds_error(head: str) -> None:
     with raw_server(head.encode("latin-1")) as (endpoint, _heard), pytest.raises(ImdsError):
         Imds(endpoint).events()
 
 
 @pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", f"http://{'x' * 70}.b"])
-def test_a_host_name_that_is_none_stays_within_the_family_of_errors(endpoint_text: str) -> None:
+def test_invalid_host_name_raises_imds_error(endpoint_text: str) -> None:
     with pytest.raises(ImdsError):
         Imds(endpoint_text).events()
 
 
-def test_no_version_at_all_is_an_error() -> None:
+def test_empty_list_of_versions_is_an_error() -> None:
     with pytest.raises(ImdsError, match="at least one version"):
         Imds("http://127.0.0.1", [])
 
 
-def test_half_characters_do_not_spoil_an_error_text(azure: Simulator, endpoint: str) -> None:
+def test_error_text_has_no_lone_surrogates(azure: Simulator, endpoint: str) -> None:
     fault(azure, "status", status=500, body='{"error":"no \\ud800 luck"}')
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()

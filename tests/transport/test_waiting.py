@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A wait for absence needs two good documents in a row: IMDS has several backends, whose documents may differ."""
+"""A wait for absence needs two good documents in a row, because documents of several backends may differ."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def affecting(resources: Any) -> dict[str, Any]:
 
 
 class Clock:
-    """Time that passes in pauses only."""
+    """Time that passes only in sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,7 +47,7 @@ class Clock:
 def wait(
     *steps: Any, timeout: float = 60.0, interval: float = 1.0, state: str = "absent", ids: list[str] | None = None
 ) -> tuple[str, WaitResult, int]:
-    """(how the wait ended, what it saw, how many documents it asked for)."""
+    """Return the outcome of the wait, the result, and the number of requested documents."""
     clock = Clock()
     with scripted(*steps) as server:
         where = ConnectionOptions(server.endpoint, ("2020-07-01",), "vm1", 10.0)
@@ -59,66 +59,66 @@ def wait(
 
 
 @pytest.mark.parametrize("ids", [None, ["a"]])
-def test_one_document_without_the_event_is_not_the_end(ids: list[str] | None) -> None:
-    outcome, waited, asked = wait(THERE, NONE, THERE, NONE, THERE, NONE, NONE, ids=ids)
-    assert (outcome, asked, waited.elapsed) == ("reached", 7, 6.0)
+def test_single_document_without_the_event_does_not_end_the_wait(ids: list[str] | None) -> None:
+    outcome, waited, polls = wait(THERE, NONE, THERE, NONE, THERE, NONE, NONE, ids=ids)
+    assert (outcome, polls, waited.elapsed) == ("reached", 7, 6.0)
 
 
 @pytest.mark.parametrize("ids", [None, ["a"]])
-def test_alternating_documents_never_end_the_wait(ids: list[str] | None) -> None:
+def test_alternating_documents_do_not_end_the_wait(ids: list[str] | None) -> None:
     outcome, waited, _asked = wait(*[THERE, NONE] * 40, timeout=30, ids=ids)
     assert outcome == "timeout" and 30 <= waited.elapsed <= 31
 
 
-def test_nothing_there_takes_two_documents_a_second_apart_at_most() -> None:
-    outcome, waited, asked = wait(NONE, interval=60)
-    assert (outcome, asked, waited.elapsed) == ("reached", 2, 1.0)
+def test_absence_is_confirmed_within_a_second() -> None:
+    outcome, waited, polls = wait(NONE, interval=60)
+    assert (outcome, polls, waited.elapsed) == ("reached", 2, 1.0)
 
 
-def test_an_unchanged_document_is_an_observation() -> None:
+def test_unchanged_document_confirms_absence() -> None:
     tagged = Step(json.dumps(NONE).encode(), headers=('ETag: "8"',))
     assert wait(THERE, tagged, Step(b"", 304))[::2] == ("reached", 3)
 
 
-def test_an_error_between_two_documents_neither_counts_nor_takes_back() -> None:
-    outcome, waited, asked = wait(THERE, NONE, FAILS, NONE)
-    assert (outcome, waited.errors, asked) == ("reached", 1, 4)
+def test_error_between_two_documents_does_not_affect_absence() -> None:
+    outcome, waited, polls = wait(THERE, NONE, FAILS, NONE)
+    assert (outcome, waited.errors, polls) == ("reached", 1, 4)
 
 
-def test_an_incomplete_document_is_no_absence() -> None:
+def test_incomplete_document_does_not_confirm_absence() -> None:
     assert wait(THERE, NONE, PART, NONE, NONE)[::2] == ("reached", 5)
 
 
-def test_this_vm_missing_once_from_the_resources_is_not_the_end() -> None:
+def test_vm_missing_once_from_resources_does_not_end_the_wait() -> None:
     without = affecting(["vm2"])
     assert wait(THERE, without, THERE, without, without)[::2] == ("reached", 5)
 
 
 @pytest.mark.parametrize("resources", [None, {"a": 1}, [], 7, ["vm2", None]])
 @pytest.mark.parametrize("ids", [None, ["A"]])
-def test_resources_that_cannot_be_read_are_unknown(resources: Any, ids: list[str] | None) -> None:
+def test_event_with_unreadable_resources_is_not_absent(resources: Any, ids: list[str] | None) -> None:
     outcome, _waited, _asked = wait(THERE, affecting(resources), timeout=20, ids=ids)
     assert outcome == "timeout"
 
 
-def test_unreadable_resources_of_another_event_do_not_matter() -> None:
+def test_unselected_event_with_unreadable_resources_is_ignored() -> None:
     assert wait(affecting(None), ids=["B"])[0] == "reached"
 
 
 @pytest.mark.parametrize(
     "steps, ended", [([NONE], "reached"), ([NONE, THERE], "timeout"), ([NONE, FAILS], "timeout"), ([THERE], "timeout")]
 )
-def test_no_time_at_all_allows_one_poll_more(steps: list[Any], ended: str) -> None:
-    outcome, waited, asked = wait(*steps, timeout=0)
-    assert (outcome, asked) == (ended, 1 if steps == [THERE] else 2)
+def test_wait_without_time_allows_one_confirming_poll(steps: list[Any], ended: str) -> None:
+    outcome, waited, polls = wait(*steps, timeout=0)
+    assert (outcome, polls) == (ended, 1 if steps == [THERE] else 2)
     assert waited.elapsed <= 1
 
 
-def test_absence_first_seen_at_the_very_end_is_confirmed() -> None:
-    outcome, _waited, asked = wait(THERE, THERE, NONE, timeout=2, ids=["A"])
-    assert (outcome, asked) == ("reached", 4)
+def test_absence_at_the_end_of_the_time_is_confirmed() -> None:
+    outcome, _waited, polls = wait(THERE, THERE, NONE, timeout=2, ids=["A"])
+    assert (outcome, polls) == ("reached", 4)
 
 
-def test_another_state_of_an_event_that_is_gone_ends_the_wait_as_before() -> None:
+def test_wait_for_another_state_ends_when_the_event_is_gone() -> None:
     assert wait(THERE, NONE, state="scheduled", ids=["A"])[::2] == ("gone", 3)
     assert wait(THERE, NONE, THERE, state="scheduled", ids=["A"], timeout=5)[0] == "timeout"

@@ -1,8 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Azure Scheduled Events for programs that run on the VM: read them, tell what changed, decide, wait, approve.
+"""Azure Scheduled Events for programs on the VM: read, compare, decide, wait, approve.
 
-Needs ``requests``; imports nothing of Ansible or Salt.
+Needs ``requests``; imports neither Ansible nor Salt.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = [
     "parse_document",
 ]
 
-# Imported when first used. A module of Ansible's compiles in each run every file that it imports,
-# and most need no policy.
+# Imported when first used: an Ansible module compiles every file that it imports in each run, and
+# most modules need no policy.
 _IMPORTED_LATER = {"Decision": "policy", "Policy": "policy", "PolicyError": "policy", "PolicyContext": "conditions"}
 
 

@@ -15,14 +15,14 @@ from .session import ImdsSession
 
 
 class ApprovalResult(NamedTuple):
-    """What came of one call that approves.
+    """The result of one call that approves.
 
     Attributes:
-        document: on which the decisions rest.
+        document: the document on which the decisions rest.
         own_name: this VM's resource name, or None where unknown.
-        plan: what was to be done about every event that is meant.
-        items: what was done; the plan where nothing was sent.
-        warnings: what went wrong without being a failure.
+        plan: the decision about every selected event.
+        items: the outcome of every selected event; the plan where nothing was sent.
+        warnings: problems that are not a failure.
     """
 
     document: EventDocument
@@ -32,7 +32,7 @@ class ApprovalResult(NamedTuple):
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON values. A plan looks as if it had been carried out."""
+        """Return plain JSON values; planned approvals are listed as approved."""
         approved = [escape_surrogates(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
         return {
             "changed": bool(approved),
@@ -43,10 +43,14 @@ class ApprovalResult(NamedTuple):
         }
 
     def failure(self, event_ids: Sequence[str]) -> str | None:
-        """Why the call has failed, or None.
+        """Return why the call has failed, or None.
 
-        event_ids: asked for by name. Only one of these fails for the sake of the other VMs that it
-            hits.
+        Args:
+            event_ids: the ids that the caller named. An event that affects other VMs is a failure only if it is one
+                of these.
+
+        Returns:
+            One sentence with the reason for each event, or None.
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
@@ -60,10 +64,19 @@ class ApprovalResult(NamedTuple):
 
 
 def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
-    """Read the events, decide, and send what is to be approved, if ``send`` says so.
+    """Read the events, decide, and send the approvals.
 
-    criteria: its name is the session's, once that is known.
-    Raises ImdsError where the events cannot be read.
+    Args:
+        session: the session with IMDS.
+        criteria: ``own_name`` is replaced by the name that the session finds.
+        receipts_folder: path of the folder for receipts.
+        send: False to return the plan only.
+
+    Returns:
+        The plan and its outcome.
+
+    Raises:
+        ImdsError: the events could not be read.
     """
     document = session.read_events(name_required=criteria.selection.needs_own_name or not criteria.release_others)
     receipts = Receipts(receipts_folder, session.imds.endpoint)

@@ -1,9 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which events may be approved, and why the others may not.
+"""Decides which events are approved, and why the others are not.
 
-An approval releases every VM in ``Resources``. So one that would release others than this VM needs
-an explicit word, and an event that has started, or whose words are not known, is left alone.
+An approval releases every VM in ``Resources``. Therefore an approval that would release other VMs
+than this one needs an explicit option, and an event that has started, or whose status is unknown,
+is never approved.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _OUTCOMES = {BlockCode.STARTED: STARTED, BlockCode.ALREADY_APPROVED: ALREADY_APP
 
 
 class ApprovalOutcome(NamedTuple):
-    """What is to be done, or was done, about one event.
+    """The decision about one event, or the result of its approval.
 
     Attributes:
         event_id: as IMDS wrote it, or as the caller did where IMDS has no such event.
-        outcome: one of the words above; "approve" only in a plan.
-        reason: one sentence for people.
+        outcome: one of the constants above; "approve" only in a plan.
+        reason: one sentence for the operator.
         event: the event, or None where IMDS has none.
     """
 
@@ -50,7 +51,7 @@ class ApprovalOutcome(NamedTuple):
     event: ScheduledEvent | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON values. A plan looks as if it had been carried out."""
+        """Return plain JSON values; a planned approval is listed as approved."""
         return {
             "event_id": escape_surrogates(self.event_id),
             "outcome": APPROVED if self.outcome == APPROVE else self.outcome,
@@ -60,13 +61,13 @@ class ApprovalOutcome(NamedTuple):
 
 
 class ApprovalCriteria(NamedTuple):
-    """On what an approval is decided.
+    """The inputs of a decision about approvals.
 
     Attributes:
-        selection: which events are meant.
+        selection: the events to approve.
         own_name: this VM's resource name, or None where unknown.
-        release_others: whether an event may be approved that also hits other VMs than this one.
-        policy: rules that decide further, or None for the selection alone.
+        release_others: whether events that also affect other VMs may be approved.
+        policy: rules that restrict the selection further, or None.
         prepared: for the policy: "none", "running", "ok" or "failed".
         gates: for the policy: results of external checks.
     """
@@ -122,17 +123,17 @@ def plan_approvals(
     Raises:
         OwnNameUnknown: a decision depends on this VM's name, which is unknown.
     """
-    asked = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
-    missing = "IMDS lists no such event: it is over, was cancelled, or never was"
+    requested = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
+    missing = "IMDS lists no such event: it is over, was cancelled, or never existed"
     if not document.complete:
-        missing = "IMDS lists no such event among those that can be read"
-    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in asked if document.find(event_id) is None]
-    named = {event_id.casefold() for event_id in asked}
+        missing = "IMDS lists no such event among those that could be read"
+    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in requested if document.find(event_id) is None]
+    named = {event_id.casefold() for event_id in requested}
     for event in document.events:
         if not criteria.selection.matches(event, criteria.own_name):
             if event.key in named:
                 plan.append(
-                    ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection words leave it out", event)
+                    ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection options exclude it", event)
                 )
             continue
         plan.append(_plan_event(event, document, criteria, receipts, api_version))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Why an event is not approved: one code and one sentence per reason (docs/reference/scheduled-events.md 7)."""
+"""The reasons against an approval, each with a code and a text (docs/reference/scheduled-events.md 7)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PREPARATION_FAILED = Blocked(BlockCode.PREPARATION_FAILED, "its preparation fail
 
 
 def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved: bool = False) -> Blocked | None:
-    """Return why no approval of the event is possible, whoever asks for it, or None.
+    """Return why the event can no longer or not yet be approved, or None.
 
     Args:
         event: as IMDS listed it last.

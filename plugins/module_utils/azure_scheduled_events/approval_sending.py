@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Send planned approvals, and settle what became of each of them."""
+"""Sends planned approvals and determines the outcome of each."""
 
 from __future__ import annotations
 
@@ -14,18 +14,26 @@ from .pacing import Pacer
 from .receipts import Receipts
 from .timestamps import as_utc_text
 
-# far below the body size that IMDS takes, with ids of ordinary length
+# with ids of ordinary length, far below the body size that IMDS accepts
 _IDS_PER_REQUEST = 100
 
 
 def send_approvals(
     pacer: Pacer, plan: Sequence[ApprovalOutcome], receipts: Receipts, within: float
 ) -> tuple[list[ApprovalOutcome], list[str]]:
-    """Send what the plan wants approved: (the plan with "approved" or "failed" in place of "approve", warnings).
+    """Send the planned approvals.
 
-    One event that IMDS refuses does not hold up the others. After a doubtful answer the events are
-    looked at again, and only what is still Scheduled is sent again, as long as ``within`` seconds
-    last.
+    An event that IMDS refuses does not delay the others. After an error the events are read again, and only those
+    that are still Scheduled are sent again.
+
+    Args:
+        pacer: paces the requests.
+        plan: the decisions; only those with outcome "approve" are sent.
+        receipts: notes the accepted approvals.
+        within: seconds for all attempts.
+
+    Returns:
+        The plan with "approved", "failed" or "not_found" in place of "approve", and warnings about receipts.
     """
     sending = _ApprovalSender(pacer, pacer.clock() + within)
     wanted = [item for item in plan if item.outcome == APPROVE]
@@ -42,14 +50,14 @@ def _write_receipts(receipts: Receipts, approved: Iterable[ApprovalOutcome]) -> 
             receipts.write(item.event_id, now, item.event.not_before if item.event is not None else None)
     except OSError as error:
         return [
-            f"receipts: the approval cannot be noted ({error}), and will be given again next time;"
-            " name a folder that belongs to this user or to root, and that others cannot write to"
+            f"receipts: the approval cannot be noted ({error}), and will be sent again next time;"
+            " name a folder that this user or root owns and that no other user can write to"
         ]
     return []
 
 
 class _ApprovalSender:
-    """The approvals of one run on their way; ``done`` has an outcome for each that is settled."""
+    """Sends the approvals of one call; ``done`` holds the outcomes that are final."""
 
     def __init__(self, pacer: Pacer, deadline: float) -> None:
         self._pacer = pacer
@@ -60,7 +68,7 @@ class _ApprovalSender:
     def send(self, batch: list[ApprovalOutcome]) -> None:
         while batch:
             if self._pacer.clock() >= self._deadline:
-                self._set_outcome(batch, FAILED, "the time was up before it could be sent")
+                self._set_outcome(batch, FAILED, "the timeout passed before it could be sent")
                 return
             try:
                 self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._time_left())
@@ -71,7 +79,7 @@ class _ApprovalSender:
                 return
 
     def _retryable_items(self, error: ImdsError, batch: list[ApprovalOutcome]) -> list[ApprovalOutcome]:
-        """Those of the batch that are worth another attempt; the others are settled."""
+        """Return the items that are worth another attempt; set the outcome of the others."""
         about_an_id = isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
         if error.retryable:
             return (
@@ -84,15 +92,14 @@ class _ApprovalSender:
         self._set_outcome([item for item in wanted if item not in again], FAILED, str(error))
         if again and len(batch) == 1 and not self._pause():
             return self._set_outcome(again, FAILED, str(error))
-        # a refusal of a batch does not say which event is at fault: each is sent once more, by
-        # itself
+        # a refusal of a batch does not name the event at fault: each is sent once more on its own
         for item in again:
             self._refused_before.add(item.event_id)
             self.send([item])
         return []
 
     def _still_scheduled(self, batch: list[ApprovalOutcome], doubt: ImdsError) -> list[ApprovalOutcome]:
-        """Those that are still Scheduled, and as they were when they were planned. Nothing is sent again without a look."""
+        """Read the events, and return the items whose events are Scheduled and unchanged since they were planned."""
         document = self._read_events()
         if document is None:
             return self._set_outcome(batch, FAILED, str(doubt))
@@ -114,7 +121,7 @@ class _ApprovalSender:
         return wanted
 
     def _read_events(self) -> EventDocument | None:
-        """The events now, or None where IMDS could not be read as long as there was time."""
+        """Return the events, or None if IMDS gave no good answer before the deadline."""
         while True:
             try:
                 return self._pacer.call(self._pacer.imds.events, within=self._time_left())
@@ -123,13 +130,13 @@ class _ApprovalSender:
                     return None
 
     def _set_outcome(self, batch: list[ApprovalOutcome], outcome: str, reason: str | None) -> list[ApprovalOutcome]:
-        """Note the outcome of each; returns what is left to do of them, which is nothing."""
+        """Set the outcome of each item; return the items that remain to be sent, which is none."""
         for item in batch:
             self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)
         return []
 
     def _pause(self) -> bool:
-        """Wait as the retry table says; False where there is no time left for another attempt."""
+        """Wait as the retry table says; return False if no time is left for another attempt."""
         delay = self._pacer.delay(event_known=True)
         if self._pacer.clock() + delay >= self._deadline:
             return False

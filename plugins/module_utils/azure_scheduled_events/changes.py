@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What happened between two documents, told by EventId (docs/reference/scheduled-events.md 2.1, 2.5.7, 6.2.12).
+"""Compares two documents by EventId (docs/reference/scheduled-events.md 2.1, 2.5.7, 6.2.12).
 
-Not by value (Scheduled and Started are one event) and not by DocumentIncarnation (it skips, repeats
-and goes back).
+Events are not compared by value (Scheduled and Started are one event), nor documents by
+DocumentIncarnation (it skips, repeats and goes back).
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ CHANGED = "changed"
 STARTED = "started"
 GONE = "gone"
 
-# IMDS has several backends, whose documents may differ for a moment: an event, or a VM of its
-# Resources, counts as gone when it is missing from this many good documents in a row. An unchanged
-# document (304) is one of them.
+# An event, or a VM of its Resources, counts as gone when it is missing from this many good documents
+# in a row, because the documents of IMDS's backends may differ for a moment. An unchanged document
+# (304) counts.
 ABSENCES_NEEDED = 2
 
 
 class Change(NamedTuple):
-    """One thing that happened to one event.
+    """A change of one event.
 
     Attributes:
-        kind: "appeared" (look at the status: it may be Started already), "started" (known before,
-            Started now), "changed" (any other difference, also an impossible step back from
-            Started), "gone".
-        event: as it is now; for "gone" as it was last.
-        previous: as it was before; None for "appeared".
+        kind: "appeared" (its status may be Started already), "started" (known before, Started now),
+            "changed" (any other difference, even a step back from Started), "gone".
+        event: the event as it is now; for "gone" as it was last.
+        previous: the event as it was before; None for "appeared".
         fields: names of the attributes that differ; empty for "appeared" and "gone".
     """
 
@@ -41,11 +40,16 @@ class Change(NamedTuple):
 
 
 def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change, ...]:
-    """What happened from one good document to the next, the ended events first, then in the order of ``after``.
+    """Return the changes from one good document to the next.
 
-    before: None where nothing is known yet: then every event has appeared.
-    An event that is missing from an incomplete document is not gone: its entry may be one that
-    could not be read.
+    An event that is missing from an incomplete document is not gone: its entry may be one that could not be read.
+
+    Args:
+        before: the earlier document, or None where there is none; then every event has appeared.
+        after: the later document.
+
+    Returns:
+        The changes: ended events first, then the others in the order of ``after``.
     """
     known = {event.key: event for event in before.events} if before is not None else {}
     present = {event.key for event in after.events}
@@ -65,7 +69,15 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
 
 
 def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> EventDocument:
-    """The document to compare the next one with: after an incomplete one, the events it may have hidden stay known."""
+    """Return the document to compare the next one with.
+
+    Args:
+        before: the earlier document, or None where there is none.
+        after: the later document.
+
+    Returns:
+        ``after``; if it is incomplete, with those events of ``before`` that it may hide.
+    """
     if before is None or after.complete:
         return after
     present = {event.key for event in after.events}
@@ -74,9 +86,9 @@ def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> Eve
 
 
 def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
-    """Names of the differing attributes; the spelling of the id and the order of Resources say nothing."""
+    """Return the names of differing fields; the letter case of the id and the order of Resources do not count."""
     if one == two:
-        return ()  # nearly always, and much sooner known
+        return ()  # the usual case, which is faster to find
     names = []
     for name in ScheduledEvent._fields:
         left, right = getattr(one, name), getattr(two, name)

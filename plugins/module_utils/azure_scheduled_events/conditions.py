@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The words that a policy's ``when`` understands (docs/reference/scheduled-events.md 7.4): each makes a test out of its value.
+"""The conditions of a policy's ``when`` (docs/reference/scheduled-events.md 7.4).
 
-A maker takes the value as written and returns a function of (event, context). It raises
-ValueError for a value that it cannot use; the policy adds the place where that stands.
+A maker takes a condition's value as written and returns a function of (event, context). It raises
+ValueError for a value that it cannot use; the policy adds the value's location.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PREPARED = ("none", "running", "ok", "failed")
 
 
 class PolicyContext(NamedTuple):
-    """What is known beside the event itself when a policy is asked.
+    """The inputs of a policy apart from the event.
 
     Attributes:
-        now: present time, aware, best by the server's clock.
+        now: the current time, aware, preferably by the server's clock.
         own_name: this VM's resource name, or None where unknown.
-        api_version: with which the event was read.
-        first_seen: when this event was first seen, aware, or None for just now.
+        api_version: the version with which the event was read.
+        first_seen: when the event was first seen, aware, or None for just now.
         seen_started: whether it was ever seen Started.
-        approved_by_us: whether IMDS accepted an approval of ours.
-        previous_type: event type at the first sight where it has changed since, or None.
+        approved_by_us: whether IMDS accepted an approval of this host.
+        previous_type: the event type when first seen, if it has changed since; else None.
         prepared: "none", "running", "ok" or "failed".
-        gates: results of the external checks that ``gate`` names; one that is missing is closed.
+        gates: the gates' states by name; True is open, and a missing gate is closed.
     """
 
     now: datetime
@@ -48,7 +48,7 @@ class PolicyContext(NamedTuple):
     gates: Mapping[str, bool] = {}
 
     def age(self) -> float:
-        """Seconds since the event was first seen."""
+        """Return the seconds since the event was first seen."""
         return 0.0 if self.first_seen is None else max(0.0, (self.now - self.first_seen).total_seconds())
 
 
@@ -141,7 +141,7 @@ def _pattern(value: Any) -> Condition:
 
 
 def _resources(value: Any) -> Condition:
-    """Shell patterns: a list of which one has to fit some resource, or ``{any: [...], all: [...]}``."""
+    """Shell patterns, one of which has to match some resource, or ``{any: [...], all: [...]}``."""
     wanted = value if isinstance(value, dict) else {"any": value}
     if not wanted:
         raise ValueError("expected any or all")
@@ -170,7 +170,7 @@ def _matches_any(resource: str, patterns: list[re.Pattern[str]]) -> bool:
 
 
 def _leader(value: Any) -> Condition:
-    """``first``, or ``{strategy: first, takeover_after: TIME}``: the next in Resources leads when that time has passed."""
+    """``first``, or ``{strategy: first, takeover_after: TIME}``: after TIME the next VM in Resources leads."""
     options = value if isinstance(value, dict) else {"strategy": value}
     for name in options:
         parse_choice(name, ("strategy", "takeover_after"), "key")
@@ -187,7 +187,7 @@ def _leader(value: Any) -> Condition:
 
 
 def _utc_hours(value: Any) -> Condition:
-    """``22-6``: from 22:00 until before 06:00 UTC, over midnight where the first number is the larger."""
+    """``22-6``: from 22:00 until before 06:00 UTC, across midnight if the first number is the larger."""
     match = re.fullmatch(r"(\d{1,2})-(\d{1,2})", value) if isinstance(value, str) else None
     if match is None or int(match.group(1)) > 23 or int(match.group(2)) > 24:
         raise ValueError(f"expected hours like 22-6, not {value!r}")

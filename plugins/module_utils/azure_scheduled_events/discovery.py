@@ -1,8 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where IMDS is: its usual address, else the one that DHCP option 245 names in a lease file.
+"""Finds IMDS: at its usual address, else at the address of DHCP option 245 in a lease file.
 
-Files are read, nothing is broadcast and no firewall is changed.
+Only files are read: nothing is broadcast, and no firewall is changed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,15 @@ def discover_endpoint(
     patterns: Iterable[str] = LEASE_FILES,
     answers: Callable[[str, float], bool] | None = None,
 ) -> str:
-    """Base URL of the first candidate that accepts a TCP connection, or the usual one where none does.
+    """Return the base URL of the first candidate that accepts a TCP connection.
 
-    connect_timeout: seconds that the whole search may take.
+    Args:
+        connect_timeout: seconds for the whole search.
+        patterns: glob patterns of lease files.
+        answers: returns whether a base URL accepts connections, within so many seconds.
+
+    Returns:
+        The base URL; the usual one if no candidate accepts.
     """
     named = lease_addresses(patterns)
     if not named:
@@ -55,7 +61,7 @@ def discover_endpoint(
 
 
 def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: datetime | None = None) -> list[str]:
-    """Addresses that option 245 names in the lease files, the newest lease of a file first, without repeats."""
+    """Return the distinct addresses of option 245 in the lease files, the newest lease of a file first."""
     moment = now or datetime.now(timezone.utc)
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -71,7 +77,7 @@ def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: datetime | None 
 
 
 def _addresses(text: str, now: datetime) -> list[str]:
-    """Addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
+    """Return the addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
     blocks = [block for block in _LEASE_BLOCK.findall(text) if not _expired(block, now)]
     values = [value for block in blocks for value in _OPTION_245.findall(block)] + _KEYED_245.findall(text)
     return [address for address in map(_address, values) if address]
@@ -91,7 +97,7 @@ def _expired(block: str, now: datetime) -> bool:
 
 
 def _address(value: str) -> str | None:
-    """An IPv4 address from ``a8:3f:81:10``, ``a83f8110`` or ``168.63.129.16``."""
+    """Return the IPv4 address in ``a8:3f:81:10``, ``a83f8110`` or ``168.63.129.16``, or None."""
     value = value.strip("\"'")
     try:
         if "." in value:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The document of Scheduled Events as immutable values (docs/reference/scheduled-events.md 1.3, 1.4, 2.3).
 
-The document is untrusted: fields are missing in old api-versions, new types and fields may come,
-dates are sometimes broken. One bad event never costs the others, and nothing that cannot be read is
-taken for "no events".
+The document is untrusted: old api-versions lack fields, Azure may add types and fields, and dates
+are sometimes malformed. One malformed event does not hide the others, and an unreadable document is
+an error, never "no events".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def escape_surrogates(text: None) -> None: ...
 
 
 def escape_surrogates(text: str | None) -> str | None:
-    """The text with escapes for half characters, which JSON allows and neither terminals nor Ansible take."""
+    """Return the text with lone surrogates escaped: JSON allows them, terminals and Ansible do not accept them."""
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -41,15 +41,15 @@ class ScheduledEvent(NamedTuple):
 
     Attributes:
         event_id: as IMDS wrote it, to be sent back unchanged; compare with :attr:`key`.
-        event_type: one of EVENT_TYPES in their own spelling, or the unknown word as it came; ""
+        event_type: one of EVENT_TYPES in their own spelling, or an unknown value as it came; ""
             where missing.
-        status: "Scheduled" or "Started", or the unknown word as it came; "" where missing.
-        resources: names of the VMs that the event hits; an approval releases all of them.
+        status: "Scheduled" or "Started", or an unknown value as it came; "" where missing.
+        resources: names of the VMs that the event affects; an approval releases all of them.
         resource_type: "VirtualMachine", or None where missing.
-        not_before: aware UTC time, or None: the event has started, or the time is unknown and must
-            be taken for "now".
-        description: free text for people, never to be parsed; None below api-version 2019-04-01.
-        source: "Platform" or "User", or the unknown word; None below api-version 2019-08-01.
+        not_before: aware UTC time, or None: the event has started, or the time is unknown and
+            counts as "now".
+        description: free text for operators, never parsed; None below api-version 2019-04-01.
+        source: "Platform" or "User", or an unknown value; None below api-version 2019-08-01.
         duration: expected interruption; None where unknown (-1 on the wire, or api-version below
             2020-07-01).
     """
@@ -70,17 +70,20 @@ class ScheduledEvent(NamedTuple):
         return self.event_id.casefold()
 
     def seconds_left(self, now: datetime) -> float:
-        """Seconds until the event may start, never negative; an unknown time counts as "now" (reference 2.3.4).
+        """Return the seconds until the event may start (reference 2.3.4).
 
-        now: the current time as an aware datetime, best by the server's own clock
-            (EventDocument.server_time).
+        Args:
+            now: the current time, aware, preferably by the server's clock (EventDocument.server_time).
+
+        Returns:
+            Seconds, never negative; an unknown time counts as "now".
         """
         if self.not_before is None or self.status == "Started":
             return 0.0
         return max(0.0, (self.not_before - now).total_seconds())
 
     def as_dict(self) -> dict[str, Any]:
-        """The shape that modules and Salt functions return: plain JSON values, times in ISO 8601 UTC."""
+        """Return the shape that modules and Salt functions show: plain JSON values, times in ISO 8601 UTC."""
         return {
             "event_id": escape_surrogates(self.event_id),
             "event_type": escape_surrogates(self.event_type),
@@ -124,19 +127,18 @@ class ScheduledEvent(NamedTuple):
 
 
 class EventDocument(NamedTuple):
-    """What one good answer said.
+    """The content of one good answer.
 
     Attributes:
         incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back
             (reference 2.5).
         events: the readable events, one per id.
-        warnings: one sentence for each oddity that was tolerated.
-        complete: False when an entry had to be left out; then nobody may conclude that an event is
-            gone.
+        warnings: one sentence for each tolerated defect.
+        complete: False if an entry was left out; a missing event is not gone then.
         server_time: the server's clock when it answered (``Date`` header), or None.
-        doubtful: keys of the events whose Resources could not be read in whole (null, not a list,
-            or an item that is not a name). Which VMs such an event affects is unknown; a VM that is
-            missing there is not gone from it.
+        doubtful: keys of the events whose Resources were not fully readable (null, not a list, or
+            an item that is not a name). The VMs of such an event are unknown; a missing VM is not
+            gone from it.
     """
 
     incarnation: int | None
@@ -147,7 +149,7 @@ class EventDocument(NamedTuple):
     doubtful: tuple[str, ...] = ()
 
     def find(self, event_id: str) -> ScheduledEvent | None:
-        """The event of that id in any letter case, or None."""
+        """Return the event of that id in any letter case, or None."""
         key = event_id.casefold()
         return next((event for event in self.events if event.key == key), None)
 
@@ -155,8 +157,14 @@ class EventDocument(NamedTuple):
 def parse_document(text: str | bytes) -> EventDocument:
     """Read the body of a good answer of ``/metadata/scheduledevents``.
 
-    Returns an EventDocument, possibly with warnings. Raises ImdsUnreadable for whatever is not an
-    object with a list of events (reference 1.4.13, T47): that is "unknown", never "no events".
+    Args:
+        text: the body.
+
+    Returns:
+        The document, possibly with warnings.
+
+    Raises:
+        ImdsUnreadable: the body is not an object with a list of events (reference 1.4.13).
     """
     raw = _load(text)
     entries = raw.get("Events")
@@ -177,14 +185,14 @@ def parse_document(text: str | bytes) -> EventDocument:
             doubtful[event.key] = None
         known = events.get(event.key)
         if known is not None:
-            notes.add(f"event {event.event_id!r} is listed more than once; its entries are taken together")
+            notes.add(f"event {event.event_id!r} is listed more than once; its entries are merged")
             event = _merge_duplicates(known, event)
         events[event.key] = event
     return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete, None, tuple(doubtful))
 
 
 class _Warnings:
-    """Collects oddities, each once, in the order in which they were met."""
+    """Collects warnings, each once, in the order in which they arose."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
@@ -206,7 +214,7 @@ def _stored_time(text: str) -> datetime:
 
 def _load(text: str | bytes) -> dict[str, Any]:
     if not text.strip():
-        raise ImdsUnreadable("the body is empty, which means nothing is known, not that there are no events")
+        raise ImdsUnreadable("the body is empty: the events are unknown")
     if isinstance(text, (bytes, bytearray)):
         try:
             text = bytes(text).decode("utf-8")
@@ -232,11 +240,11 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
         return None
     about = f"event {event_id!r}: "
     status = _known_value(entry, "EventStatus", EVENT_STATUSES, about, notes)
-    not_before, odd = parse_not_before(entry.get("NotBefore"))
-    if odd:
-        notes.add(about + odd)
-    if not_before is None and not odd and status == "Scheduled":
-        notes.add(about + "is Scheduled without NotBefore; taken for due now")
+    not_before, warning = parse_not_before(entry.get("NotBefore"))
+    if warning:
+        notes.add(about + warning)
+    if not_before is None and not warning and status == "Scheduled":
+        notes.add(about + "is Scheduled without NotBefore; it counts as due now")
     return ScheduledEvent(
         event_id=event_id,
         event_type=_known_value(entry, "EventType", EVENT_TYPES, about, notes) or "",
@@ -251,10 +259,9 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
 
 
 def _merge_duplicates(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
-    """One event of two entries with one id: the status that forbids more, and every VM that either names."""
+    """Merge two entries with one id: the more restrictive status, and the VMs of both."""
     leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
-    # where they contradict each other the word becomes one that nobody knows, and that no rule
-    # approves
+    # contradicting values become an unknown value, which no rule approves
     return leading._replace(
         event_type=_merge_values(leading.event_type, other.event_type) or "",
         status=leading.status if leading.status == "Started" else _merge_values(leading.status, other.status) or "",
@@ -272,7 +279,7 @@ def _merge_values(one: str | None, two: str | None) -> str | None:
 def _known_value(
     entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Warnings, optional: bool = False
 ) -> str | None:
-    """A member that should be one of a few words: in its usual spelling where known (reference 1.4.8), else as it came."""
+    """Return a member with few valid values: in its usual spelling if known (reference 1.4.8), else as it came."""
     value = entry.get(name)
     if value is None or value == "":
         if not optional:
@@ -282,9 +289,9 @@ def _known_value(
         notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
         value = _preview(value)
     folded = value.strip().casefold()
-    for word in known:
-        if word.casefold() == folded:
-            return word
+    for candidate in known:
+        if candidate.casefold() == folded:
+            return candidate
     notes.add(f"{about}unknown {name} {value!r}")
     return value
 
@@ -309,8 +316,7 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[str, ...]:
     names = []
     for item in value:
         if not isinstance(item, str):
-            # kept as a name of its own, so that an event never looks as if it hit fewer machines
-            # than it does
+            # kept as a name, so that the event does not seem to affect fewer VMs than it does
             notes.add(f"{about}Resources holds {_json_type_name(item)}, not a name")
             item = _preview(item)
         names.append(item)
@@ -318,7 +324,7 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[str, ...]:
 
 
 def _names_vms(value: Any) -> bool:
-    """Return True if ``Resources`` says in whole which VMs the event affects; an empty list does."""
+    """Return True if ``Resources`` is fully readable; an empty list is."""
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
@@ -327,7 +333,7 @@ def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
         return None
     try:
         if isinstance(value, bool):
-            raise ValueError("a truth value")
+            raise ValueError("a boolean")
         seconds = int(value)
         if seconds == -1:
             return None
@@ -335,14 +341,14 @@ def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
             raise ValueError("negative")
         return timedelta(seconds=seconds)
     except (TypeError, ValueError, OverflowError):
-        notes.add(f"{about}DurationInSeconds is {_preview(value)}; taken for unknown")
+        notes.add(f"{about}DurationInSeconds is {_preview(value)}; it counts as unknown")
         return None
 
 
 def _incarnation(value: Any, notes: _Warnings) -> int | None:
     try:
         if value is None or isinstance(value, bool):
-            raise ValueError("no number")
+            raise ValueError("not a number")
         number = int(value)
     except (TypeError, ValueError, OverflowError):
         notes.add(f"DocumentIncarnation is {_preview(value)}, not a number")

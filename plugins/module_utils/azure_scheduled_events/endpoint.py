@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The address of IMDS, as configurations give it."""
+"""The address of IMDS in configurations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ AUTO = "auto"
 
 
 def validate_endpoint(endpoint: str) -> str:
-    """The base URL without a closing slash; raises ImdsError for what is no plain ``http://HOST[:PORT]``."""
+    """Return the base URL without a closing slash.
+
+    Args:
+        endpoint: ``http://HOST[:PORT]``, with or without a closing slash.
+
+    Returns:
+        ``http://HOST[:PORT]``.
+
+    Raises:
+        ImdsError: ``endpoint`` is anything else; it is not retryable.
+    """
     try:
         parts = urlsplit(endpoint)
         sound = parts.scheme == "http" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -23,7 +33,7 @@ def validate_endpoint(endpoint: str) -> str:
         sound = sound and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
     if not sound:
         raise ImdsError(
-            f"endpoint {endpoint!r} is no address of IMDS: expected http://HOST or http://HOST:PORT, or auto",
+            f"endpoint {endpoint!r} is not an address of IMDS; expected http://HOST, http://HOST:PORT or auto",
             retryable=False,
         )
     return "http://" + parts.netloc

@@ -1,9 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What can go wrong between this VM and IMDS: one family of exceptions.
+"""Errors between this VM and IMDS.
 
-Every error means "unknown": whoever catches one knows neither that there are events nor that there
-are none.
+Every error means "unknown": neither that there are events nor that there are none.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from typing import Any
 
 
 class ImdsError(Exception):
-    """IMDS gave no usable answer. The text says what was asked, what came back and what to do.
+    """IMDS gave no usable answer. The text names the request, the answer and the remedy.
 
     Attributes:
-        endpoint: base URL that was asked, or None where the error arose before a request.
+        endpoint: base URL of the request, or None if the error arose before a request.
         status: HTTP status of the answer, or None where there was none.
-        retryable: whether the same request may succeed later without anybody changing anything
+        retryable: whether the same request may succeed later without a change of configuration
             (docs/reference/scheduled-events.md 1.6).
-        retry_after: seconds to wait as asked for by the server, or None.
+        retry_after: seconds to wait, as the server requested, or None.
     """
 
     def __init__(
@@ -37,15 +36,15 @@ class ImdsError(Exception):
         self.retry_after = retry_after
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the error as plain JSON values."""
         return {"kind": type(self).__name__, "message": str(self), "status": self.status, "retryable": self.retryable}
 
 
 class ImdsUnreachable(ImdsError):
-    """Nobody answered in time: refused, reset, no route, or a time limit passed.
+    """No answer came in time: connection refused, reset, no route, or a timeout.
 
     Attributes:
-        connected: whether there was a connection at all; False on a host without IMDS.
+        connected: whether a connection was established; False on a host without IMDS.
     """
 
     def __init__(self, message: str, endpoint: str | None = None, connected: bool = False) -> None:
@@ -54,7 +53,7 @@ class ImdsUnreachable(ImdsError):
 
 
 class ImdsRefused(ImdsError):
-    """Somebody answered with another HTTP status than 200.
+    """The answer has another HTTP status than 200.
 
     Attributes:
         supported_versions: the api-versions that a version error named, newest first; else empty.
@@ -81,14 +80,14 @@ class ImdsRefused(ImdsError):
 
 
 class ImdsUnreadable(ImdsError):
-    """The answer was a 200 without a readable document: empty, not JSON, cut short, too long, or of another shape."""
+    """The answer is a 200 without a readable document: empty, not JSON, cut short, too long, or of another shape."""
 
 
 class OwnNameUnknown(ImdsError):
-    """Something depends on which VM this is, and neither IMDS nor the caller named it. It is never guessed."""
+    """A result depends on this VM's name, and neither IMDS nor the caller gave it. It is never guessed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "this VM's resource name is not known, so nobody can tell which events concern it: IMDS gave no compute.name;"
+            "this VM's resource name is not known: IMDS gave no compute.name;"
             " set resource_name to the name that Azure has for this VM (not its hostname)"
         )

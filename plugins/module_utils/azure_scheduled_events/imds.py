@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The conversation with the Instance Metadata Service: what is asked, and what each answer means (docs/reference/scheduled-events.md 1)."""
+"""A client of the Instance Metadata Service (docs/reference/scheduled-events.md 1)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HEADERS = {
     "User-Agent": "azure-scheduled-events",
 }
 _CONNECT_TIMEOUT = 3.0
-# without any call for a day the service is switched off, and the next answer is slow like the first
-# (reference 4.1.3)
+# Azure switches the service off after a day without a call, and the next answer is as slow as the
+# first (reference 4.1.3)
 _SERVICE_IDLE_LIMIT = 24 * 3600.0
-# 304 is used but not relied on: this often the whole document is asked for again (reference 1.2.7)
+# 304 is used but not relied on: the whole document is requested this often (reference 1.2.7)
 _MAX_CACHE_AGE = 60.0
-# reference 1.6: asking again without a change cannot help
+# reference 1.6: the same request fails again
 _NOT_RETRYABLE = (400, 401, 403, 405)
 _PROXY_STATUSES = (401, 403, 407, 502, 504)
 
@@ -49,21 +49,20 @@ class _CachedDocument(NamedTuple):
 
 
 class Imds:
-    """A client of one VM's IMDS. It makes one attempt per call, never sleeps, and is not for several threads at once.
+    """A client of one VM's IMDS: one attempt per call, no sleeping, for one thread at a time.
+
+    Every method that sends a request raises ImdsError unless the answer is good. ``within`` limits one call further,
+    in seconds.
 
     Args:
         endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
-        api_version: of Scheduled Events; a list asks for fall-back in that order: after a version
-            error the call raises as ever, and the next call uses the next version.
+        api_version: of Scheduled Events; a list is a fall-back order: after a version error the
+            call raises, and the next call uses the next version.
         timeout: wall-clock limit in seconds of one whole answer.
-        first_timeout: seconds that the first good answer of scheduled events may take to begin,
-            also after a day of silence: the service is being switched on meanwhile, for up to two
-            minutes (reference 1.8.1).
+        first_timeout: seconds until the first good answer of scheduled events begins, also after a
+            day without a call: switching the service on takes up to two minutes (reference 1.8.1).
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
-
-    Every method raises ImdsError, or a child of it, unless the answer was good. ``within`` limits
-    one call further.
     """
 
     def __init__(
@@ -109,10 +108,18 @@ class Imds:
         return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
 
     def events(self, within: float | None = None) -> EventDocument:
-        """The present document of scheduled events. The first call on a VM switches the service on (reference 4.1).
+        """Return the current document; the first call on a VM switches the service on (reference 4.1).
 
-        An answer with the same bytes as the one before gives the same events: ``events`` is the
-        same object then.
+        Args:
+            within: seconds for this call, or None for the timeout of the client.
+
+        Returns:
+            The document. An answer with the same bytes as the one before has the same object as ``events``.
+
+        Raises:
+            ImdsUnreachable: no answer came in time.
+            ImdsRefused: the answer has another status than 200 and 304.
+            ImdsUnreadable: the answer has no readable document.
         """
         headers, cached = _HEADERS, self._cached
         if cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
@@ -137,7 +144,7 @@ class Imds:
         return document._replace(server_time=parse_time(answer.headers.get("Date", "")))
 
     def _parsed(self, body: bytes) -> EventDocument:
-        """The document of a body, which is parsed only when it differs from the last one. Raises ImdsUnreadable."""
+        """Return the document of a body, which is parsed only if it differs from the last one."""
         known, document = self._read
         if document is None or body != known:
             document = parse_document(body)
@@ -153,15 +160,21 @@ class Imds:
         return _CachedDocument(etag, headers, document, self._clock())
 
     def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
-        """Approve events, which releases every VM in their ``Resources``. Safe to repeat (reference 1.5).
+        """Approve events, which releases every VM in their ``Resources``; safe to repeat (reference 1.5).
 
-        After an error nobody knows whether the approval arrived: look at the events again before
-        the next attempt.
+        After an error it is unknown whether IMDS accepted the approval: read the events before the next attempt.
+
+        Args:
+            event_ids: one id or several, as IMDS wrote them.
+            within: seconds for this call, or None for the timeout of the client.
+
+        Raises:
+            ValueError: no id was given.
         """
         ids = [event_ids] if isinstance(event_ids, str) else list(event_ids)
         if not ids:
             raise ValueError("approve: no event id was given")
-        # escaped to ASCII, so that any id goes back exactly as it came
+        # escaped to ASCII, so that IMDS gets every id exactly as it wrote it
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in ids]}).encode("ascii")
         headers = dict(_HEADERS)
         headers["Content-Type"] = "application/json"
@@ -169,7 +182,19 @@ class Imds:
         self._last_answer_at = self._clock()
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
-        """The instance metadata document of this VM: an object with ``compute`` and ``network`` (reference 3.3)."""
+        """Return the instance metadata document of this VM (reference 3.3).
+
+        Args:
+            within: seconds for this call, or None for the timeout of the client.
+
+        Returns:
+            An object with ``compute`` and ``network``.
+
+        Raises:
+            ImdsUnreachable: no answer came in time.
+            ImdsRefused: the answer has another status than 200.
+            ImdsUnreadable: the answer is not a JSON object.
+        """
         request = Request("GET", _INSTANCE_PATH % INSTANCE_API_VERSION, _HEADERS)
         answer = self._exchange(request, self._timeout, within)
         try:
@@ -178,7 +203,8 @@ class Imds:
             document = None
         if not isinstance(document, dict):
             raise ImdsUnreadable(
-                f"{self._endpoint} answered 200 to GET /metadata/instance, but the body is no JSON object: it begins with {answer.body[:60]!r}",
+                f"{self._endpoint} answered 200 to GET /metadata/instance, but the body is not a JSON object:"
+                f" it begins with {answer.body[:60]!r}",
                 self._endpoint,
                 200,
             )
@@ -216,7 +242,9 @@ class Imds:
         if answer.status == 200 or (answer.status == 304 and request.method == "GET"):
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
-                raise ImdsUnreadable(f"{self._endpoint} answered in the coding {coding!r}, which was not asked for")
+                raise ImdsUnreadable(
+                    f"{self._endpoint} answered in the content coding {coding!r}, which was not requested"
+                )
             return answer
         self._discard_discovered_endpoint()
         raise self._refused(request, answer)
@@ -232,8 +260,7 @@ class Imds:
         return self._transport
 
     def _discard_discovered_endpoint(self) -> None:
-        """Have the next call search again, until events have been read once: leases may come, and what answered may be
-        something else."""
+        """Have the next call search again, unless events have been read: another service may have answered."""
         if self._configured_endpoint == AUTO and self._last_answer_at is None and self._transport is not None:
             self._sent_before += self._transport.requests_sent
             self._transport.close()
@@ -266,7 +293,7 @@ class Imds:
 
 
 def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
-    """The message and the list of versions of an error answer, as far as it has the shape of IMDS errors (reference 1.6)."""
+    """Return the message and the supported versions of an error answer; empty where it has none (reference 1.6)."""
     try:
         raw = json.loads(body.decode("utf-8"), strict=False)
     except (ValueError, RecursionError):
@@ -279,7 +306,7 @@ def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _retry_after(answer: Response) -> float | None:
-    """Seconds that ``Retry-After`` asks for, from either of its forms; a date counts from the server's own clock."""
+    """Return the seconds of ``Retry-After`` in either form; a date counts from the server's own clock."""
     text = answer.headers.get("Retry-After", "").strip()
     if text.isdecimal():
         return float(text[:9])

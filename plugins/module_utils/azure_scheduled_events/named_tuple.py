@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """``typing.NamedTuple`` for files with ``from __future__ import annotations``, at a third of its memory.
 
-Before Python 3.14, typing compiles the annotation of each field and keeps the code, 2 KB a field: a
-daemon has 0.3 MiB of code that nothing runs. The types that are made here keep their annotations as
-texts.
+Before Python 3.14, typing compiles the annotation of each field and keeps the code, 2 KB per field:
+0.3 MiB in a daemon. The types of this file keep their annotations as texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""When to ask IMDS again: the poll interval, the retry table of docs/reference/scheduled-events.md 1.6, and never more than 5 requests a second."""
+"""Poll interval, retry delays (docs/reference/scheduled-events.md 1.6) and rate limit of requests to IMDS."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .named_tuple import NamedTuple
 T = TypeVar("T")
 
 REQUESTS_PER_SECOND = 5
-# room for the one repeat that a call may make on a connection that the server had closed
+# a call repeats its request once if the server had closed the connection
 _REPEATS_PER_CALL = 1
 
 _UPDATE_WINDOW = 70.0
 
 
 class Retries(NamedTuple):
-    """When to ask again after errors; all times in seconds.
+    """Delays after errors, in seconds.
 
     Attributes:
         first: delay after the first error in a row, without jitter.
         growth: factor by which each further error makes the delay longer.
         growths: how often the delay grows.
         jitter: largest random part, as a fraction of the delay.
-        longest: limit of each delay, also of one that the server asks for (Retry-After).
+        longest: limit of each delay, also of one that the server requests (Retry-After).
         longest_with_event: the same while an event is known.
-        updating: delay after 410 (IMDS is being updated); None for that of any other error.
-        refused: delay after an error that asking again cannot help (400, 401, 403, 405).
-        refusals: how many of these in a row are treated like any other error before that.
+        updating: delay after 410 (IMDS is being updated); None for the delay of any other error.
+        refused: delay after an error that is not retryable (400, 401, 403, 405).
+        refusals: how many of these in a row count as any other error first.
     """
 
     first: float = 1.0
@@ -48,25 +48,23 @@ class Retries(NamedTuple):
     refusals: int = 0
 
 
-# For a process that asks now and then.
+# for a call of a module or a function
 SELDOM = Retries()
-# For a process that watches all the time. A Preempt gives 30 seconds of notice, so that no pause
-# may be long before IMDS has refused a request several times: 1 to 2 seconds at first, growing to
-# 2.5 to 5.
+# For a process that polls all the time. A Preempt gives 30 seconds of notice; therefore delays stay
+# short until IMDS has refused several requests: 1 to 2 seconds at first, growing to 2.5 to 5.
 WATCHING = Retries(growth=1.25, growths=4, jitter=1.0, longest=5.0, longest_with_event=5.0, updating=None, refusals=3)
 
 
 class Pacer:
-    """Remembers how the calls of one poller went, and says how long to wait before the next one.
+    """Paces the calls of one client: rate limit, and the delay before the next poll.
 
     Args:
-        imds: the client whose calls are paced; give it no second pacer.
-        interval: seconds between polls while all is well.
+        imds: the client; it must not have a second pacer.
+        interval: seconds between polls while IMDS gives good answers.
         clock: monotonic seconds.
         sleep: waits some seconds.
         jitter: returns a number from 0 up to 1.
-        retries: when to ask again after errors; the default is that of docs/bounds.md for modules
-            and Salt.
+        retries: delays after errors; the default is for modules and Salt (docs/bounds.md).
     """
 
     def __init__(
@@ -90,11 +88,19 @@ class Pacer:
         self.errors_in_a_row = 0
         self.failing_since: float | None = None
 
-    def call(self, question: Callable[..., T], *args: object, within: float | None = None) -> T:
-        """Ask one question as soon as the rate limit allows, and remember how it went.
+    def call(self, method: Callable[..., T], *args: object, within: float | None = None) -> T:
+        """Call a method of the client as soon as the rate limit allows, and note its success.
 
-        question: a method of the client; it is called with args and ``within``, less what the rate
-        limit cost. Raises what the question raises.
+        Args:
+            method: a method of the client.
+            *args: its arguments.
+            within: seconds for the call and the wait before it, or None.
+
+        Returns:
+            The result of the method.
+
+        Raises:
+            ImdsError: the method raised it.
         """
         started = self.clock()
         self._wait_for_rate_limit()
@@ -102,7 +108,7 @@ class Pacer:
             within -= self.clock() - started
         before = self.imds.requests_sent
         try:
-            answer = question(*args, within=within)
+            answer = method(*args, within=within)
         except ImdsError as error:
             self.failed(error)
             raise
@@ -112,13 +118,13 @@ class Pacer:
         return answer
 
     def succeeded(self) -> None:
-        """A good answer came."""
+        """Note a good answer."""
         self.error = None
         self.errors_in_a_row = self._refusals_in_a_row = 0
         self.failing_since = None
 
     def failed(self, error: ImdsError) -> None:
-        """No good answer came."""
+        """Note an error."""
         self.error = error
         self.errors_in_a_row += 1
         self._refusals_in_a_row = 0 if error.retryable else self._refusals_in_a_row + 1
@@ -126,10 +132,13 @@ class Pacer:
             self.failing_since = self.clock()
 
     def delay(self, event_known: bool = False) -> float:
-        """Seconds to wait before the next poll.
+        """Return the delay before the next poll.
 
-        event_known: an event is pending, so that no wait may be long enough to sleep through a
-            Preempt.
+        Args:
+            event_known: whether an event is pending; delays are shorter then.
+
+        Returns:
+            Seconds.
         """
         error = self.error
         if error is None:
@@ -146,7 +155,7 @@ class Pacer:
         return min(grown * (1.0 + retries.jitter * self._jitter()), longest)
 
     def is_outage(self) -> bool:
-        """Whether the trouble is worth an alarm: a 410 is not before its window of 70 s has passed (reference 1.6)."""
+        """Return True if calls fail, and not only with 410 within an update's window of 70 s (reference 1.6)."""
         if self.error is None or self.failing_since is None:
             return False
         return self.error.status != 410 or self.clock() - self.failing_since >= _UPDATE_WINDOW

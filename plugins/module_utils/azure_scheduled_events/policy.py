@@ -1,9 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rules that say what to do about an event, and why (docs/reference/scheduled-events.md 7). Pure: nothing is asked, sent or remembered here.
+"""Policies: rules that decide about an event (docs/reference/scheduled-events.md 7).
 
-The first rule that matches decides. Where none does nothing is approved. An event with a type,
-status, source or resource type that this version does not know never matches a rule that approves.
+The first rule that matches decides; if none matches, nothing is approved. An event with an unknown
+type, status, source or resource type never matches a rule that approves. This file is pure: it
+sends no request and keeps no state.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log"
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
-    # the Python sample of Microsoft's documentation, limited to events that concern this VM
+    # the Python sample of Microsoft's documentation, limited to events that affect this VM
     # (reference 7.2)
     "documented": [
         {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
@@ -42,16 +43,16 @@ PRESETS: dict[str, list[dict[str, Any]]] = {
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be used; the text names the place, the key and the nearest valid word."""
+    """A policy that cannot be used; the text names the location, the key and the nearest valid value."""
 
 
 class Decision(NamedTuple):
-    """What a policy says about one event at one moment.
+    """The decision of a policy about one event at one moment.
 
     Attributes:
         approval: "now", "after_prepare", "manual" or "never", as the rule has it.
-        due: whether an approval is to be sent at this moment.
-        actions: all that the rule asks for, such as ("prepare", "approve").
+        due: whether an approval is to be sent now.
+        actions: the actions of the rule, such as ("prepare", "approve").
         rule: name of the rule, or None where none matched.
         reason: one sentence for the operator.
         code: why the approval is not due; None where it is.
@@ -66,7 +67,7 @@ class Decision(NamedTuple):
 
 
 class _ApprovalRule(NamedTuple):
-    """When a rule lets an approval go out: all of these have to be met."""
+    """When a rule allows an approval: all of its limits have to be met."""
 
     when: str = NEVER
     delay: float = 0.0
@@ -74,7 +75,7 @@ class _ApprovalRule(NamedTuple):
     after_failure: bool = False
 
     def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Blocked | None:
-        """Return why the rule does not let the approval go out now, or None."""
+        """Return why the rule does not allow the approval now, or None."""
         if self.when == MANUAL:
             return approval_rules.MANUAL
         if context.prepared == "failed" and not self.after_failure:
@@ -91,8 +92,8 @@ class _ApprovalRule(NamedTuple):
 
 class _Rule(NamedTuple):
     name: str
-    place: str
-    tests: tuple[tuple[str, Condition], ...]
+    location: str
+    conditions: tuple[tuple[str, Condition], ...]
     actions: tuple[str, ...]
     approval: _ApprovalRule
 
@@ -101,14 +102,14 @@ class _Rule(NamedTuple):
 
 
 class SourceLocations:
-    """Where the parts of a policy stand, for error texts: a name, and line numbers where it came from a file."""
+    """Locations of a policy's parts for error texts: a name, and line numbers if it came from a file."""
 
     def __init__(self, name: str = "policy", lines: Mapping[tuple[object, ...], int] | None = None) -> None:
         self._name = name
         self._lines = lines or {}
 
     def describe(self, path: tuple[object, ...]) -> str:
-        """``policy.yml:12: rules[0].when.type``; the nearest known line where the part itself has none."""
+        """Return such as ``policy.yml:12: rules[0].when.type``; the nearest known line if the part itself has none."""
         known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
         line = f":{self._lines[known]}" if known is not None else ""
         dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
@@ -116,9 +117,9 @@ class SourceLocations:
 
 
 class Policy:
-    """A list of rules, checked when it is made.
+    """A checked list of rules.
 
-    Make one with :meth:`preset` or :meth:`from_rules`; ``policy_file.load_policy`` reads one from
+    Made by :meth:`preset`, :meth:`from_rules` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from
     YAML.
     """
 
@@ -129,35 +130,69 @@ class Policy:
 
     @classmethod
     def preset(cls, name: str) -> Policy:
-        """ "observe" (approves nothing) or "documented" (User events and freezes under 9 s that concern this VM)."""
+        """Return a policy by name.
+
+        Args:
+            name: "observe" (approves nothing) or "documented" (approves User events and freezes under 9 s that
+                affect this VM).
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: there is no preset of that name.
+        """
         if name not in PRESETS:
             raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
         return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
-    def from_rules(cls, rules: Any, places: SourceLocations | None = None, name: str = "rules") -> Policy:
-        """A policy of rules as plain data: a list of ``{name, when, do}``. Raises PolicyError."""
-        places = places or SourceLocations()
+    def from_rules(cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules") -> Policy:
+        """Return a policy of rules as plain data.
+
+        Args:
+            rules: a list of ``{name, when, do}``.
+            locations: locations for error texts.
+            name: of the policy.
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: a rule cannot be used.
+        """
+        locations = locations or SourceLocations()
         if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{places.describe(('rules',))}: expected a list of at least one rule")
-        return cls(name, [_rule(rule, ("rules", index), places) for index, rule in enumerate(rules)])
+            raise PolicyError(f"{locations.describe(('rules',))}: expected a list of at least one rule")
+        return cls(name, [_rule(rule, ("rules", index), locations) for index, rule in enumerate(rules)])
 
     @classmethod
-    def from_mapping(cls, data: Any, places: SourceLocations | None = None) -> Policy:
-        """A policy as plain data: ``{name, preset}`` or ``{name, rules}``. Raises PolicyError."""
-        places = places or SourceLocations()
-        _check_keys(data, ("name", "preset", "rules"), (), places)
+    def from_mapping(cls, data: Any, locations: SourceLocations | None = None) -> Policy:
+        """Return a policy as plain data.
+
+        Args:
+            data: ``{name, preset}`` or ``{name, rules}``.
+            locations: locations for error texts.
+
+        Returns:
+            The policy.
+
+        Raises:
+            PolicyError: the data cannot be used.
+        """
+        locations = locations or SourceLocations()
+        _check_keys(data, ("name", "preset", "rules"), (), locations)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError(f"{places.describe(())}: expected either preset or rules")
+            raise PolicyError(f"{locations.describe(())}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{places.describe(('preset',))}: {error}") from None
-        return cls.from_rules(data["rules"], places, str(data.get("name", "rules")))
+                raise PolicyError(f"{locations.describe(('preset',))}: {error}") from None
+        return cls.from_rules(data["rules"], locations, str(data.get("name", "rules")))
 
     def approving_after_preparation(self) -> Policy:
-        """The same policy, whose rules approve only when this VM has prepared for the event without a failure."""
+        """Return the policy with rules that approve only after this VM has prepared without a failure."""
         rules = [
             rule._replace(approval=rule.approval._replace(when=AFTER_PREPARE)) if rule.approval.when == NOW else rule
             for rule in self._rules
@@ -165,20 +200,20 @@ class Policy:
         return Policy(self.name, rules, self.is_preset)
 
     def may_approve(self) -> bool:
-        """Whether any rule approves events without a person."""
+        """Return True if any rule approves events without an operator."""
         return any(rule.approves() for rule in self._rules)
 
     def approval_times(self) -> frozenset[str]:
-        """Which of APPROVALS its rules name."""
+        """Return which of APPROVALS the rules use."""
         return frozenset(rule.approval.when for rule in self._rules)
 
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
-        """What to do about the event now. Raises OwnNameUnknown where a rule depends on a name that is not known."""
+        """Return the decision about the event now; raise OwnNameUnknown if a rule depends on an unknown name."""
         unknown = approval_rules.unknown_value(event)
         for rule in self._rules:
             if unknown and rule.approves():
                 continue
-            if all(test(event, context) for _name, test in rule.tests):
+            if all(holds(event, context) for _name, holds in rule.conditions):
                 return self._decision(rule, event, context)
         if unknown:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
@@ -186,8 +221,8 @@ class Policy:
         return Decision(NEVER, False, ("log",), None, "no rule matched; nothing is approved", BlockCode.NO_RULE)
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
-        conditions = ", ".join(name for name, _test in rule.tests) or "any event"
-        matched = f"rule {rule.name!r} ({rule.place}) matched by {conditions}"
+        names = ", ".join(name for name, _holds in rule.conditions) or "any event"
+        matched = f"rule {rule.name!r} ({rule.location}) matched by {names}"
         if not rule.approves() and rule.approval.when != MANUAL:
             reason = f"{matched}; it does not approve"
             return Decision(NEVER, False, rule.actions, rule.name, reason, BlockCode.NOT_APPROVING)
@@ -199,37 +234,37 @@ class Policy:
         return Decision(rule.approval.when, False, rule.actions, rule.name, reason, blocked.code)
 
 
-def _rule(data: Any, path: tuple[object, ...], places: SourceLocations) -> _Rule:
-    _check_keys(data, ("name", "when", "do"), path, places)
+def _rule(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _Rule:
+    _check_keys(data, ("name", "when", "do"), path, locations)
     if "do" not in data:
-        raise PolicyError(f"{places.describe(path)}: a rule needs do")
+        raise PolicyError(f"{locations.describe(path)}: a rule needs do")
     when = data.get("when")
     when = {} if when is None else when
-    _check_keys(when, tuple(CONDITIONS), (*path, "when"), places)
-    tests = []
-    for word, value in when.items():
+    _check_keys(when, tuple(CONDITIONS), (*path, "when"), locations)
+    conditions = []
+    for condition, value in when.items():
         try:
-            tests.append((word, CONDITIONS[word](value)))
+            conditions.append((condition, CONDITIONS[condition](value)))
         except ValueError as error:
-            raise PolicyError(f"{places.describe((*path, 'when', word))}: {error}") from None
-    actions, approval = _actions(data["do"], (*path, "do"), places)
+            raise PolicyError(f"{locations.describe((*path, 'when', condition))}: {error}") from None
+    actions, approval = _actions(data["do"], (*path, "do"), locations)
     name = data.get("name")
-    return _Rule("" if name is None else str(name), places.describe(path), tuple(tests), actions, approval)
+    return _Rule("" if name is None else str(name), locations.describe(path), tuple(conditions), actions, approval)
 
 
-def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
+def _actions(data: Any, path: tuple[object, ...], locations: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
     actions: dict[str, None] = {}
     approval = _ApprovalRule()
     for index, item in enumerate(data if isinstance(data, list) else [data]):
-        place = (*path, index) if isinstance(data, list) else path
+        location = (*path, index) if isinstance(data, list) else path
         try:
             if isinstance(item, dict):
                 if len(item) != 1:
                     raise ValueError(f"expected one action with its setting, not {len(item)}")
-                ((word, setting),) = item.items()
+                ((keyword, setting),) = item.items()
             else:
-                word, setting = item, None
-            action = parse_choice(word, ACTIONS, "action")
+                keyword, setting = item, None
+            action = parse_choice(keyword, ACTIONS, "action")
             if action in actions:
                 raise ValueError(f"{action} is repeated")
             if action == "approve":
@@ -237,12 +272,12 @@ def _actions(data: Any, path: tuple[object, ...], places: SourceLocations) -> tu
             elif setting is not None:
                 raise ValueError(f"{action} takes no setting")
         except ValueError as error:
-            raise PolicyError(f"{places.describe(place)}: {error}") from None
+            raise PolicyError(f"{locations.describe(location)}: {error}") from None
         actions[action] = None
     if not actions:
-        raise PolicyError(f"{places.describe(path)}: expected at least one action")
+        raise PolicyError(f"{locations.describe(path)}: expected at least one action")
     if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
-        raise PolicyError(f"{places.describe(path)}: hold and approve exclude each other")
+        raise PolicyError(f"{locations.describe(path)}: hold and approve exclude each other")
     return tuple(actions), approval
 
 
@@ -262,9 +297,9 @@ def _approval(setting: Any) -> _ApprovalRule:
     )
 
 
-def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], places: SourceLocations) -> None:
+def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], locations: SourceLocations) -> None:
     if not isinstance(data, dict):
-        raise PolicyError(f"{places.describe(path)}: expected a mapping, not {data!r}")
+        raise PolicyError(f"{locations.describe(path)}: expected a mapping, not {data!r}")
     for key in data:
         if key not in known:
-            raise PolicyError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
+            raise PolicyError(f"{locations.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")

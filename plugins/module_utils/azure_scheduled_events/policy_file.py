@@ -9,9 +9,17 @@ from .yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 
 
 def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
-    """Read a policy file. Raises PolicyError for a file that cannot be read, is no YAML, or is no policy.
+    """Read a policy file.
 
-    read: takes (text, name, kind) and returns what the YAML says, as ``yaml_lines.locate`` does.
+    Args:
+        path: of the file.
+        read: reads the YAML, as ``yaml_lines.load_with_lines`` does.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: the file cannot be read, is not YAML, or is not a policy.
     """
     try:
         text = read_text(path, "policy file")
@@ -21,7 +29,19 @@ def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
 
 
 def parse_policy(text: str, name: str, read: YamlLoader = load_with_lines) -> Policy:
-    """Read a policy from YAML text; ``name`` stands for the file in errors."""
+    """Read a policy from YAML text.
+
+    Args:
+        text: the YAML.
+        name: of the file, for error texts.
+        read: reads the YAML, as ``yaml_lines.load_with_lines`` does.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: the text is not YAML, or is not a policy.
+    """
     try:
         located = read(text, name, "policy file")
     except YamlError as error:

@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Notes of approvals that IMDS accepted, since its document has no flag for them.
+"""Receipts of approvals that IMDS accepted, because its document has no flag for them.
 
-One small file per event. A folder that another user can write to is not used: a forged receipt
-would keep an approval back.
+Each event has one small file. A folder that another user can write to is not used: a forged receipt
+would prevent an approval.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Any, Iterable, Iterator
 
 from .timestamps import as_utc_text
 
-# of root, gone after a reboot, when approving again is harmless
+# of root; a reboot clears it, and approving again afterwards has no effect
 DEFAULT_FOLDER = "/run/azure-scheduled-events/approvals"
-# of each other user; a folder below /run/user would be gone with the user's last session, and with
-# the next run of a playbook
+# of other users; /run/user is cleared at the end of the user's last session, before the next run of
+# a playbook
 USER_FOLDER = "~/.local/state/azure-scheduled-events/approvals"
 
 _WRITABLE_BY_OTHERS = 0o022
 
 
 def default_folder() -> str:
-    """The folder for receipts of the user that runs this program; one that it cannot write to if it has no home directory."""
+    """Return the folder for receipts of the current user; that of root if the user has no home directory."""
     own = os.path.expanduser(USER_FOLDER)
     return own if os.geteuid() != 0 and os.path.isabs(own) else DEFAULT_FOLDER
 
 
 class Receipts:
-    """The approvals that this host has given at one endpoint.
+    """The receipts of this host's approvals at one endpoint.
 
     Args:
-        folder: where the files are; made when the first is written.
+        folder: path of the folder; created with the first receipt.
         endpoint: base URL of the IMDS that accepted them.
     """
 
@@ -46,11 +46,15 @@ class Receipts:
         self._endpoint = endpoint
 
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
-        """When the event was approved, in ISO 8601, or None. What cannot be read counts as no receipt.
+        """Return when the event was approved.
 
-        not_before: of the event as it is now. A receipt with another one does not count: Azure uses
-        an id again for another occurrence, and approving an event twice does no harm. One without
-        it counts.
+        Args:
+            event_id: in any letter case.
+            not_before: of the event as it is now, or None. A receipt with another one does not count: Azure reuses
+                an id for another occurrence, and a second approval has no effect.
+
+        Returns:
+            The time in ISO 8601; None if there is no readable receipt.
         """
         try:
             with self._opened() as folder:
@@ -65,10 +69,15 @@ class Receipts:
         return str(note.get("approved_at", ""))
 
     def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> None:
-        """Note an accepted approval, whole or not at all. Raises OSError where that is not possible.
+        """Write the receipt of an accepted approval atomically.
 
-        approved_at: in ISO 8601; not_before: of the event as it was approved, or None where
-            unknown.
+        Args:
+            event_id: of the event.
+            approved_at: the time in ISO 8601.
+            not_before: of the event as it was approved, or None where unknown.
+
+        Raises:
+            OSError: the receipt cannot be written.
         """
         os.makedirs(self._folder, mode=0o755, exist_ok=True)
         note = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
@@ -87,7 +96,7 @@ class Receipts:
                 raise
 
     def prune(self, event_ids: Iterable[str]) -> None:
-        """Remove the receipts of events that are over; only a complete document says which those are."""
+        """Remove the receipts of all other events; ``event_ids`` are those of a complete document."""
         kept = {self._name(event_id) for event_id in event_ids}
         try:
             with self._opened() as folder:
@@ -96,11 +105,11 @@ class Receipts:
                     if note is not None and note.get("endpoint") == self._endpoint:
                         _remove(name, folder)
         except OSError:
-            pass  # a folder that cannot be used has nothing to forget
+            pass  # an unusable folder has no receipts
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder as a descriptor. Raises OSError where it is missing, or where another user can write to it."""
+        """Yield a descriptor of the folder; raise OSError if it is missing or another user can write to it."""
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             found = os.fstat(folder)
@@ -111,13 +120,13 @@ class Receipts:
             os.close(folder)
 
     def _name(self, event_id: str) -> str:
-        # ids come from outside and may hold anything, so they do not become file names themselves
+        # hashed, because an id may hold any characters
         identity = f"{self._endpoint}\n{event_id.casefold()}"
         return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest() + ".json"
 
 
 def _read(name: str, folder: int) -> dict[str, Any] | None:
-    """The receipt in a file of the folder, or None where there is none that can be read."""
+    """Return the receipt in a file of the folder, or None if the file is missing or unreadable."""
     try:
         with open(os.open(name, os.O_RDONLY, dir_fd=folder), encoding="ascii") as file:
             note = json.load(file)
@@ -130,4 +139,4 @@ def _remove(name: str, folder: int) -> None:
     try:
         os.unlink(name, dir_fd=folder)
     except OSError:
-        pass  # the receipt of an event that is over does no harm
+        pass  # the receipt of an event that is over has no effect

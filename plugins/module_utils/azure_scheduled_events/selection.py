@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which events of a document a caller means: the selection options that all frontends share."""
+"""The selection of events by the options that all frontends share."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class UnknownType(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Words that an event has to meet, all of them. Letter case makes no difference.
+    """Conditions that a selected event meets, all of them. Letter case does not count.
 
     Attributes:
-        event_ids, types, statuses, sources: allowed values; None allows all, an empty tuple none at
-        all.
-        affects: "self" (the VM that asks), "any", or names of VMs of which the event hits at least
-            one.
+        event_ids: allowed ids; None allows all, an empty tuple none.
+        types: allowed event types, in the same way.
+        statuses: allowed statuses, in the same way.
+        sources: allowed sources, in the same way.
+        affects: "self" (the VM itself), "any", or names of VMs; the event affects at least one.
     """
 
     event_ids: tuple[str, ...] | None = None
@@ -53,18 +54,28 @@ class Selection(NamedTuple):
         sources: Iterable[str] | None = None,
         affects: str | Sequence[str] | None = None,
     ) -> Selection:
-        """A selection from options as users write them: lists or None, ``affects`` a word or a list of names."""
+        """Return the selection of options that are known to be valid; :meth:`parse` checks them.
+
+        Args:
+            event_ids: ids, or None for all.
+            types: event types, or None for all.
+            statuses: statuses, or None for all.
+            sources: sources, or None for all.
+            affects: "self", "any", or names of VMs; None for "self".
+
+        Returns:
+            The selection.
+        """
         named = [affects] if isinstance(affects, str) else list(affects or [SELF])
-        words = {name.casefold() for name in named}
+        folded = {name.casefold() for name in named}
         target: str | tuple[str, ...] = tuple(named)
-        if ANY in words:
+        if ANY in folded:
             target = ANY
-        elif words == {SELF}:
+        elif folded == {SELF}:
             target = SELF
-        # an empty list comes from a question that found nothing: taken for "all" it would approve
-        # what nobody meant
+        # an empty list is often the result of a query that found nothing; it must not select all
         ids, kinds, states, origins = (
-            None if words is None else tuple(words) for words in (event_ids, types, statuses, sources)
+            None if values is None else tuple(values) for values in (event_ids, types, statuses, sources)
         )
         return cls(ids, kinds, states, origins, target)
 
@@ -99,11 +110,11 @@ class Selection(NamedTuple):
 
     @property
     def needs_own_name(self) -> bool:
-        """Whether an answer depends on which VM asks."""
+        """Whether :meth:`matches` needs this VM's name."""
         return self.affects == SELF or SELF in self.affects
 
     def matches(self, event: ScheduledEvent, own_name: str | None) -> bool:
-        """Whether the event is meant. Raises OwnNameUnknown where that depends on a name that is not known."""
+        """Return True if the event is selected; raise OwnNameUnknown if that depends on an unknown name."""
         return (
             _allows(self.event_ids, event.event_id)
             and _allows(self.types, event.event_type)
@@ -113,7 +124,7 @@ class Selection(NamedTuple):
         )
 
     def pick(self, document: EventDocument, own_name: str | None) -> list[ScheduledEvent]:
-        """The events of the document that are meant, in its order."""
+        """Return the selected events of the document, in its order."""
         return [event for event in document.events if self.matches(event, own_name)]
 
     def _affected(self, event: ScheduledEvent, own_name: str | None) -> bool:
@@ -128,8 +139,8 @@ class Selection(NamedTuple):
         )
 
 
-def _allows(words: tuple[str, ...] | None, value: str | None) -> bool:
-    return words is None or (value is not None and value.casefold() in {word.casefold() for word in words})
+def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:
+    return allowed is None or (value is not None and value.casefold() in {item.casefold() for item in allowed})
 
 
 def _as_texts(name: str, value: Any) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""IMDS as one call of a door uses it (a run of a module, a function, a state): paced, and limited in time as a whole."""
+"""A session with IMDS for one call of a frontend: paced, with one time limit for the whole call."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from .imds import Imds
 from .named_tuple import NamedTuple
 from .pacing import Pacer
 
-# seconds for one answer, once IMDS has answered at all, and before it ever has
-# (docs/reference/scheduled-events.md 1.8)
+# seconds for one answer, and for the first one ever (docs/reference/scheduled-events.md 1.8)
 ANSWER_TIMEOUT = 10.0
 FIRST_ANSWER_TIMEOUT = 130.0
-# for what a call can do without
+# for an answer that the call does not need
 OPTIONAL_ANSWER_TIMEOUT = 2.0
 
 T = TypeVar("T")
 
 
 class ConnectionOptions(NamedTuple):
-    """Whom to ask, as whom, and for how long."""
+    """How to reach IMDS.
+
+    Attributes:
+        endpoint: base URL, or "auto".
+        api_versions: of Scheduled Events, in the order of fall-back.
+        resource_name: this VM's resource name, or None to ask IMDS.
+        timeout: seconds for the whole session.
+    """
 
     endpoint: str
     api_versions: tuple[str, ...]
@@ -34,41 +40,53 @@ class ConnectionOptions(NamedTuple):
 
 
 class ImdsSession:
-    """What one call asks. ``resource_name`` is this VM's resource name as far as it is known.
+    """A session with IMDS; ``resource_name`` is this VM's resource name, or None while it is unknown.
 
     Args:
-        where: the timeout limits the session as a whole.
+        options: how to reach IMDS.
         interval: seconds between polls.
         clock: monotonic seconds.
         sleep: waits some seconds.
-    Raises ImdsError for an endpoint that is none.
+
+    Raises:
+        ImdsError: the endpoint is not a valid address.
     """
 
     def __init__(
         self,
-        where: ConnectionOptions,
+        options: ConnectionOptions,
         interval: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        answer, first = min(ANSWER_TIMEOUT, where.timeout), min(FIRST_ANSWER_TIMEOUT, where.timeout)
-        self.imds = Imds(where.endpoint, where.api_versions, answer, first)
+        answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
+        self.imds = Imds(options.endpoint, options.api_versions, answer, first)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
-        self._deadline = self.pacer.clock() + where.timeout
-        self.resource_name = where.resource_name
+        self._deadline = self.pacer.clock() + options.timeout
+        self.resource_name = options.resource_name
 
     def time_left(self) -> float:
-        """Seconds that remain of the time for the session."""
+        """Return the seconds that remain for the session, at least 0.1."""
         return max(0.1, self._deadline - self.pacer.clock())
 
-    def call_with_retries(self, question: Callable[..., T], *args: object) -> T:
-        """Ask until a good answer comes or the time is up; then the last error is raised.
+    def call_with_retries(self, method: Callable[..., T], *args: object) -> T:
+        """Call a method of the client until a good answer comes or the session's time is up.
 
-        A host where nobody listens and a request that cannot succeed are not asked twice.
+        Refused connections and errors that are not retryable are raised at once.
+
+        Args:
+            method: a method of the client.
+            *args: its arguments.
+
+        Returns:
+            The result of the method.
+
+        Raises:
+            ImdsError: the last error.
         """
         while True:
             try:
-                return self.pacer.call(question, *args, within=self.time_left())
+                return self.pacer.call(method, *args, within=self.time_left())
             except ImdsError as error:
                 no_service = isinstance(error, ImdsUnreachable) and not error.connected
                 falls_back = isinstance(error, ImdsRefused) and error.version_fallback
@@ -78,10 +96,14 @@ class ImdsSession:
                 self.pacer.sleep(delay)
 
     def read_events(self, name_required: bool) -> EventDocument:
-        """The events; ``resource_name`` is this VM's resource name then.
+        """Return the events, and set ``resource_name``; raise ImdsError if that fails.
 
-        Where the name is not required it is asked for once, after the events, and may remain None.
-        Raises ImdsError.
+        Args:
+            name_required: whether the name is an error if it stays unknown. Else it is requested once, after the
+                events, and may remain None.
+
+        Returns:
+            The document.
         """
         if self.resource_name is None and name_required:
             self._set_resource_name(self.call_with_retries(self.imds.instance))
@@ -92,11 +114,11 @@ class ImdsSession:
                     self.pacer.call(self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left()))
                 )
             except ImdsError:
-                pass  # what was asked for is known
+                pass  # the call does not need the name
         return document
 
     def event_poll(self, name_required: bool) -> Callable[[float], EventDocument]:
-        """A poll for wait_for: one attempt at the document, and at the name as long as that is missing."""
+        """Return a poll for ``wait_for``: one attempt at the document, and at the name while it is missing."""
 
         def once(within: float) -> EventDocument:
             ends = self.pacer.clock() + within

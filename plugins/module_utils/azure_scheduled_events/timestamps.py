@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Times as IMDS writes them, read without regard to locale and time zone of this machine."""
+"""Times as IMDS writes them, independent of this machine's locale and time zone."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ _MONTHS = {
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
 # RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
-_WORDED = rf"(?:[A-Za-z]{{3,9}},?\s+)?(?P<day>\d{{1,2}})[ -](?P<month>[A-Za-z]{{3}})[ -](?P<year>\d{{4}}|\d{{2}})\s+{_CLOCK}\s*{_ZONE}?"
+_DATE = r"(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})"
+_WORDED = rf"(?:[A-Za-z]{{3,9}},?\s+)?{_DATE}\s+{_CLOCK}\s*{_ZONE}?"
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z")
 _ISO = rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})[T ]{_CLOCK}\s*{_ZONE}?"
 
 
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
-    """Read ``NotBefore``: (aware UTC time or None, what was odd about it or None).
+    """Read ``NotBefore``.
 
-    Blank, null and missing mean "no time given", which is not odd by itself: a started event has
-    none.
+    Args:
+        value: of the JSON member; "" and None mean that no time was given, as for a started event.
+
+    Returns:
+        The aware UTC time or None, and a warning or None.
     """
     if value is None or value == "":
         return None, None
@@ -34,19 +38,22 @@ def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
         time = parse_time(value)
         if time is not None:
             return time, None
-    return None, f"NotBefore {value!r} cannot be read; taken for due now"
+    return None, f"NotBefore {value!r} cannot be read; it counts as due now"
 
 
 def parse_time(text: str) -> datetime | None:
-    """A time in any of the formats seen from IMDS and HTTP servers, as aware UTC; None where it is none.
+    """Read a time in any of the formats that IMDS and HTTP servers use.
 
-    A time without zone is UTC. The name of the weekday is not checked against the date.
+    Args:
+        text: the time. Without a zone it is UTC; the name of the weekday is not checked.
+
+    Returns:
+        The aware UTC time; None if the text is not a time.
     """
     time = _usual(text)
     if time is not None:
         return time
-    # compiled when first used, which takes longer than all else that this file does; re keeps the
-    # results
+    # compiled when first used, because that is slow; re caches the results
     match = re.fullmatch(_WORDED, text.strip(), re.IGNORECASE) or re.fullmatch(_ISO, text.strip(), re.IGNORECASE)
     if match is None:
         return None
@@ -71,7 +78,7 @@ def parse_time(text: str) -> datetime | None:
 
 
 def _usual(text: str) -> datetime | None:
-    """A time in the one format that HTTP servers write, ``Mon, 19 Sep 2016 18:29:47 GMT``: read for each answer."""
+    """Read the format of HTTP servers, ``Mon, 19 Sep 2016 18:29:47 GMT``, fast: each answer has such a date."""
     if len(text) != 29 or text[25:] != " GMT" or not text.isascii():
         return None
     if text[3:5] != ", " or text[7] != " " or text[11] != " " or text[16] != " " or text[19] != ":" or text[22] != ":":
@@ -104,7 +111,7 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def as_utc_text(time: datetime) -> str:
-    """ISO 8601 in UTC with whole seconds: ``2016-09-19T18:29:47Z``."""
+    """Return the time as ISO 8601 in UTC with whole seconds: ``2016-09-19T18:29:47Z``."""
     utc = time.astimezone(timezone.utc)
     # not strftime: years below 1000 lose their leading zeros there
     return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"

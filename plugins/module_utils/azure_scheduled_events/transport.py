@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One HTTP exchange with IMDS, within a wall-clock limit (docs/reference/scheduled-events.md 1.8.5, 4.4).
 
-The only file that knows ``requests``. No proxy, no redirect, no cookie, no content coding; a
-request is prepared once and goes through the session's adapter, which spares most of what
-``Session.send`` adds for other kinds of servers.
+This is the only file that imports ``requests``. There is no proxy, redirect, cookie or content
+coding; a request is prepared once and goes directly through the session's adapter, without the
+overhead of ``Session.send``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ try:
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
 
-# an idle keep-alive connection ended by the server shows itself as one of these on the next request
+# the next request fails with one of these after the server has closed an idle connection
 _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 _CHUNK_SIZE = 65536
 
@@ -59,10 +59,7 @@ class Response(NamedTuple):
 
 
 class _Deadline:
-    """How long the present exchange may still take; every read of its socket asks here.
-
-    Until the first byte arrives the whole ``total`` may pass; then no more than ``rest`` is left.
-    """
+    """The time limit of the current exchange: ``total`` until the first byte arrives, ``rest`` afterwards."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -89,7 +86,7 @@ class _Deadline:
 
 
 class _LimitedSocket(socket.socket):
-    """A connected socket whose reads end with the exchange's limit, however slowly single bytes may trickle in."""
+    """A connected socket whose reads end at the exchange's time limit, however slowly bytes arrive."""
 
     limit: _Deadline
 
@@ -119,7 +116,7 @@ def _limited_adapter(limit: _Deadline) -> HTTPAdapter:
         ConnectionCls = Connection
 
     class Adapter(HTTPAdapter):
-        """Leaves out what requests does anew for every request on behalf of many servers: here is one, without proxies and TLS."""
+        """Skips the work per request that only several servers, proxies or TLS need."""
 
         pool: HTTPConnectionPool | None = None
 
@@ -155,7 +152,7 @@ def _limited_adapter(limit: _Deadline) -> HTTPAdapter:
 
 
 class Transport:
-    """Exchanges with one server over one keep-alive connection. Not for use by several threads at once.
+    """Exchanges with one server over one keep-alive connection, for one thread at a time.
 
     Args:
         endpoint: base URL, ``http://HOST[:PORT]``.
@@ -206,7 +203,7 @@ class Transport:
             prepared = self._prepared(request)
         except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
             raise ImdsError(
-                f"endpoint {self._endpoint!r} cannot be asked: {error}", self._endpoint, retryable=False
+                f"endpoint {self._endpoint!r} cannot be used: {error}", self._endpoint, retryable=False
             ) from error
         if prepared.given is not request.headers:
             prepared.given = request.headers
@@ -232,7 +229,7 @@ class Transport:
         self._session.close()
 
     def _prepared(self, request: Request) -> Any:
-        """The request as the adapter takes it, made once for each path that is read."""
+        """Return the request as the adapter takes it; GET requests are prepared once per path."""
         prepared: Any = self._gets.get(request.path) if request.method == "GET" else None
         if prepared is None:
             url = self._endpoint + request.path
@@ -246,7 +243,7 @@ class Transport:
     def _attempt(self, prepared: Any, total: float) -> Response:
         self.requests_sent += 1
         limits = (min(self._connect_timeout, total), total)
-        # the adapter hands out urllib3's own answer
+        # the adapter returns the response of urllib3
         response: Any = self._adapter.send(prepared, stream=True, timeout=limits)
         whole = False
         try:
@@ -254,7 +251,7 @@ class Transport:
             whole = True
         finally:
             if not whole:
-                # the rest of an unfinished answer must not be taken for the next one
+                # the rest of an unfinished answer must not become part of the next one
                 response.close()
         return Response(response.status, response.headers, body)
 
@@ -314,7 +311,7 @@ def _is_connect_failure(error: BaseException) -> bool:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """The exception at the bottom of what requests and urllib3 have wrapped around it."""
+    """Return the innermost exception of those that requests and urllib3 have wrapped."""
     seen = set()
     while id(error) not in seen:
         seen.add(id(error))

@@ -1,21 +1,21 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Values that people write: durations, keywords, and what a misspelt keyword is probably meant to be."""
+"""Values in options and files: durations, keywords, and suggestions for misspelt keywords."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Sequence
 
-# a hundred years, which NaN and infinity are not below either
-_LONGEST = 3.2e9
+# a hundred years; the comparison also excludes NaN and infinity
+_MAX_SECONDS = 3.2e9
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
 
 def parse_seconds(value: Any) -> float:
-    """Seconds from a number or a text such as ``30s``, ``15m``, ``2h`` or ``5d``. Raises ValueError."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LONGEST:
+    """Return the seconds of a number or a text such as ``30s``, ``15m``, ``2h`` or ``5d``, else raise ValueError."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MAX_SECONDS:
         return float(value)
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
@@ -23,23 +23,35 @@ def parse_seconds(value: Any) -> float:
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
-def parse_choice(word: Any, known: Sequence[str], kind: str) -> str:
-    """The known word in its own spelling. Raises ValueError that names the nearest one."""
+def parse_choice(value: Any, known: Sequence[str], kind: str) -> str:
+    """Return the known value in its usual spelling.
+
+    Args:
+        value: in any letter case.
+        known: the valid values.
+        kind: of the value, for the error text.
+
+    Returns:
+        One of ``known``.
+
+    Raises:
+        ValueError: the value is unknown; the text names the nearest valid one.
+    """
     for candidate in known:
-        if isinstance(word, str) and candidate.casefold() == word.casefold():
+        if isinstance(value, str) and candidate.casefold() == value.casefold():
             return candidate
-    raise ValueError(f"unknown {kind} {word!r}{did_you_mean(word, known)}")
+    raise ValueError(f"unknown {kind} {value!r}{did_you_mean(value, known)}")
 
 
-def did_you_mean(word: Any, known: Sequence[str]) -> str:
-    """A closing "; did you mean ...?" or the list of what there is."""
-    found = suggestion(word, known)
+def did_you_mean(value: Any, known: Sequence[str]) -> str:
+    """Return the end of an error text: "; did you mean ...?" or the list of valid values."""
+    found = suggestion(value, known)
     return f"; there are: {', '.join(known)}" if found is None else f"; did you mean {found}?"
 
 
-def suggestion(word: Any, known: Sequence[str]) -> str | None:
-    """The known word that this one is most probably meant to be, or None."""
-    import difflib  # only needed to word an error
+def suggestion(value: Any, known: Sequence[str]) -> str | None:
+    """Return the known value that is most similar, or None if none is close."""
+    import difflib  # only needed for an error
 
-    close = difflib.get_close_matches(str(word).casefold(), [item.casefold() for item in known], 1)
+    close = difflib.get_close_matches(str(value).casefold(), [item.casefold() for item in known], 1)
     return next((item for item in known if close and item.casefold() == close[0]), None)

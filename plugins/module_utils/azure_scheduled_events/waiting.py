@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Poll until the selected events are in a state, or any predicate holds for a good document, or the time is up."""
+"""Polls until the events are in a state, a predicate holds for a good document, or the time is up."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from .selection import ANY, Selection
 from .session import ANSWER_TIMEOUT, ImdsSession
 
 STATES = ("present", "scheduled", "started", "absent")
-# seconds after which a poll comes that only confirms what the one before showed, however long the
-# interval is
+# seconds before a poll that confirms the one before, however long the interval is
 _CONFIRMING_PAUSE = 1.0
-# seconds that the confirming poll may take when the time for the wait is up
-_CONFIRMING_ANSWER = 1.0
+# seconds for the confirming poll when the time for the wait is up
+_CONFIRMING_TIMEOUT = 1.0
 
 
 class WaitResult(NamedTuple):
-    """How a wait ended.
+    """The result of a wait.
 
     Attributes:
         reached: whether the predicate held.
-        document: the last good document, or None where there never was one.
-        elapsed: seconds that the wait took.
-        errors: how many polls brought no good answer.
+        document: the last good document, or None where there was none.
+        elapsed: duration of the wait in seconds.
+        errors: number of failed polls.
         last_error: the latest error, or None where there was none.
     """
 
@@ -47,15 +46,23 @@ def wait_for(
     timeout: float,
     confirms: Callable[[], bool] = lambda: False,
 ) -> WaitResult:
-    """Poll at the pacer's interval until ``holds`` says so, at most ``timeout`` seconds. At least one poll is made.
+    """Poll at the pacer's interval until a predicate holds or the time is up; at least once.
 
-    poll: gets a good document through the pacer, within so many seconds, or raises ImdsError.
-    confirms: whether one more good document may be all that is missing. The next poll then comes
-        within a second, and one such poll, of a second at most, may come after the timeout.
+    Errors of IMDS do not end the wait and never count as an empty document; the retry table slows the polls down.
 
-    Errors of IMDS do not end the wait and are never taken for an empty document; they slow the
-    polling down as the retry table says. Only a refused api-version is raised at once, as no wait
-    can mend it.
+    Args:
+        pacer: sets the interval and the delays.
+        poll: returns a good document through the pacer, within so many seconds, or raises ImdsError.
+        holds: the predicate.
+        timeout: seconds for the wait.
+        confirms: returns True if one more good document may end the wait. The next poll then comes within a second,
+            and one such poll, of a second at most, may come after the timeout.
+
+    Returns:
+        The result.
+
+    Raises:
+        ImdsError: an ImdsRefused, if IMDS supports none of the api-versions.
     """
     started = pacer.clock()
     document: EventDocument | None = None
@@ -81,10 +88,10 @@ def wait_for(
         if confirming:
             pause = min(pause, _CONFIRMING_PAUSE)
         if left <= 0:
-            if not confirming or shortest == _CONFIRMING_ANSWER:
+            if not confirming or shortest == _CONFIRMING_TIMEOUT:
                 return WaitResult(False, document, now - started, errors, last_error)
-            shortest = _CONFIRMING_ANSWER
-        # the last poll comes right at the end, so that an event of the last second is not missed
+            shortest = _CONFIRMING_TIMEOUT
+        # the last poll is at the end of the time, so that no event of the last second is missed
         pacer.sleep(max(0.0, min(pause, left)))
 
 
@@ -92,10 +99,10 @@ class EventWait:
     """A wait for a state of the selected events.
 
     Args:
-        state: one of STATES; "scheduled" and "started" ask for an event with that status, "absent"
-            for none at all in ABSENCES_NEEDED good documents in a row.
-        selection: which events are meant.
-        session: with the IMDS that is asked.
+        state: one of STATES; "scheduled" and "started" need an event with that status, "absent"
+            needs none at all in ABSENCES_NEEDED good documents in a row.
+        selection: the events to wait for.
+        session: the session with IMDS.
     """
 
     def __init__(self, state: str, selection: Selection, session: ImdsSession) -> None:
@@ -105,11 +112,11 @@ class EventWait:
         self._absences = 0
 
     def wait(self, timeout: float) -> WaitResult:
-        """Wait until the state is seen, or can no more be reached. Raises ImdsError for what no wait can mend."""
+        """Wait until the state is reached or can no longer be; raise ImdsRefused for an unsupported api-version."""
         return wait_for(self._session.pacer, self._poll(), self._is_finished, timeout, self._confirms)
 
     def poll_once(self) -> WaitResult:
-        """What one poll sees, in place of a wait."""
+        """Return the result of a single poll."""
         clock = self._session.pacer.clock
         started = clock()
         try:
@@ -118,13 +125,13 @@ class EventWait:
             return WaitResult(False, None, clock() - started, 1, error)
 
     def outcome(self, waited: WaitResult) -> str:
-        """How a wait ended: "reached", "timeout", or "gone", where every event that was asked for by id has left."""
+        """Return how a wait ended: "reached", "timeout", or "gone" if every event of ``event_ids`` is gone."""
         if waited.document is None or not waited.reached:
             return "timeout"
         return "reached" if self._reached(waited.document) else "gone"
 
     def result(self, waited: WaitResult) -> dict[str, Any]:
-        """What was seen, as plain JSON values."""
+        """Return the selected events and the errors as plain JSON values."""
         document = waited.document
         name = self._session.resource_name
         picked = self._selection.pick(document, name) if document is not None else []
@@ -140,9 +147,12 @@ class EventWait:
         return result
 
     def failure(self, waited: WaitResult) -> str:
-        """Why a wait did not reach the state: one sentence for people."""
+        """Return why a wait did not reach the state: one sentence for the operator."""
         if waited.reached:
-            return f"the events are gone and were not seen {self._state}: they were cancelled, or were over between two polls"
+            return (
+                f"the events are gone and were not seen {self._state}:"
+                " they were cancelled, or were over between two polls"
+            )
         if waited.document is None:
             return f"nothing is known of the events after {waited.elapsed:.0f} seconds: {waited.last_error}"
         if self._state == "absent":
@@ -153,7 +163,7 @@ class EventWait:
         return self._session.event_poll(name_required=self._selection.needs_own_name)
 
     def _is_finished(self, document: EventDocument) -> bool:
-        """Return True if the wait is over. Called once for each good document, since it counts absences."""
+        """Return True if the wait is over; called once per good document, because it counts absences."""
         self._absences = self._absences + 1 if self._is_absent(document) else 0
         return self._reached(document) or self._gone()
 
@@ -169,14 +179,14 @@ class EventWait:
         return bool(events) if self._state == "present" else self._state in statuses
 
     def _gone(self) -> bool:
-        """Return True if every event that was asked for by id has left."""
+        """Return True if every event of ``event_ids`` is gone."""
         return self._counts_absences() and self._absences >= ABSENCES_NEEDED
 
     def _counts_absences(self) -> bool:
         return self._state == "absent" or bool(self._selection.event_ids)
 
     def _is_absent(self, document: EventDocument) -> bool:
-        """Return True if the document is known to list none of the events: for "absent" those selected, else those ids."""
+        """Return True if the document surely lists no selected event; for other states than "absent", by id only."""
         if not document.complete or self._has_selected_events(document):
             return False
         if self._state != "absent":
@@ -184,11 +194,11 @@ class EventWait:
         return not self._selection.pick(document, self._session.resource_name) and not self._unknown(document)
 
     def _unknown(self, document: EventDocument) -> bool:
-        """Return True if a selected event may affect the VM although it does not say so: its VMs cannot be read."""
+        """Return True if a selected event may affect the VM: its Resources are not readable."""
         of_any_vm = self._selection._replace(affects=ANY)
         unread = [event for event in document.events if not event.resources or event.key in document.doubtful]
         return any(of_any_vm.matches(event, None) for event in unread)
 
     def _has_selected_events(self, document: EventDocument) -> bool:
-        """Return True if an event that was asked for by id is listed, whatever else the document says of it."""
+        """Return True if an event of ``event_ids`` is listed, whatever its other values."""
         return any(document.find(event_id) is not None for event_id in self._selection.event_ids or ())

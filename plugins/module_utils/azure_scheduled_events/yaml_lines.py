@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""YAML files whose errors name file and line, also those that are found later in the data."""
+"""YAML files with the line of every key, so that errors can name file and line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .named_tuple import NamedTuple
 
 
 class YamlError(ValueError):
-    """A file that cannot be read, or is no YAML of plain data; the text names the file, and the line where there is one."""
+    """A file that cannot be read, or is not YAML of plain data; the text names the file, and the line if known."""
 
 
 class YamlSource(NamedTuple):
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         data: plain data.
@@ -29,7 +29,7 @@ YamlLoader = Callable[[str, str, str], Optional[YamlSource]]
 
 
 def read_text(path: str, kind: str) -> str:
-    """The text of a file; ``kind`` says in the error what file it is. Raises YamlError."""
+    """Return the text of a file, else raise YamlError; ``kind`` names the kind of file in the error."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -38,9 +38,21 @@ def read_text(path: str, kind: str) -> str:
 
 
 def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
-    """The data of YAML text, None where it is empty; ``name`` and ``kind`` say in errors what file it is. Raises YamlError."""
+    """Read YAML text.
+
+    Args:
+        text: the YAML.
+        name: of the file, for error texts.
+        kind: of the file, for error texts.
+
+    Returns:
+        The data and its lines; None if the text is empty.
+
+    Raises:
+        YamlError: the text is not YAML of plain data, or PyYAML is missing.
+    """
     try:
-        import yaml  # only who reads a file needs PyYAML
+        import yaml  # only readers of a file need PyYAML
     except ImportError as error:
         raise YamlError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
     try:
@@ -59,7 +71,7 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
 
 
 class _NodeReader:
-    """Turns the nodes of one file into plain data, and notes the line of every part in ``lines``."""
+    """Turns the nodes of one file into plain data; ``lines`` gets the line of every part."""
 
     def __init__(self, name: str, loader: Any) -> None:
         self._name = name
@@ -67,7 +79,7 @@ class _NodeReader:
         self.lines: dict[tuple[object, ...], int] = {}
 
     def read(self, node: Any, path: tuple[object, ...]) -> Any:
-        """Return the data of a node. Raises YamlError for a repeated key, and for what plain data cannot hold."""
+        """Return the data of a node; raise YamlError for a repeated key or a value that is not plain data."""
         self.lines.setdefault(path, _line(node))
         if node.id == "sequence":
             return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
@@ -89,7 +101,7 @@ class _NodeReader:
         try:
             return self._loader.construct_object(node)
         except ValueError as error:
-            raise self._error(node, f"{node.value!r} is not what it looks like: {error}") from None
+            raise self._error(node, f"{node.value!r} is not a valid value: {error}") from None
 
     def _error(self, node: Any, problem: str) -> YamlError:
         return YamlError(f"{self._name}:{_line(node)}: {problem}")

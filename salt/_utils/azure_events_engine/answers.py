@@ -1,6 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of minions, checked field by field. An odd answer raises ``OddAnswer``, which counts against its minion alone."""
+"""Parses and checks the answers of minions, field by field.
+
+An invalid answer raises ``InvalidAnswer``, which concerns its minion alone.
+"""
 
 from __future__ import annotations
 
@@ -54,22 +57,22 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     ),
 }
 
-# of one minion that the engine remembers; a document of Azure has a few
-MOST_EVENTS = 200
-_MOST_LISTED = 10000
-_MOST_RESOURCES = 5000
-_MOST_NAMES = 50000
-_MOST_RECORDS = 1000
-_LONGEST_ID = 200
-_LONGEST_NAME = 256
-_LONGEST_TEXT = 500
+# events of one minion that the engine keeps; a document of Azure has a few
+MAX_EVENTS = 200
+_MAX_LISTED = 10000
+_MAX_RESOURCES = 5000
+_MAX_NAMES = 50000
+_MAX_RECORDS = 1000
+_MAX_ID = 200
+_MAX_NAME = 256
+_MAX_TEXT = 500
 
 
-class OddAnswer(Exception):
-    """An answer that is not what this version of the modules returns; the text says what is odd."""
+class InvalidAnswer(Exception):
+    """An answer that this version of the modules does not return; the text names the difference."""
 
 
-class Listed(NamedTuple):
+class ListedEvent(NamedTuple):
     """An event as a minion's own IMDS lists it."""
 
     event_id: str
@@ -82,11 +85,12 @@ class Listed(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Return the key of the event."""
         return event_key(self.event_id)
 
 
 class Record(NamedTuple):
-    """What a minion has on its disk of one preparation; an event_id of "" means prepared by hand."""
+    """An entry of a minion's own record of preparations; event_id "" is a preparation by hand."""
 
     event_id: str
     state: str
@@ -97,19 +101,22 @@ class Record(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Answer of ``azure_events.status``; ``left_out`` counts events and records whose IDs are too long or not printable."""
+    """Answer of ``azure_events.status``.
+
+    ``left_out`` counts the events and records whose IDs are too long or not printable.
+    """
 
     resource_name: str
     available: bool
     reason: str
     complete: bool
-    events: tuple[Listed, ...]
+    events: tuple[ListedEvent, ...]
     records: tuple[Record, ...]
     working: str | None
     left_out: int
 
 
-class Done(NamedTuple):
+class JobResult(NamedTuple):
     """Answer of ``azure_events.prepare``, ``recover`` and ``approve_prepared``."""
 
     outcome: str
@@ -117,161 +124,173 @@ class Done(NamedTuple):
 
 
 def event_key(event_id: str) -> str:
-    """What spellings of one event ID have in common."""
+    """Return the same key for all spellings of an event ID."""
     return event_id.casefold()
 
 
 def is_event_id(value: Any) -> bool:
     """Return True if the value can be the ID of an event."""
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST_ID and value.isprintable()
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= _MAX_ID and value.isprintable()
 
 
 def urgency(event_type: str, not_before: str, key: str) -> tuple[int, str, str]:
-    """Sort key: what takes the VM away comes first, then the nearest NotBefore (ISO 8601 UTC; unknown counts as now)."""
+    """Return a sort key: events that remove the VM first, then by NotBefore.
+
+    Args:
+        event_type: Azure's type.
+        not_before: ISO 8601 UTC; "" (unknown) comes first.
+        key: of the event.
+    """
     return (0 if is_ending(event_type) else 1, not_before, key)
 
 
 def is_ending(event_type: str) -> bool:
-    """Return True if the VM is gone after such an event."""
+    """Return True if events of that type remove the VM."""
     return event_type.casefold() in ("preempt", "terminate")
 
 
-def printable(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """The text on one line, without control characters, cut to a length."""
+def printable(text: str, longest: int = _MAX_TEXT) -> str:
+    """Return the text on one line, without control characters, truncated to ``longest`` characters."""
     line = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * longest])
     return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
-def read_status(answer: Any) -> Status:
-    """Raises OddAnswer."""
+def parse_status(answer: Any) -> Status:
+    """Return the checked answer of ``azure_events.status``; raise InvalidAnswer for others."""
     given = _of_this_version(answer)
-    listed_items, records = _list(given, "events", _MOST_LISTED), _list(given, "records", _MOST_RECORDS)
-    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_odd_id(one))}
-    if sum(len(event.resources) for event in listed.values()) > _MOST_NAMES:
-        raise OddAnswer(f"the events have more than {_MOST_NAMES} names of VMs")
+    listed_items, records = _list(given, "events", _MAX_LISTED), _list(given, "records", _MAX_RECORDS)
+    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_invalid_id(one))}
+    if sum(len(event.resources) for event in listed.values()) > _MAX_NAMES:
+        raise InvalidAnswer(f"the events have more than {_MAX_NAMES} names of VMs")
     events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
     return Status(
         resource_name=_name(given, "resource_name") if given.get("resource_name") is not None else "",
-        available=_truth(given, "available"),
-        reason=_words(given, "reason"),
-        complete=_truth(given, "complete") and len(events) <= MOST_EVENTS,
-        events=tuple(events[:MOST_EVENTS]),
-        records=tuple(_record(one) for one in records if not _has_odd_id(one)),
-        working=event_key(_words(given, "working")) if given.get("working") is not None else None,
-        left_out=sum(map(_has_odd_id, [*listed_items, *records])),
+        available=_boolean(given, "available"),
+        reason=_text(given, "reason"),
+        complete=_boolean(given, "complete") and len(events) <= MAX_EVENTS,
+        events=tuple(events[:MAX_EVENTS]),
+        records=tuple(_record(one) for one in records if not _has_invalid_id(one)),
+        working=event_key(_text(given, "working")) if given.get("working") is not None else None,
+        left_out=sum(map(_has_invalid_id, [*listed_items, *records])),
     )
 
 
-def read_done(function: str, answer: Any, event_id: str) -> Done:
-    """Raises OddAnswer."""
+def parse_result(function: str, answer: Any, event_id: str) -> JobResult:
+    """Return the checked answer of a function about an event; raise InvalidAnswer for others."""
     given = _of_this_version(answer)
     outcome = given.get("outcome")
     if not isinstance(outcome, str) or outcome not in OUTCOMES[function]:
-        raise OddAnswer(f"outcome {_shown(outcome)} is not one of {function}")
+        raise InvalidAnswer(f"outcome {_preview(outcome)} is not one of {function}")
     named = given.get("event_id")
     if not isinstance(named, str) or event_key(named) != event_key(event_id):
-        raise OddAnswer(f"the answer is about event {_shown(named)}, not {event_id}")
-    return Done(outcome, _words(given, "reason"))
+        raise InvalidAnswer(f"the answer is about event {_preview(named)}, not {event_id}")
+    return JobResult(outcome, _text(given, "reason"))
 
 
 def _of_this_version(answer: Any) -> dict[str, Any]:
     if isinstance(answer, str):
-        raise OddAnswer(
-            f"the answer is a text: {_shown(answer)}; synchronize the modules of the minion if it lacks them"
+        raise InvalidAnswer(
+            f"the answer is a text: {_preview(answer)}; synchronize the modules of the minion if it lacks them"
         )
     if not isinstance(answer, dict):
-        raise OddAnswer(f"expected a dictionary, not {_shown(answer)}")
+        raise InvalidAnswer(f"expected a dictionary, not {_preview(answer)}")
     version = answer.get("version")
     if isinstance(version, bool) or version != VERSION:
-        raise OddAnswer(
+        raise InvalidAnswer(
             "answer of another version (%s, expected %d); synchronize the modules of minions and master"
-            % (_shown(version), VERSION)
+            % (_preview(version), VERSION)
         )
     return answer
 
 
-def _has_odd_id(given: Any) -> bool:
-    """Return True for an event or a record that the engine cannot handle, though its minion reports what IMDS says."""
+def _has_invalid_id(given: Any) -> bool:
+    """Return True for an event or a record that the engine cannot handle.
+
+    The minion is not at fault: it reports what IMDS lists.
+    """
     event_id = given.get("event_id") if isinstance(given, dict) else None
     return isinstance(event_id, str) and event_id != "" and not is_event_id(event_id)
 
 
-def _event(given: Any) -> Listed:
+def _event(given: Any) -> ListedEvent:
     if not isinstance(given, dict) or not is_event_id(given.get("event_id")):
-        raise OddAnswer(f"event without an event ID: {_shown(given)}")
+        raise InvalidAnswer(f"event without an event ID: {_preview(given)}")
     status = given.get("status")
     if status not in (SCHEDULED, STARTED):
-        raise OddAnswer(f"status {_shown(status)} of event {given['event_id']} is neither Scheduled nor Started")
-    return Listed(
+        raise InvalidAnswer(f"status {_preview(status)} of event {given['event_id']} is neither Scheduled nor Started")
+    return ListedEvent(
         event_id=given["event_id"],
-        event_type=_words(given, "event_type"),
+        event_type=_text(given, "event_type"),
         status=status,
         resources=_names(given, "resources"),
-        not_before=_words(given, "not_before") if given.get("not_before") is not None else "",
-        selected=_truth(given, "selected"),
-        not_selected=_words(given, "not_selected_because"),
+        not_before=_text(given, "not_before") if given.get("not_before") is not None else "",
+        selected=_boolean(given, "selected"),
+        not_selected=_text(given, "not_selected_because"),
     )
 
 
 def _record(given: Any) -> Record:
     event_id = given.get("event_id") if isinstance(given, dict) else None
     if not isinstance(event_id, str) or not (event_id == "" or is_event_id(event_id)):
-        raise OddAnswer(f"record without an event ID: {_shown(given)}")
+        raise InvalidAnswer(f"record without an event ID: {_preview(given)}")
     state = given.get("state")
     if state not in RECORD_STATES:
-        raise OddAnswer(f"state {_shown(state)} of a record is unknown")
+        raise InvalidAnswer(f"state {_preview(state)} of a record is unknown")
     return Record(
         event_id,
         state,
-        _truth(given, "this_boot"),
-        _words(given, "why_not"),
+        _boolean(given, "this_boot"),
+        _text(given, "why_not"),
         _names(given, "resources"),
-        _words(given, "event_type"),
+        _text(given, "event_type"),
     )
 
 
 def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
     found = given.get(key)
     if not isinstance(found, list):
-        raise OddAnswer(f"{key}: expected a list, not {_shown(found)}")
+        raise InvalidAnswer(f"{key}: expected a list, not {_preview(found)}")
     if len(found) > most:
-        raise OddAnswer(f"{key}: {len(found)} entries are more than {most}")
+        raise InvalidAnswer(f"{key}: {len(found)} entries are more than {most}")
     return found
 
 
 def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
-    """A name that is too long is cut; it is the name of no minion's VM, and no minion approves for it."""
-    found = _list(given, key, _MOST_RESOURCES)
+    """Return the names, with those truncated that are too long.
+
+    A truncated name is not the name of a minion's VM, and no minion approves for it.
+    """
+    found = _list(given, key, _MAX_RESOURCES)
     for name in found:
         if not isinstance(name, str) or not name:
-            raise OddAnswer(f"{key}: {_shown(name)} is not the name of a VM")
-    return tuple(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..." for name in found)
+            raise InvalidAnswer(f"{key}: {_preview(name)} is not the name of a VM")
+    return tuple(name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..." for name in found)
 
 
 def _name(given: dict[str, Any], key: str) -> str:
     name = given.get(key)
-    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise OddAnswer(f"{key}: {_shown(name)} is not the name of a VM")
+    if not isinstance(name, str) or not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidAnswer(f"{key}: {_preview(name)} is not the name of a VM")
     return name
 
 
-def _truth(given: dict[str, Any], key: str) -> bool:
+def _boolean(given: dict[str, Any], key: str) -> bool:
     found = given.get(key)
     if not isinstance(found, bool):
-        raise OddAnswer(f"{key}: expected true or false, not {_shown(found)}")
+        raise InvalidAnswer(f"{key}: expected true or false, not {_preview(found)}")
     return found
 
 
-def _words(given: dict[str, Any], key: str) -> str:
+def _text(given: dict[str, Any], key: str) -> str:
     found = given.get(key, "")
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise OddAnswer(f"{key}: expected a text, not {_shown(found)}")
+        raise InvalidAnswer(f"{key}: expected a text, not {_preview(found)}")
     return printable(found)
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'dictionary'} with {len(value)} entries"
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,10 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Which minion is which VM.
+"""Maps minions to VMs.
 
-The name of a minion's VM comes from the first of: the table in the master's configuration, a pillar
-key, the minion id where the minion says that its VM has that name, and what the minion said when it
-was first observed. A minion's word never takes a VM from another one.
+The name of a minion's VM comes from the first of these: the table in the master's configuration, a
+pillar key, the minion id if the minion reports that its VM has this name, and the name that the
+minion reported first. What a minion reports never takes a VM from another minion.
 """
 
 from __future__ import annotations
@@ -20,22 +20,25 @@ OBSERVED = "observed"
 
 @functools.lru_cache(maxsize=20000)
 def vm_key(name: str) -> str:
-    """What names of one VM have in common: letter case is folded; the oldest api-version puts an underscore before the name."""
+    """Return the same key for all spellings of a VM's name.
+
+    Letter case is folded. The oldest api-version puts an underscore before the name.
+    """
     folded = name.casefold()
     return folded[1:] if folded.startswith("_") else folded
 
 
 class Names(NamedTuple):
-    """What is known of names; never changed in place.
+    """The known names; immutable.
 
     Attributes:
-        table, pillar: VM key by minion id, as the master's configuration and the pillar say.
+        table, pillar: VM key by minion id, from the master's configuration and the pillar.
         accepted: ids of the minions that take part.
-        observed: VM key by minion id, as the minion said when it was first observed.
-        claims: VM key by minion id, as the minion says now.
-        claimants: minion ids by VM key, the same the other way round.
+        observed: VM key by minion id, as the minion reported it first.
+        claims: VM key by minion id, as the minion reports it now.
+        claimants: minion ids by VM key, the inverse of claims.
         ids: minion id by VM key, for accepted minions without an entry in table or pillar.
-        owners: minion id by VM key, as far as it is decided.
+        owners: minion id by VM key, where the minion is certain.
     """
 
     table: Mapping[str, str] = {}
@@ -48,7 +51,7 @@ class Names(NamedTuple):
     owners: Mapping[str, str] = {}
 
     def vm_of(self, minion: str) -> str | None:
-        """VM key of a minion, or None."""
+        """Return the VM key of a minion, or None."""
         given = self._given(minion)
         if given is not None:
             return given
@@ -56,7 +59,7 @@ class Names(NamedTuple):
         return vm if vm is not None and self.owners.get(vm) == minion else None
 
     def how(self, minion: str) -> str:
-        """Where the name of the minion's VM comes from, or ""."""
+        """Return where the name of the minion's VM comes from, or ""."""
         if minion in self.table:
             return TABLE
         if minion in self.pillar:
@@ -67,7 +70,10 @@ class Names(NamedTuple):
         return ID if vm == vm_key(minion) else OBSERVED
 
     def minion_of(self, vm: str) -> str | None:
-        """The minion of a VM, or None. A minion that never answered counts as the VM that has its id as name."""
+        """Return the minion of a VM, or None.
+
+        A minion that never answered counts as the VM whose name is the minion id.
+        """
         owner = self.owners.get(vm)
         if owner is not None:
             return owner
@@ -75,14 +81,14 @@ class Names(NamedTuple):
         return minion if minion is not None and minion not in self.observed else None
 
     def rivals(self, vm: str) -> tuple[str, ...]:
-        """Minions that say that this is their VM, though its owner is known by observation only."""
+        """Return the other minions that claim a VM whose minion is known by observation only."""
         owner = self.owners.get(vm)
         if owner is None or self.how(owner) != OBSERVED:
             return ()
         return tuple(sorted(self.claimants.get(vm, frozenset()) - {owner}))
 
     def complaint(self, minion: str) -> str:
-        """Why the minion's word about its own VM is not accepted, or ""."""
+        """Return why the name that the minion reports for its VM is not accepted, or ""."""
         claim = self.claims.get(minion)
         if claim is None or claim == self.vm_of(minion):
             return ""
@@ -96,11 +102,14 @@ class Names(NamedTuple):
         return f"says that its VM is {claim}, but it said {first} when it was first observed"
 
     def nameless(self) -> tuple[str, ...]:
-        """Accepted minions of which no name is known: each may be any VM that is the VM of no other minion."""
+        """Return the accepted minions without a known VM.
+
+        Each of them may be any VM without a minion.
+        """
         return tuple(sorted(minion for minion in self.accepted if self.vm_of(minion) is None))
 
     def claim(self, minion: str, name: str) -> Names:
-        """The minion says that its VM has this name."""
+        """Return the names after a minion has reported the name of its VM."""
         vm = vm_key(name)
         if self.claims.get(minion) == vm and minion in self.observed:
             return self
@@ -120,7 +129,7 @@ class Names(NamedTuple):
         return changed._replace(observed={**self.observed, minion: vm}, owners={**self.owners, vm: minion})
 
     def learn(self, table: Mapping[str, str], pillar: Mapping[str, str], accepted: frozenset[str]) -> Names:
-        """The same with what the master knows now. What was observed of minions that are no longer accepted is forgotten."""
+        """Return the names with the master's present knowledge, without minions no longer accepted."""
         given = {minion: vm_key(name) for minion, name in {**pillar, **table}.items()}
         observed = {minion: vm for minion, vm in self.observed.items() if minion in accepted}
         claims = {minion: vm for minion, vm in self.claims.items() if minion in accepted}

@@ -10,29 +10,29 @@ from .state import Maintenance
 
 
 class Known(NamedTuple):
-    """The minions that take part, and the names of their VMs that the pillar has."""
+    """The minions that take part, and the names of their VMs in the pillar."""
 
     accepted: frozenset[str]
     pillar: Mapping[str, str] = {}
 
 
 class Hint(NamedTuple):
-    """A beacon's event, or the start of a minion. Its contents do not count: the minion is asked."""
+    """A beacon's event, or the start of a minion. Its data are not used: the minion is polled."""
 
     minion: str
     started: bool = False
 
 
 class Returned(NamedTuple):
-    """The answer of one minion to one question."""
+    """The answer of one minion to one job."""
 
     job: int
     minion: str
     answer: Any
 
 
-class Unpublished(NamedTuple):
-    """A question that could not be published."""
+class PublishFailed(NamedTuple):
+    """A job that could not be published."""
 
     job: int
     reason: str
@@ -44,15 +44,15 @@ class Saved(NamedTuple):
     key: str
 
 
-class Unsaved(NamedTuple):
-    """A record could not be written."""
+class SaveFailed(NamedTuple):
+    """The record of an approval could not be written."""
 
     key: str
     reason: str
 
 
 class Request(NamedTuple):
-    """What an operator asks for with the runner. ``at`` is the time as text, for the records."""
+    """An operator's request through the runner. ``at`` is its time as text."""
 
     request_id: str
     do: str
@@ -63,13 +63,13 @@ class Request(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed; decide what to do."""
+    """Time has passed."""
 
 
-Input = Union[Known, Hint, Returned, Unpublished, Saved, Unsaved, Request, Tick]
+Input = Union[Known, Hint, Returned, PublishFailed, Saved, SaveFailed, Request, Tick]
 
 
-class Ask(NamedTuple):
+class PublishJob(NamedTuple):
     """Publish a job of the execution module to these minions."""
 
     job: int
@@ -95,7 +95,7 @@ class Save(NamedTuple):
 
 
 class SaveName(NamedTuple):
-    """Write what a minion said about its VM when it was first observed."""
+    """Write the name that a minion first reported for its VM."""
 
     minion: str
     vm: str
@@ -108,4 +108,4 @@ class Reply(NamedTuple):
     data: Mapping[str, Any]
 
 
-Action = Union[Ask, Announce, Save, SaveName, Reply]
+Action = Union[PublishJob, Announce, Save, SaveName, Reply]

@@ -4,53 +4,55 @@
 
 from __future__ import annotations
 
-from . import approving, ending, looking, preparing, requests, taking
+from . import answer_handling, approvals, maintenance_jobs, polling, progress, requests
 from .answers import printable
-from .messages import Action, Hint, Input, Known, Request, Returned, Saved, Tick, Unpublished, Unsaved
+from .messages import Action, Hint, Input, Known, PublishFailed, Request, Returned, Saved, SaveFailed, Tick
 from .state import Maintenance, State
-from .turn import Turn
+from .state_update import StateUpdate
 
-# seconds after which the answer to a question is no longer taken: to one about the status, which is
-# repeated soon, and to others
-_STATUS_LASTS = 300.0
-_JOB_LASTS = 7200.0
+# seconds after which the answer to a job is ignored: to a poll, which is repeated soon, and to others
+_STATUS_TIMEOUT = 300.0
+_JOB_TIMEOUT = 7200.0
 
 
 def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]:
-    """The state after an input, and what is to be done.
+    """Return the state after an input, and the actions to execute.
 
     Args:
-        state: what is known; stays as it is.
+        state: the state before; stays as it is.
         given: what has happened.
         now: monotonic seconds.
     """
-    turn = Turn(state, now)
+    update = StateUpdate(state, now)
     if isinstance(given, Tick):
-        _decide(turn)
+        _decide(update)
     elif isinstance(given, Returned):
-        taking.take(turn, given.job, given.minion, given.answer)
+        answer_handling.handle(update, given.job, given.minion, given.answer)
     elif isinstance(given, Hint):
         if given.started:
-            taking.doubt(turn, given.minion)
-            looking.want_started(turn, given.minion)
+            answer_handling.handle_start(update, given.minion)
+            polling.poll_after_start(update, given.minion)
         else:
-            looking.want_hinted(turn, given.minion)
+            polling.poll_after_hint(update, given.minion)
     elif isinstance(given, Known):
-        _learn(turn, given)
-    elif isinstance(given, Unpublished):
-        taking.give_up(turn, given.job, given.reason)
+        _learn(update, given)
+    elif isinstance(given, PublishFailed):
+        answer_handling.handle_unpublished(update, given.job, given.reason)
     elif isinstance(given, Saved):
-        turn.disk_error = ""
-        approving.send(turn, given.key)
-    elif isinstance(given, Unsaved):
-        _note_unsaved(turn, given)
+        update.disk_error = ""
+        approvals.send(update, given.key)
+    elif isinstance(given, SaveFailed):
+        _note_unsaved(update, given)
     elif isinstance(given, Request):
-        requests.serve(turn, given)
-    return turn.finish()
+        requests.serve(update, given)
+    return update.finish()
 
 
 def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[str, str]) -> State:
-    """The state with what was written before. What is known already is newer; an operator's hold is kept in any case."""
+    """Return the state with what an earlier engine has written.
+
+    Present knowledge is newer and takes precedence, except that an operator's hold is kept.
+    """
     lasting = {key: written for key, written in maintenances.items() if not written.is_over}
     over = {key: written for key, written in maintenances.items() if written.is_over and key not in state.maintenances}
     merged = {**lasting, **state.maintenances}
@@ -63,37 +65,37 @@ def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[
     return state._replace(maintenances=merged, over=over, names=names._replace(accepted=state.names.accepted))
 
 
-def _decide(turn: Turn) -> None:
-    looking.sweep(turn)
-    looking.poll_members(turn)
-    preparing.ask(turn)
-    approving.approve(turn)
-    ending.announce(turn)
-    ending.forget(turn)
-    looking.ask_due(turn)
-    turn.close_old_jobs(turn.now - _STATUS_LASTS, turn.now - _JOB_LASTS)
+def _decide(update: StateUpdate) -> None:
+    polling.sweep(update)
+    polling.poll_members(update)
+    maintenance_jobs.request_due(update)
+    approvals.start_due(update)
+    progress.announce(update)
+    progress.forget(update)
+    polling.publish_due(update)
+    update.close_old_jobs(update.now - _STATUS_TIMEOUT, update.now - _JOB_TIMEOUT)
 
 
-def _learn(turn: Turn, given: Known) -> None:
-    new = given.accepted - turn.names.accepted
-    gone = turn.names.accepted - given.accepted
-    turn.names = turn.names.learn(turn.settings.mapping, given.pillar, given.accepted)
+def _learn(update: StateUpdate, given: Known) -> None:
+    new = given.accepted - update.names.accepted
+    gone = update.names.accepted - given.accepted
+    update.names = update.names.learn(update.settings.mapping, given.pillar, given.accepted)
     for minion in gone:
-        turn.drop_minion(minion)
-    for key, maintenance in turn.maintenances.items():
+        update.drop_minion(minion)
+    for key, maintenance in update.maintenances.items():
         for minion in gone & set(maintenance.members):
-            turn.drop_member(key, minion)
-        turn.set_maintenance(key, examine=True)
+            update.drop_member(key, minion)
+        update.set_maintenance(key, examine=True)
     for minion in new:
-        looking.want(turn, minion)
+        polling.request_poll(update, minion)
 
 
-def _note_unsaved(turn: Turn, given: Unsaved) -> None:
+def _note_unsaved(update: StateUpdate, given: SaveFailed) -> None:
     reason = printable(given.reason)
-    turn.disk_error = reason
-    maintenance = turn.maintenances.get(given.key)
+    update.disk_error = reason
+    maintenance = update.maintenances.get(given.key)
     if maintenance is None or maintenance.approval is None or maintenance.approval.job:
         return
     for minion in maintenance.members:
-        taking.refuse_approval(turn, given.key, minion, f"the approval cannot be recorded: {reason}")
-    turn.set_maintenance(given.key, unrecorded=reason)
+        answer_handling.refuse_approval(update, given.key, minion, f"the approval cannot be recorded: {reason}")
+    update.set_maintenance(given.key, unrecorded=reason)

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The key ``azure_events`` of the master's configuration."""
+"""Parses the key ``azure_events`` of the master's configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TARGETS = (
     "ipcidr",
     "range",
 )
-_LEAST = {"answer": 1.0, "poll": 1.0, "sweep": 10.0, "keep": 0.0}
+_MINIMUM = {"answer": 1.0, "poll": 1.0, "sweep": 10.0, "keep": 0.0}
 
 
 class Settings(NamedTuple):
@@ -32,16 +32,15 @@ class Settings(NamedTuple):
 
     Attributes:
         minions, minions_type: target of the minions that take part.
-        mapping: name of the VM by minion id; counts before all else.
-        mapping_pillar: pillar key that holds the name of a minion's VM, with colons between levels;
-            "" for none.
-        unknown_resources: "hold", or "approve" to cover VMs that are the VM of no minion.
+        mapping: name of the VM by minion id; precedes all other sources.
+        mapping_pillar: pillar key with the name of a minion's VM, colons between levels; "" for
+            none.
+        unknown_resources: "hold", or "approve" to count VMs without a minion as ready.
         at_once: number of maintenances whose preparation may be started at a time.
-        answer: seconds to wait for the return of a preparation or a recovery before the minion's
-            own record is asked for.
-        poll: seconds between two questions to the minions of a maintenance, beside those that a
-            beacon's event causes.
-        sweep: seconds between two questions to all minions.
+        answer: seconds to wait for the return of a preparation or a recovery before the minion is
+            polled for its record.
+        poll: seconds between two polls of the minions of a maintenance without a hint.
+        sweep: seconds between two polls of all minions without a hint.
         keep: seconds for which a maintenance that is over stays in the status.
     """
 
@@ -57,8 +56,12 @@ class Settings(NamedTuple):
     keep: float = 86400.0
 
 
-def read_settings(given: Any) -> Settings:
-    """The settings that the master's configuration describes. Raises ValueError that names the key and the nearest word."""
+def parse_settings(given: Any) -> Settings:
+    """Return the settings that the master's configuration describes.
+
+    Raises:
+        ValueError: the configuration is invalid; the text names the key.
+    """
     if given is None:
         return Settings()
     if not isinstance(given, Mapping):
@@ -67,7 +70,7 @@ def read_settings(given: Any) -> Settings:
         if key not in Settings._fields:
             raise ValueError(f"azure_events: unknown key {key!r}{did_you_mean(key, Settings._fields)}")
     try:
-        return Settings(**{key: _READERS[key](key, value) for key, value in given.items()})
+        return Settings(**{key: _PARSERS[key](key, value) for key, value in given.items()})
     except ValueError as error:
         raise ValueError(f"azure_events: {error}") from None
 
@@ -83,7 +86,7 @@ def _target_type(key: str, value: Any) -> str:
     return parse_choice(value, _TARGETS, key)
 
 
-def _table(key: str, value: Any) -> Mapping[str, str]:
+def _mapping(key: str, value: Any) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{key}: expected minion ids with names of VMs, not {value!r}")
     owners: dict[str, str] = {}
@@ -102,7 +105,7 @@ def _text(key: str, value: Any) -> str:
     return value
 
 
-def _rule(key: str, value: Any) -> str:
+def _unknown_resources(key: str, value: Any) -> str:
     return parse_choice(value, (HOLD, APPROVE), key)
 
 
@@ -117,17 +120,17 @@ def _seconds(key: str, value: Any) -> float:
         seconds = parse_seconds(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
-    if seconds < _LEAST[key]:
-        raise ValueError(f"{key}: expected at least {_LEAST[key]:g} seconds, not {value!r}")
+    if seconds < _MINIMUM[key]:
+        raise ValueError(f"{key}: expected at least {_MINIMUM[key]:g} seconds, not {value!r}")
     return seconds
 
 
-_READERS: Mapping[str, Any] = {
+_PARSERS: Mapping[str, Any] = {
     "minions": _target,
     "minions_type": _target_type,
-    "mapping": _table,
+    "mapping": _mapping,
     "mapping_pillar": _text,
-    "unknown_resources": _rule,
+    "unknown_resources": _unknown_resources,
     "at_once": _count,
     "answer": _seconds,
     "poll": _seconds,

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Proof that a request on the master's bus comes from the master itself: a minion can send events with any such tag.
+"""Signs the runner's requests on the master's bus, because a minion can send events with any tag.
 
 The runner and the engine share a secret in a file that only the user of the master can read.
 """
@@ -16,14 +16,14 @@ import secrets
 import tempfile
 from typing import Any, Mapping
 
-# seconds for which a request counts
-LASTS = 60.0
+# seconds for which a request is valid
+REQUEST_LIFETIME = 60.0
 _BYTES = 32
 _FIELDS = ("request_id", "do", "event_id", "force", "by", "time")
 
 
 def read_secret(path: str) -> bytes:
-    """The secret; it is made when there is none. Raises OSError."""
+    """Return the secret in the file, which is created if necessary; raise OSError on failure."""
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(path))
@@ -32,7 +32,7 @@ def read_secret(path: str) -> bytes:
                 file.write(secrets.token_bytes(_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
-            # the first one counts where two processes make a secret
+            # if two processes create a secret, the first one is used
             with contextlib.suppress(FileExistsError):
                 os.link(draft, path)
         finally:
@@ -42,17 +42,17 @@ def read_secret(path: str) -> bytes:
 
 
 def sign(request: Mapping[str, Any], secret: bytes) -> str:
-    """The signature of a request. Fields that the bus adds do not count."""
+    """Return the signature of a request. Fields that the bus adds are not signed."""
     text = json.dumps([request.get(field) for field in _FIELDS])
     return hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()
 
 
 def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
-    """Return True if the request was signed with the secret, and not long ago.
+    """Return True if the request was signed with the secret, and is not too old.
 
     Args:
         request: has ``time`` (seconds since 1970) and ``signature``.
-        secret: of `read_secret`; a shorter one proves nothing.
+        secret: of `read_secret`; a shorter one makes no request genuine.
         now: seconds since 1970.
     """
     signature, time = request.get("signature"), request.get("time")
@@ -63,4 +63,6 @@ def is_genuine(request: Mapping[str, Any], secret: bytes, now: float) -> bool:
         or not isinstance(time, (int, float))
     ):
         return False
-    return abs(now - time) <= LASTS and hmac.compare_digest(signature.encode(), sign(request, secret).encode())
+    return abs(now - time) <= REQUEST_LIFETIME and hmac.compare_digest(
+        signature.encode(), sign(request, secret).encode()
+    )

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine knows. All values are immutable; the reducer makes new ones."""
+"""The state of the engine. All values are immutable; the reducer makes new ones."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from .settings import Settings
 
 
 class Minion(NamedTuple):
-    """One minion, without regard to an event.
+    """One minion, independent of an event.
 
     Attributes:
         complaint: what is wrong with its last answer, or "".
         unavailable: why its IMDS gives no document, or "".
         working: key of the event whose preparation or recovery it works on, or "".
-        look_wanted: whether it has to be asked for its status.
-        look_job: token of the question that it has not answered, 0 for none.
-        look_asked_at, look_at: time of the last question, and before which no further one is asked.
-        look_pause: seconds between two questions that hints cause; grows while the answers bring
-            nothing new.
-        answered_at: time of its last good answer.
-        answered_job: token of the newest question that it answered.
-        silent: questions in a row that it did not answer in time.
-        interrupted: whether an event that takes its VM down has started there, as it says.
-        started_at: time of the last start of the minion that made its preparations doubtful.
-        credit, credit_at: questions that it may be asked without a pause, and when that was
-        counted.
+        poll_wanted: whether it is to be polled for its status.
+        poll_job: token of the poll that it has not answered, 0 for none.
+        poll_sent_at, poll_at: time of the last poll, and before which it is not polled again.
+        poll_pause: seconds between two polls because of hints; grows while the answers bring no
+            change.
+        answered_at: time of its last valid answer.
+        answered_job: token of the newest poll that it answered.
+        silent: polls in a row that it did not answer in time.
+        interrupted: whether it reports that an event that stops its VM has started.
+        started_at: time of the last start of the minion after which its preparations were
+            distrusted.
+        credit, credit_at: jobs that the minion may be sent without a pause, and the time for which
+            that holds.
     """
 
     complaint: str = ""
     unavailable: str = ""
     working: str = ""
-    look_wanted: bool = False
-    look_job: int = 0
-    look_asked_at: float = -math.inf
-    look_at: float = -math.inf
-    look_pause: float = 0.0
+    poll_wanted: bool = False
+    poll_job: int = 0
+    poll_sent_at: float = -math.inf
+    poll_at: float = -math.inf
+    poll_pause: float = 0.0
     answered_at: float = -math.inf
     answered_job: int = 0
     silent: int = 0
@@ -50,23 +51,23 @@ class Minion(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One minion in one maintenance: what it said about itself.
+    """One minion in one maintenance, as it reports itself.
 
     Attributes:
         listed: whether its own IMDS lists the event, for its own VM.
         absent: answers in a row that do not list it.
-        returns: how often it was listed again after that.
+        returns: how often it was listed again after such answers.
         status: Scheduled or Started.
         resources: of the event, as its own IMDS has them.
-        not_selected: code of its own selection where that excludes the event, else "".
+        not_selected: the key of its configuration that excludes the event, or "".
         record: state of its own record for this event, "" for none. A preparation of an earlier
             boot is "old_boot".
         outcome, reason: of its last prepare or recover.
-        doing, job, asked_at: function, token and time of the question that it has not answered.
-        done_at, seen_at: time of its last return, and of the question after it whose answer showed
-        the minion's record.
-        tries, next_at: failed attempts in a row, and the time before which none follows; infinite
-            until the minion answers after a restart of the engine.
+        doing, job, asked_at: function, token and time of the job that it has not returned.
+        done_at, seen_at: time of its last return, and of the poll after it whose answer showed the
+            minion's record.
+        tries, next_at: failed attempts in a row, and the time before which there is no further one;
+            infinite until the minion answers after a restart of the engine.
     """
 
     listed: bool = False
@@ -88,7 +89,7 @@ class Member(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """An approval that IMDS took, or that is on its way (``outcome`` "")."""
+    """An approval that IMDS accepted, or that was not answered yet (``outcome`` "")."""
 
     minion: str
     by: str
@@ -111,19 +112,20 @@ class Maintenance(NamedTuple):
 
     Attributes:
         members: by minion id.
-        approval: taken, or on its way.
-        refusals: by minion id: time before which it is not asked to approve again, and why.
+        approval: accepted, or not answered yet.
+        refusals: by minion id, the time before which the engine does not approve through it again,
+            and why.
         hold: by an operator, or None.
-        forced: order to approve though the engine withholds, as an Approval without a minion.
+        forced: an operator's order to approve regardless, as an Approval without a minion.
         announced: names of the bus events that were sent; "held" has its reason in withheld.
         withheld: the last reason that was announced.
-        examine: whether something has changed since the approval was last decided on.
-        examined_at: when that was.
+        examine: whether something has changed since the last decision about the approval.
+        examined_at: time of that decision.
         unrecorded: why the approval could not be recorded, or "".
-        last_word: time of the last answer of a member.
+        last_answer_at: time of the last answer of a member.
         work_at: time before which no preparation and no recovery is due, unless something changes.
         changed: whether something has changed since its steps were last announced.
-        over_at: time at which it ended.
+        over_at: time of its end; minus infinity while it is not over.
     """
 
     event_id: str
@@ -139,26 +141,28 @@ class Maintenance(NamedTuple):
     examine: bool = True
     examined_at: float = -math.inf
     unrecorded: str = ""
-    last_word: float = -math.inf
+    last_answer_at: float = -math.inf
     work_at: float = -math.inf
     changed: bool = True
     over_at: float = -math.inf
 
     @property
     def approved(self) -> bool:
+        """Return True if IMDS has accepted an approval."""
         return self.approval is not None and self.approval.outcome != ""
 
     @property
     def is_over(self) -> bool:
+        """Return True if the maintenance has ended."""
         return self.over_at != -math.inf
 
     def listing(self) -> list[str]:
-        """Minions whose IMDS lists the event."""
+        """Return the minions whose IMDS lists the event."""
         return sorted(minion for minion, member in self.members.items() if member.listed)
 
 
 class Job(NamedTuple):
-    """A question to minions whose answers have not all come."""
+    """A job of which some minions have not returned."""
 
     function: str
     key: str
@@ -167,18 +171,22 @@ class Job(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything.
+    """The whole state. Times are monotonic seconds.
 
     Attributes:
-        maintenances: by event key, while they last.
-        over: the same for those that are over, for the status.
-        now: time of the last input, monotonic seconds.
-        next_job: token of the next question.
-        swept_at: time of the last question to all minions.
-        polled_at: time of the last question to the members of all maintenances.
+        settings: of the master's configuration.
+        names: which minion is which VM.
+        minions: by minion id.
+        maintenances: those that are not over, by event key.
+        over: those that are over, for the status.
+        jobs: by token.
+        now: time of the last input.
+        next_job: token of the next job.
+        swept_at: time of the last poll of all minions.
+        polled_at: time of the last poll of the members of all maintenances.
         disk_error: why the last attempt to write failed, or "".
-        referred: by minion id: time before which it is not asked on the word of another minion, and
-            the pause that follows.
+        referred: by minion id, the time before which it is not polled because another minion names
+            it, and the pause that follows.
     """
 
     settings: Settings

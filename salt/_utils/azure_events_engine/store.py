@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What survives the engine: one SQLite file with maintenances and observed names.
+"""The SQLite file of the engine, with maintenances and observed names.
 
-A file that is damaged is set aside; what minions have prepared is known from their records, and
-operators' holds are saved as far as they can be read. What cannot be written raises ``StoreError``.
+A damaged file is quarantined. The holds of operators are rescued from it as far as they can be
+read; preparations are known from the records of the minions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sqlite3
 from typing import Any, Mapping, NamedTuple
 
 from .answers import PREPARED, SCHEDULED, STARTED
-from .ending import STEPS
+from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member
 
 _VERSION = 1
@@ -27,11 +27,11 @@ _SCHEMA = (
 
 
 class StoreError(Exception):
-    """The file cannot be written."""
+    """The file cannot be read or written."""
 
 
 class Loaded(NamedTuple):
-    """What a store held. ``problem`` says what was lost, or is ""."""
+    """The content of a store. ``problem`` names what was lost, or is ""."""
 
     maintenances: dict[str, Maintenance]
     names: dict[str, str]
@@ -46,7 +46,7 @@ class Store:
         self._connection: sqlite3.Connection | None = None
 
     def load(self, now: float) -> Loaded:
-        """Open the file and read all; what is damaged is set aside. Raises StoreError."""
+        """Open the file and read it, after quarantining a damaged one; raise StoreError on failure."""
         problem = ""
         try:
             self._open()
@@ -56,12 +56,16 @@ class Store:
         except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
             if _is_environment(error):
                 raise StoreError(f"{self.path}: {error}") from error
-            problem = self._set_aside(str(error))
+            problem = self._quarantine(str(error))
             maintenances, names = self._read(now)
         return Loaded(maintenances, names, problem)
 
     def save(self, changes: Mapping[str, Maintenance | None], names: Mapping[str, str]) -> None:
-        """Write maintenances (None removes one) and observed names, all or none. Raises StoreError."""
+        """Write maintenances (None removes one) and observed names, all or none.
+
+        Raises:
+            StoreError: nothing was written.
+        """
         rows = [
             (key, maintenance.hold is not None, json.dumps(as_dict(maintenance)))
             for key, maintenance in changes.items()
@@ -79,11 +83,11 @@ class Store:
             damaged = isinstance(error, sqlite3.DatabaseError) and not _is_environment(error)
             self.close()
             if damaged:
-                self._set_aside(str(error))
+                self._quarantine(str(error))
             raise StoreError(f"{self.path}: {error}") from error
 
     def forget_names(self, minions: list[str]) -> None:
-        """Remove the observed names of minions that are no longer accepted. Raises StoreError."""
+        """Remove the observed names of minions; raise StoreError on failure."""
         try:
             with self.connection() as connection:
                 connection.executemany("DELETE FROM names WHERE minion = ?", [(minion,) for minion in minions])
@@ -91,13 +95,14 @@ class Store:
             raise StoreError(f"{self.path}: {error}") from error
 
     def close(self) -> None:
+        """Close the file."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
 
     def connection(self) -> sqlite3.Connection:
-        """The open connection. Raises StoreError and sqlite3.Error."""
+        """Return the open connection; raise StoreError or sqlite3.Error on failure."""
         return self._connection if self._connection is not None else self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -113,7 +118,7 @@ class Store:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
                 raise ValueError(f"the file is of version {version}, expected {_VERSION}")
-            # a file that is complete can be read though the disk is full
+            # write nothing into a complete file: it must be readable while the disk is full
             if version == 0:
                 for statement in _SCHEMA:
                     connection.execute(statement)
@@ -129,8 +134,8 @@ class Store:
         names = dict(connection.execute("SELECT minion, vm FROM names").fetchall())
         return {key: from_dict(json.loads(contents), now) for key, contents in rows}, names
 
-    def _set_aside(self, reason: str) -> str:
-        """Move the damaged file away and begin a new one with the holds of the old; returns what happened."""
+    def _quarantine(self, reason: str) -> str:
+        """Rename the damaged file, create one with its readable holds, and return a message."""
         held = self._readable_holds()
         self.close()
         aside = self.path + ".damaged"
@@ -162,9 +167,9 @@ class Store:
 
 
 def as_dict(maintenance: Maintenance) -> dict[str, Any]:
-    """What is written of a maintenance."""
+    """Return the part of a maintenance that is stored, as plain JSON values."""
     approval = maintenance.approval
-    # most minions of an event have the same list
+    # store each list once, because most minions of an event have the same one
     lists = {
         resources: index
         for index, resources in enumerate(dict.fromkeys(member.resources for member in maintenance.members.values()))
@@ -195,7 +200,13 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
-    """The maintenance that was written. What a minion has prepared counts when the minion says so again. Raises ValueError, LookupError, TypeError."""
+    """Return the maintenance of stored values.
+
+    A preparation counts only after the minion has reported it again.
+
+    Raises:
+        ValueError, LookupError, TypeError: the values are not a maintenance.
+    """
     approval = Approval(**dict(given["approval"], job=0, asked_at=now)) if given["approval"] is not None else None
     lists = [tuple(resources) for resources in given["resources"]]
     members = {
@@ -213,13 +224,13 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         event_type=given["event_type"],
         not_before=given["not_before"],
         members=members,
-        # one that was not answered is decided on again
+        # an approval that was not answered is decided again
         approval=approval if approval is not None and approval.outcome else None,
         hold=Hold(**given["hold"]) if given["hold"] is not None else None,
         forced=Approval(**dict(given["forced"], job=0, asked_at=now)) if given["forced"] is not None else None,
         announced=frozenset(given["announced"]) & frozenset(STEPS),
         withheld=given["withheld"],
-        last_word=now,
+        last_answer_at=now,
         over_at=now if given["over"] else -math.inf,
     )
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator sees, as text: a table for each event, and one of the minions."""
+"""Formats the rows of the runner as text: a table for each event, and one of the minions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MINION = ("minion", "vm", "name_from", "answered_seconds_ago", "events", "probl
 
 
 def events_as_text(rows: Sequence[Row], problem: str = "") -> str:
-    """The rows of ``status``, which come event by event: a line about each event, and a table of its VMs."""
+    """Return a line about each event, and a table of its VMs, from the rows of ``status``."""
     lines = _headed(problem) or ([] if rows else ["no events"])
     for event_id, found in groupby(rows, key=lambda row: row["event_id"]):
         vms = list(found)
@@ -30,7 +30,7 @@ def events_as_text(rows: Sequence[Row], problem: str = "") -> str:
 
 
 def minions_as_text(rows: Sequence[Row], problem: str = "") -> str:
-    """The rows of ``fleet`` as one table."""
+    """Return the rows of ``fleet`` as one table."""
     return "\n".join([*_headed(problem), *_table(rows, _MINION)])
 
 
@@ -48,7 +48,7 @@ def _table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """One line; "-" for nothing."""
+    """Return the value on one line; "-" for none."""
     if isinstance(value, list):
         return ", ".join(value) or "-"
     return "-" if value in (None, "") else str(value)

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of this package answer: plain JSON values with a version, by which a caller recognises answers of other versions."""
+"""The answers of the functions: plain JSON values, with a version that callers check."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 
-from .looking import Seen
+from .imds_observation import Observation
 from .record import BY_HAND, Reason
-from .running import StepResult
+from .step_runner import StepResult
 
 VERSION = 1
 
@@ -50,7 +50,7 @@ def is_success(stage: str, outcome: str) -> bool:
 
 
 class Job:
-    """One call of a function: what it is to do, for which event, and what was seen of it.
+    """One call of a function, with the event that it is about as IMDS lists it.
 
     Args:
         stage: PREPARE, RECOVER or APPROVE.
@@ -65,21 +65,21 @@ class Job:
         self.event: ScheduledEvent | None = None
         self.name: str | None = None
 
-    def saw(self, seen: Seen) -> Seen:
-        """Note what the latest document says."""
+    def record_observation(self, seen: Observation) -> Observation:
+        """Note the event of the latest document."""
         self.name = seen.name
         self.event = None if self.by_hand else seen.document.find(self.event_id)
         return seen
 
     def reason(self) -> Reason:
-        """For the record."""
+        """Return the reason to record for a preparation."""
         event = self.event
         return Reason(BY_HAND) if event is None else Reason(event.event_id, event.event_type, event.resources)
 
     def answer(
         self, outcome: str, reason: str, steps: Sequence[StepResult] = (), changed: bool = False
     ) -> dict[str, Any]:
-        """The answer: a short one about an approval."""
+        """Return the answer, which for an approval has no event and no steps."""
         short = {
             "version": VERSION,
             "event_id": escape_surrogates(self.event_id),
@@ -93,5 +93,5 @@ class Job:
         return dict(short, changed=changed, event=event, steps=[step.as_dict() for step in steps])
 
     def refused(self, reason: str) -> dict[str, Any]:
-        """The answer where the configuration of the minion is wrong."""
+        """Return the answer for an invalid configuration of the minion."""
         return self.answer(FAILED, reason)

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Approve an event for which this minion has prepared, by its own record."""
+"""Approves an event for which this minion has prepared according to its own record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 from typing import Any, Sequence
 
 from azure_scheduled_events import approval_plan
+from azure_scheduled_events.approval_rules import BlockCode, blocked_by_state
 from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
@@ -16,21 +17,28 @@ from azure_scheduled_events.selection import ANY, Selection
 
 from . import answers, lock
 from .answers import Job
-from .looking import Seen, look
+from .imds_observation import Observation, observe
 from .minion import Minion
-from .selecting import AFFECTS, not_released, verdict
+from .selection import AFFECTS, evaluate, not_released
 
 log = logging.getLogger(__name__)
 
 
 def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
-    """Approve the event if this minion has prepared for it in this boot, and if it affects no other VMs than ``resources``.
+    """Approve the event if this minion has prepared for it in this boot.
 
-    receipts: folder for notes of approvals.
+    Args:
+        minion: this minion.
+        job: the event to approve.
+        resources: names of the VMs that are ready; the event must not affect others.
+        receipts: folder with the receipts of approvals.
+
+    Returns:
+        The answer of the job.
     """
     try:
-        with minion.alone(lock.APPROVAL, job) as mine:
-            if mine is None:
+        with minion.locked(lock.APPROVAL, job) as held:
+            if held is None:
                 return job.answer(answers.FAILED, "another approval of this minion has not ended yet")
             return _approved(minion, job, resources, receipts)
     except ImdsError as error:
@@ -41,8 +49,8 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
 
 def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
     session = minion.session()
-    seen = job.saw(look(session))
-    outcome, reason = _obstacle(minion, job, seen, resources)
+    seen = job.record_observation(observe(session))
+    outcome, reason = _blocked_by(minion, job, seen, resources)
     if outcome is not None:
         return job.answer(outcome, reason)
     notes = Receipts(receipts, session.imds.endpoint)
@@ -59,21 +67,22 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     return job.answer(answers.NOT_LISTED if item.outcome == approval_plan.NOT_FOUND else item.outcome, item.reason)
 
 
-def _obstacle(minion: Minion, job: Job, seen: Seen, resources: Sequence[str]) -> tuple[str | None, str]:
-    """Why this minion must not approve the event, as an outcome and a sentence; (None, "") where it may.
+def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence[str]) -> tuple[str | None, str]:
+    """Return why this minion must not approve the event, as outcome and reason, or (None, "").
 
-    Raises ValueError and OSError where the record cannot be read.
+    Raises:
+        ValueError, OSError: the record cannot be read.
     """
     event = job.event
     if event is None:
         return (answers.NOT_LISTED if seen.document.complete else answers.UNAVAILABLE), "Azure does not list the event"
-    chosen = verdict(event, seen.name, minion.configuration, seen.now, notice=False)
+    chosen = evaluate(event, seen.name, minion.configuration, seen.now, notice=False)
     if chosen.code == AFFECTS:
         return answers.NOT_AFFECTED, chosen.reason
-    if event.status == "Started":
-        return answers.STARTED, "the event has started; there is nothing left to approve"
-    if event.status != "Scheduled":
-        return answers.NOT_SELECTED, f"the status {event.status!r} is not known"
+    blocked = blocked_by_state(event)
+    if blocked is not None:
+        outcome = answers.STARTED if blocked.code is BlockCode.STARTED else answers.NOT_SELECTED
+        return outcome, blocked.text
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason
     found = minion.file.read()

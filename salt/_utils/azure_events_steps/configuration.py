@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The section ``azure_events`` of the minion's configuration and pillar: what it means, and what is wrong with it. Pure."""
+"""Parses the section ``azure_events`` of the minion's configuration and pillar. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SLS = "sls"
 KINDS = (COMMAND, FUNCTION, SLS)
 DEFAULT_TIMEOUT = 300.0
 
-_WORDS = ("types", "sources", "statuses")
+_SELECTION_KEYS = ("types", "sources", "statuses")
 _CONNECTION = ("endpoint", "api_version", "resource_name")
-_KNOWN = (*_CONNECTION, *_WORDS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
+_KNOWN = (*_CONNECTION, *_SELECTION_KEYS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
 _OF_KIND = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
-_MOST_STEPS = 100
-_LONGEST_NAME = 80
+_MAX_STEPS = 100
+_MAX_NAME = 80
 
 
 class Step(NamedTuple):
@@ -33,11 +33,11 @@ class Step(NamedTuple):
     Attributes:
         name: for the result; by default the beginning of the command, the function or the SLS file.
         kind: one of KINDS.
-        what: the command (text for the shell, or tuple of arguments), the name of the function, or
-            that of the SLS file.
+        what: the command (text for the shell, or tuple of arguments), or the name of the function
+            or the SLS file.
         args, kwargs: of a function.
         pillar: of an SLS file.
-        timeout: seconds after which everything that the step has started is ended.
+        timeout: seconds after which all processes of the step are ended.
     """
 
     name: str
@@ -50,16 +50,15 @@ class Step(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What preparation, recovery and approval need of the section.
+    """The configuration of preparation, recovery and approval.
 
     Attributes:
-        prepare, recover: the steps; None where the section has no such key, which differs from an
-        empty list.
-        selections: an event has to meet all of them: the section's, and that of the beacon
-            ``azure_events``.
-        minimum_notice: seconds that have to be left until NotBefore when a preparation begins.
-        endpoint, api_versions, resource_name: where to ask, and as whom; None asks IMDS for the
-        name.
+        prepare, recover: the steps; None without such a key, which differs from an empty list.
+        selections: that of the section and that of the beacon ``azure_events``; an event has to
+            meet all of them.
+        minimum_notice: seconds that must be left until NotBefore when a preparation begins.
+        endpoint, api_versions: of IMDS.
+        resource_name: this VM's name; None reads it from IMDS.
     """
 
     prepare: tuple[Step, ...] | None
@@ -71,12 +70,15 @@ class Configuration(NamedTuple):
     resource_name: str | None
 
 
-def read_configuration(section: Any, beacon: Any = None) -> Configuration:
-    """The configuration that the section describes. Raises ValueError that names the key and the nearest word.
+def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
+    """Return the configuration that the section describes.
 
-    section: the merged mapping of pillar and minion configuration; None for none.
-    beacon: the configuration of the beacon ``azure_events``, as Salt has it; None where there is
-        none.
+    Args:
+        section: the merged mapping of pillar and minion configuration; None for none.
+        beacon: the configuration of the beacon ``azure_events`` as Salt has it; None for none.
+
+    Raises:
+        ValueError: the configuration is invalid; the text names the key.
     """
     if section is not None and not isinstance(section, Mapping):
         raise ValueError(f"{SECTION}: expected a mapping, not {type(section).__name__}")
@@ -86,23 +88,27 @@ def read_configuration(section: Any, beacon: Any = None) -> Configuration:
             raise ValueError(f"{SECTION}: unknown key {key!r}{did_you_mean(key, _KNOWN)}")
     try:
         selections = (_selection(given), *_of_beacon(beacon))
-        connection = settings.read_connection(given, {})
-        notice = settings.read_seconds("minimum_notice", given.get("minimum_notice", 0), 0.0)
+        connection = settings.parse_connection(given, {})
+        notice = settings.parse_duration("minimum_notice", given.get("minimum_notice", 0), 0.0)
         _check_paths(given)
-        prepare, recover = (read_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
+        prepare, recover = (parse_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
     except ValueError as error:
         raise ValueError(f"{SECTION}: {error}") from None
     return Configuration(prepare, recover, selections, notice, *connection)
 
 
-def read_steps(key: str, value: Any) -> tuple[Step, ...]:
-    """The steps of a list as users write it. Raises ValueError that names the item."""
+def parse_steps(key: str, value: Any) -> tuple[Step, ...]:
+    """Return the steps of a list.
+
+    Raises:
+        ValueError: the list is invalid; the text names the item.
+    """
     if not isinstance(value, list):
         raise ValueError(
-            f"{key}: expected a list of steps, not {type(value).__name__}; an empty list stands for nothing to do"
+            f"{key}: expected a list of steps, not {type(value).__name__}; an empty list has nothing to do"
         )
-    if len(value) > _MOST_STEPS:
-        raise ValueError(f"{key}: expected at most {_MOST_STEPS} steps, not {len(value)}")
+    if len(value) > _MAX_STEPS:
+        raise ValueError(f"{key}: expected at most {_MAX_STEPS} steps, not {len(value)}")
     steps = []
     for number, item in enumerate(value, 1):
         try:
@@ -113,7 +119,7 @@ def read_steps(key: str, value: Any) -> tuple[Step, ...]:
 
 
 def digest(steps: tuple[Step, ...]) -> str:
-    """A text that differs between two lists of steps."""
+    """Return a digest of the steps."""
     return hashlib.sha256(
         json.dumps(steps, default=repr, sort_keys=True).encode("utf-8", "backslashreplace")
     ).hexdigest()
@@ -124,6 +130,23 @@ def _step(item: Any) -> Step:
         item = {COMMAND: item}
     if not isinstance(item, Mapping):
         raise ValueError(f"expected a command, or a mapping with one of {', '.join(KINDS)}, not {item!r}")
+    kind = _kind(item)
+    what = _what(kind, item[kind])
+    name = item.get("name")
+    if name is None:
+        name = (what if isinstance(what, str) else " ".join(what))[:_MAX_NAME]
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"name: expected a text, not {name!r}")
+    args = item.get("args", [])
+    if not isinstance(args, list):
+        raise ValueError(f"args: expected a list, not {type(args).__name__}")
+    kwargs, pillar = _text_mapping("kwargs", item), _text_mapping("pillar", item)
+    timeout = settings.parse_duration("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
+    return Step(name[:_MAX_NAME], kind, what, tuple(args), kwargs, pillar, timeout)
+
+
+def _kind(item: Mapping[Any, Any]) -> str:
+    """Return the kind of a step, after a check of its keys."""
     every = (*KINDS, "name", "timeout", *(option for options in _OF_KIND.values() for option in options))
     for key in item:
         if key not in every:
@@ -131,30 +154,23 @@ def _step(item: Any) -> Step:
     kinds = [kind for kind in KINDS if kind in item]
     if len(kinds) != 1:
         raise ValueError(f"expected exactly one of {', '.join(KINDS)}, not {', '.join(kinds) or 'none'}")
-    kind = kinds[0]
-    for options in (options for other, options in _OF_KIND.items() if other != kind):
+    for other, options in _OF_KIND.items():
         for option in options:
-            if option in item:
-                raise ValueError(f"{option} does not belong to a step of the kind {kind}")
-    what = _what(kind, item[kind])
-    name = item.get("name")
-    if name is None:
-        name = (what if isinstance(what, str) else " ".join(what))[:_LONGEST_NAME]
-    if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"name: expected a text, not {name!r}")
-    args, kwargs, pillar = item.get("args", []), item.get("kwargs", {}), item.get("pillar", {})
-    if not isinstance(args, list):
-        raise ValueError(f"args: expected a list, not {type(args).__name__}")
-    for option, value in (("kwargs", kwargs), ("pillar", pillar)):
-        if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
-            raise ValueError(f"{option}: expected a mapping with texts as keys, not {value!r}")
-    timeout = settings.read_seconds("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
-    return Step(name[:_LONGEST_NAME], kind, what, tuple(args), dict(kwargs), dict(pillar), timeout)
+            if other != kinds[0] and option in item:
+                raise ValueError(f"{option} does not belong to a step of the kind {kinds[0]}")
+    return kinds[0]
+
+
+def _text_mapping(option: str, item: Mapping[Any, Any]) -> dict[str, Any]:
+    value = item.get(option, {})
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ValueError(f"{option}: expected a mapping with texts as keys, not {value!r}")
+    return dict(value)
 
 
 def _what(kind: str, value: Any) -> Any:
     if kind == COMMAND and isinstance(value, list):
-        if not value or not all(isinstance(word, str) for word in value) or not value[0]:
+        if not value or not all(isinstance(part, str) for part in value) or not value[0]:
             raise ValueError(f"command: expected a text, or a list of texts that begins with a program, not {value!r}")
         return tuple(value)
     if not isinstance(value, str) or not value.strip():
@@ -175,18 +191,24 @@ def _check_paths(given: Mapping[str, Any]) -> None:
 
 
 def _selection(given: Mapping[str, Any]) -> Selection:
-    for key in _WORDS:
+    for key in _SELECTION_KEYS:
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the key out for all")
-    return settings.sure_selection({key: given.get(key) for key in _WORDS})
+    return settings.parse_strict_selection({key: given.get(key) for key in _SELECTION_KEYS})
 
 
 def _of_beacon(beacon: Any) -> tuple[Selection, ...]:
-    """The selection of the beacon, for this VM; the beacon alone says what of other VMs it sends."""
+    """Return the beacon's selection as far as it concerns this VM: without ``affects``."""
     if not isinstance(beacon, list):
         return ()
-    words = {key: value for item in beacon if isinstance(item, Mapping) for key, value in item.items() if key in _WORDS}
+    given = {
+        key: value
+        for item in beacon
+        if isinstance(item, Mapping)
+        for key, value in item.items()
+        if key in _SELECTION_KEYS
+    }
     try:
-        return (_selection(words)._replace(affects=SELF),) if words else ()
+        return (_selection(given)._replace(affects=SELF),) if given else ()
     except ValueError as error:
         raise ValueError(f"beacon {settings.BEACON}: {error}") from None

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Prepare this minion for an event: once in a boot, and only for what its own IMDS lists and its own selection admits."""
+"""Prepares this minion for an event that its own IMDS lists and its selection includes, once in a boot."""
 
 from __future__ import annotations
 
@@ -11,40 +11,48 @@ from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
 
-from . import answers, lock, record, running
+from . import answers, lock, record, step_runner
 from .answers import Job
 from .configuration import Step, digest
-from .looking import look
-from .minion import FRESH, Minion, failure_of, no_steps
+from .imds_observation import observe
+from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import Reason, Record
-from .selecting import AFFECTS, verdict
+from .selection import AFFECTS, evaluate
 
 
 def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
-    """Run the steps of the preparation, unless they have run in this boot. By hand they run whatever IMDS says.
+    """Run the steps of the preparation, unless they have succeeded in this boot.
 
-    test: only say what would run.
+    A preparation by hand does not read IMDS.
+
+    Args:
+        minion: this minion.
+        job: the call.
+        test: only report what would run.
+
+    Returns:
+        The answer of the job.
     """
     try:
         answer = _checked(minion, job)
         if answer is not None or test:
             return answer or _planned(minion, job)
-        with minion.alone(lock.PREPARATION, job) as mine:
-            if mine is None:
+        with minion.locked(lock.PREPARATION, job) as held:
+            if held is None:
                 return minion.busy(job)
-            if mine.waited > FRESH:
+            if held.waited > MAX_AGE:
                 answer = _checked(minion, job)
-            return answer or _prepared(minion, job, mine)
+            return answer or _prepared(minion, job, held)
     except OSError as error:
         return job.answer(answers.FAILED, f"the record cannot be kept, so nothing was done: {error}")
 
 
 def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
-    """Ask IMDS; returns the answer where the minion does not have to prepare, or must not."""
+    """Read IMDS; return the answer if the minion need not or must not prepare, else None."""
     if job.by_hand:
         return None
     try:
-        seen = job.saw(look(minion.session()))
+        seen = job.record_observation(observe(minion.session()))
     except ImdsError as error:
         return job.answer(answers.UNAVAILABLE, str(error))
     event = job.event
@@ -52,7 +60,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
         if not seen.document.complete:
             return job.answer(answers.UNAVAILABLE, "Azure does not list the event among those that can be read")
         return job.answer(answers.NOT_LISTED, "Azure does not list the event: it is over, was cancelled, or never was")
-    chosen = verdict(event, seen.name, minion.configuration, seen.now)
+    chosen = evaluate(event, seen.name, minion.configuration, seen.now)
     if chosen.code == AFFECTS:
         return job.answer(answers.NOT_AFFECTED, chosen.reason)
     found = minion.readable_record()
@@ -74,13 +82,13 @@ def _planned(minion: Minion, job: Job) -> dict[str, Any]:
     steps = minion.configuration.prepare
     if steps is None:
         return no_steps(job)
-    planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
+    planned = [step_runner.not_run(step, step_runner.WOULD_RUN) for step in steps]
     return job.answer(answers.WOULD_PREPARE, f"{len(steps)} steps would run", planned, changed=True)
 
 
-def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
-    """Prepare, with the lock held. Raises OSError where the record cannot be written before the first step."""
-    found = minion.readable_record(set_aside=True)
+def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
+    """Prepare while the lock is held; raise OSError if the record cannot be written before."""
+    found = minion.readable_record(quarantine=True)
     if found is not None and found.is_prepared(minion.boot):
         if found.find(job.key) is not None:
             return _already(job, found)
@@ -92,7 +100,7 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
     now = _begun(minion, found, steps, job.reason())
     minion.file.write(now)
     before = now.steps_done
-    results, now = minion.run(job, steps, now, mine)
+    results, now = minion.run(job, steps, now, held)
     why = failure_of(results)
     if why is not None:
         minion.write_if_possible(now._replace(phase=record.PREPARE_FAILED, why_not=why))
@@ -107,13 +115,16 @@ def _prepared(minion: Minion, job: Job, mine: lock.Lock) -> dict[str, Any]:
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:
-    """The record with which a preparation begins; one that was interrupted in this boot goes on with the step that did not succeed."""
+    """Return the record at the start of a preparation.
+
+    A preparation that was interrupted in this boot resumes with the step that did not succeed.
+    """
     identity = digest(steps)
     done = 0
     reasons: tuple[Reason, ...] = ()
     if found is not None:
         reasons = found.reasons
-        if found.phase in (record.PREPARING, record.PREPARE_FAILED) and found.went_on_in(minion.boot, identity):
+        if found.phase in (record.PREPARING, record.PREPARE_FAILED) and found.can_resume_in(minion.boot, identity):
             done = min(found.steps_done, len(steps))
     return Record(record.PREPARING, minion.boot, done, identity, None, "", reasons).with_reason(reason)
 

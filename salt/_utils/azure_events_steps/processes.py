@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""All processes that a process has started, directly or not, and their end."""
+"""Finds and ends all descendants of a process."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ import time
 
 _SET_CHILD_SUBREAPER = 36
 _PROC = "/proc"
-# seconds between the request to end and the signal that cannot be refused
+# seconds between SIGTERM and SIGKILL
 _GRACE = 2.0
 _PAUSE = 0.02
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent ends, so that `descendants` finds all. Linux only."""
+    """Make this process the parent of descendants whose parent exits, so that they are found.
+
+    Linux only.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def descendants(ancestor: int) -> list[int]:
-    """The processes below that one, as the kernel lists them now; empty on a system without /proc."""
+    """Return the descendants of a process; empty on a system without /proc."""
     children: dict[int, list[int]] = {}
     try:
         names = os.listdir(_PROC)
@@ -32,7 +35,7 @@ def descendants(ancestor: int) -> list[int]:
         return []
     for name in names:
         if name.isdecimal():
-            # a process may end while it is looked at
+            # the process may exit meanwhile
             with contextlib.suppress(OSError, ValueError, IndexError):
                 with open(f"{_PROC}/{name}/stat", "rb") as file:
                     state, parent = file.read().rpartition(b")")[2].split()[:2]
@@ -48,9 +51,10 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def end_descendants(first: int) -> None:
-    """End everything below this process: ask with SIGTERM, and end what is left after a while with SIGKILL.
+    """End all descendants of this process with SIGTERM, and after _GRACE seconds with SIGKILL.
 
-    first: the first of them, whose process group is ended also on a system without /proc.
+    Args:
+        first: the first descendant. Its process group is ended on systems without /proc too.
     """
     asked: set[int] = set()
     began = time.monotonic()
@@ -70,7 +74,7 @@ def end_descendants(first: int) -> None:
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
                 asked.add(pid)
         if time.monotonic() - began >= 5 * _GRACE:
-            break  # a process that the kernel cannot end, such as one that waits for a dead disk
+            break  # the kernel cannot end a process that waits for a dead disk
         time.sleep(_PAUSE)
     _reap()
 

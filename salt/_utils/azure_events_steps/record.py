@@ -1,9 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""The record of what this minion has prepared: for which events, in which boot, how far. The truth for approval and recovery.
+"""The record of this minion's preparation: for which events, in which boot, how many steps.
 
-One file, mode 0600, in a folder 0700, replaced as a whole. It is there as long as something has to
-be recovered.
+Approval and recovery rely on it. It is one file with mode 0600 in a folder with mode 0700, replaced
+as a whole, and exists as long as a recovery is pending.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import os
 from typing import Any, Mapping, NamedTuple
 
-from azure_events_watch import memory
+from azure_events_watch import state_file
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -21,7 +21,7 @@ RECOVERING = "recovering"
 RECOVER_FAILED = "recover_failed"
 PHASES = (PREPARING, PREPARED, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
 
-# the id under which a preparation by hand is recorded
+# event_id of a preparation by hand
 BY_HAND = ""
 
 _FILE = "prepared.json"
@@ -29,10 +29,9 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class Reason(NamedTuple):
-    """One event that the minion was prepared for; ``event_id`` is BY_HAND for a preparation by hand.
+    """One event that the minion was prepared for; ``event_id`` is BY_HAND without an event.
 
-    ``over`` is True once two good documents in a row did not list the event any more, while another
-    reason lasts.
+    ``over`` is True if the event is over, and another reason is not.
     """
 
     event_id: str
@@ -42,20 +41,21 @@ class Reason(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Return the event's ID with folded letter case."""
         return self.event_id.casefold()
 
 
 class Record(NamedTuple):
-    """What was done to this minion, and for which reasons. A minion is prepared once, however many reasons there are.
+    """The state of this minion, and the reasons for it. It is prepared once for all reasons.
 
     Attributes:
         phase: one of PHASES.
-        boot: id of the boot in which that phase began; "" where the system has none.
-        steps_done: how many steps of the list with that digest have succeeded in this phase.
+        boot: id of the boot in which the phase began; "" if the system has none.
+        steps_done: number of steps in the list with that digest that have succeeded in the phase.
         digest: of the list of steps.
         prepared_at: when the preparation succeeded, ISO 8601, or None.
-        why_not: why a phase has failed; "" otherwise.
-        reasons: in the order in which they came.
+        why_not: why the phase has failed, or "".
+        reasons: the oldest first.
     """
 
     phase: str
@@ -67,31 +67,34 @@ class Record(NamedTuple):
     reasons: tuple[Reason, ...]
 
     def find(self, event_id: str) -> Reason | None:
-        """The reason with that id in any letter case, or None."""
+        """Return the reason with that event ID in any letter case, or None."""
         key = event_id.casefold()
         return next((reason for reason in self.reasons if reason.key == key), None)
 
     def is_prepared(self, boot: str) -> bool:
-        """Return True if the preparation succeeded in that boot, which a system without ids of boots never has."""
+        """Return True if the preparation succeeded in that boot; never on a system without boot ids."""
         return self.phase == PREPARED and self.boot != "" and self.boot == boot
 
-    def went_on_in(self, boot: str, digest: str) -> bool:
-        """Return True if the phase began in that boot, with that list of steps; those that have succeeded need not run again."""
+    def can_resume_in(self, boot: str, digest: str) -> bool:
+        """Return True if the phase began in that boot with that list of steps.
+
+        Steps that have succeeded then need not run again.
+        """
         return self.boot != "" and self.boot == boot and self.digest == digest
 
     def with_reason(self, reason: Reason) -> Record:
-        """The record with that reason, in place of an earlier one for the same event."""
+        """Return the record with that reason, which replaces an earlier one for the same event."""
         return self._replace(reasons=(*(one for one in self.reasons if one.key != reason.key), reason))
 
-    def as_data(self) -> dict[str, Any]:
-        """Plain JSON values, exactly."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
         return dict(
             self._asdict(), reasons=[dict(one._asdict(), resources=list(one.resources)) for one in self.reasons]
         )
 
 
-def record_of(data: Mapping[str, Any]) -> Record:
-    """The record of a file's content. Raises ValueError for anything else."""
+def record_from_json(data: Mapping[str, Any]) -> Record:
+    """Return the record of a file's content; raise ValueError for other content."""
     try:
         reasons = tuple(
             Reason(
@@ -117,39 +120,39 @@ def record_of(data: Mapping[str, Any]) -> Record:
 
 
 class RecordFile:
-    """The file below the minion's cachedir."""
+    """The record's file below the minion's cachedir."""
 
     def __init__(self, cachedir: str) -> None:
         self._cachedir = cachedir
-        self.path = os.path.join(memory.folder(cachedir), _FILE)
+        self.path = os.path.join(state_file.folder(cachedir), _FILE)
 
     def read(self) -> Record | None:
-        """The record, or None where nothing is prepared. Raises ValueError for a damaged file, OSError for one that cannot be read."""
-        data = memory.load(self.path)
+        """Return the record, or None if nothing is prepared; raise ValueError for a damaged file."""
+        data = state_file.load(self.path)
         try:
-            return None if data is None else record_of(data)
+            return None if data is None else record_from_json(data)
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: {error}") from None
 
     def write(self, record: Record) -> None:
-        """Replace the file. Raises OSError; the old file stays then."""
-        memory.made_folder(self._cachedir)
-        memory.replace(self.path, record.as_data())
+        """Replace the file; after an OSError the old file remains."""
+        state_file.ensure_directory(self._cachedir)
+        state_file.replace(self.path, record.to_json())
 
     def remove(self) -> None:
-        """Remove the file; nothing is prepared any more. Raises OSError."""
+        """Remove the file: nothing is prepared any more."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def set_aside(self) -> str:
-        """Rename a damaged file; returns its new path. Raises OSError."""
+    def quarantine(self) -> str:
+        """Rename a damaged file, and return its new path."""
         aside = self.path + ".damaged"
         os.replace(self.path, aside)
         return aside
 
 
 def boot_id() -> str:
-    """The id of this boot of the system; "" where the system has none."""
+    """Return the id of this boot, or "" if the system has none."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
             return file.read().strip()

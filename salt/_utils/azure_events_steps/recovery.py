@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Recover this minion from what its record says it has prepared for, once all of it is over."""
+"""Recovers this minion once all events are over for which its record has a preparation."""
 
 from __future__ import annotations
 
@@ -9,26 +9,45 @@ from typing import Any, Sequence
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 
-from . import answers, lock, record, running
+from . import answers, lock, record, step_runner
 from .answers import Job
 from .configuration import Step, digest
-from .looking import over_among
-from .minion import FRESH, Minion, failure_of, no_steps
+from .imds_observation import ended_events
+from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import BY_HAND, Reason, Record
 
 _UNKNOWN = "the record has no preparation for it"
 
 
 def recover(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
-    """Run the steps of the recovery, when every event that the minion was prepared for is over. By hand it also ends a preparation by hand.
+    """Run the steps of the recovery if all events that the minion was prepared for are over.
 
-    test: only say what would run.
+    A recovery by hand also ends a preparation by hand.
+
+    Args:
+        minion: this minion.
+        job: the call.
+        test: only report what would run.
+
+    Returns:
+        The answer of the job.
     """
     return _recover(minion, [job], test)[0]
 
 
 def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
-    """Recover from every event of the record that is over; the answers. Raises ValueError and OSError where the record cannot be read."""
+    """Recover from every event in the record that is over.
+
+    Args:
+        minion: this minion.
+        test: only report what would run.
+
+    Returns:
+        One answer for each event in the record.
+
+    Raises:
+        ValueError, OSError: the record cannot be read.
+    """
     found = minion.file.read()
     jobs = (
         [Job(answers.RECOVER, reason.event_id) for reason in found.reasons if reason.key != BY_HAND]
@@ -39,7 +58,7 @@ def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
 
 
 def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, Any]]:
-    """Recover for these jobs; the answers in their order."""
+    """Recover for these jobs, and return their answers in the same order."""
     try:
         found = minion.readable_record()
         if found is None or not any(job.by_hand or found.find(job.key) for job in jobs):
@@ -47,15 +66,15 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
         over = _over(minion, found, jobs)
         if test:
             return _concluded(minion, jobs, found, over, None)
-        with minion.alone(lock.PREPARATION, jobs[0]) as mine:
-            if mine is None:
+        with minion.locked(lock.PREPARATION, jobs[0]) as held:
+            if held is None:
                 return [minion.busy(job) for job in jobs]
-            found = minion.readable_record(set_aside=True)
+            found = minion.readable_record(quarantine=True)
             if found is None:
                 return [job.answer(answers.NOT_PREPARED, "another job has recovered it") for job in jobs]
-            if mine.waited > FRESH:
+            if held.waited > MAX_AGE:
                 over = _over(minion, found, jobs)
-            return _concluded(minion, jobs, found, over, mine)
+            return _concluded(minion, jobs, found, over, held)
     except ImdsError as error:
         return [job.answer(answers.UNAVAILABLE, str(error)) for job in jobs]
     except OSError as error:
@@ -63,15 +82,19 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
 
 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
-    """The keys of the record's events that are over. Raises ImdsError; without an event in the record IMDS is not asked."""
+    """Return the keys of the record's events that are over; read IMDS only if there are any."""
     keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
-    return over_among(minion.session(), keys, lambda seen: [job.saw(seen) for job in jobs]) if keys else frozenset()
+    return (
+        ended_events(minion.session(), keys, lambda seen: [job.record_observation(seen) for job in jobs])
+        if keys
+        else frozenset()
+    )
 
 
 def _concluded(
-    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], mine: lock.Lock | None
+    minion: Minion, jobs: Sequence[Job], found: Record, over: frozenset[str], held: lock.Lock | None
 ) -> list[dict[str, Any]]:
-    """Recover if nothing is left to be prepared for; without the lock only say what would happen."""
+    """Recover if all events are over; without the lock only report what would happen."""
     by_hand = any(job.by_hand for job in jobs)
     lasting = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
     if lasting:
@@ -80,31 +103,34 @@ def _concluded(
             for reason in found.reasons
             if not (by_hand and reason.key == BY_HAND)
         )
-        if mine is not None and reasons != found.reasons:
+        if held is not None and reasons != found.reasons:
             minion.file.write(found._replace(reasons=reasons))
         return [_kept(job, found, reasons, lasting) for job in jobs]
     if not by_hand and found.find(BY_HAND) is not None:
-        if mine is not None:
+        if held is not None:
             minion.file.write(
                 found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND))
             )
-        text = "nothing has to run: this minion was also prepared by hand, which azure_events.recover without an event undoes"
+        text = (
+            "nothing has to run: this minion was also prepared by hand, "
+            "which azure_events.recover without an event undoes"
+        )
         return [
-            job.answer(answers.WOULD_RECOVER if mine is None else answers.RECOVERED, text, changed=True) for job in jobs
+            job.answer(answers.WOULD_RECOVER if held is None else answers.RECOVERED, text, changed=True) for job in jobs
         ]
     steps = minion.configuration.recover
     if steps is None:
         return [no_steps(job) for job in jobs]
-    if mine is None:
-        planned = [running.not_run(step, running.WOULD_RUN) for step in steps]
+    if held is None:
+        planned = [step_runner.not_run(step, step_runner.WOULD_RUN) for step in steps]
         return [
             job.answer(answers.WOULD_RECOVER, f"{len(steps)} steps would run", planned, changed=True) for job in jobs
         ]
-    return _run(minion, jobs, found, steps, mine)
+    return _run(minion, jobs, found, steps, held)
 
 
 def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequence[Reason]) -> dict[str, Any]:
-    """The answer while something lasts that the minion is prepared for."""
+    """Return the answer while an event is listed that the minion is prepared for."""
     if not job.by_hand and found.find(job.key) is None:
         return job.answer(answers.NOT_PREPARED, _UNKNOWN)
     names = ", ".join(escape_surrogates(reason.event_id) for reason in lasting)
@@ -115,19 +141,19 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], lasting: Sequenc
 
 
 def _run(
-    minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], mine: lock.Lock
+    minion: Minion, jobs: Sequence[Job], found: Record, steps: tuple[Step, ...], held: lock.Lock
 ) -> list[dict[str, Any]]:
-    """Run the steps, or those that had not succeeded when a recovery of this boot was interrupted."""
+    """Run the steps, after an interruption in this boot only those that have not succeeded."""
     identity = digest(steps)
-    begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.went_on_in(minion.boot, identity)
+    begun = found.phase in (record.RECOVERING, record.RECOVER_FAILED) and found.can_resume_in(minion.boot, identity)
     done = min(found.steps_done, len(steps)) if begun else 0
     reasons = tuple(reason._replace(over=True) for reason in found.reasons)
     now = found._replace(
         phase=record.RECOVERING, boot=minion.boot, steps_done=done, digest=identity, why_not="", reasons=reasons
     )
-    # a full disk must not keep the minion from its recovery
+    # a full disk must not prevent the recovery
     minion.write_if_possible(now)
-    results, now = minion.run(jobs[0], steps, now, mine)
+    results, now = minion.run(jobs[0], steps, now, held)
     why = failure_of(results)
     if why is not None:
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What IMDS lists now, what this minion has prepared for, and what it works on."""
+"""The status of this minion: what IMDS lists, its record, and the event that a job works on."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ from azure_scheduled_events.identity import affects
 
 from . import lock
 from .answers import VERSION
-from .looking import PATIENCE_OF_STATUS, Seen, look
+from .imds_observation import STATUS_IMDS_TIMEOUT, Observation, observe
 from .minion import Minion, damaged
 from .record import BY_HAND, Reason, Record
-from .selecting import verdict
+from .selection import evaluate
 
 
-def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> dict[str, Any]:
-    """The answer; an IMDS that gives none is part of it.
+def status(minion: Minion, event_id: str | None = None, problem: str = "") -> dict[str, Any]:
+    """Return the status; a failure of IMDS is part of it.
 
-    event_id: of the event to show, whichever VM it hits; None for all that hit this VM.
-    trouble: why IMDS is not asked; "" asks it.
+    Args:
+        minion: this minion.
+        event_id: of the only event to show, whichever VM it affects; None shows all events that
+            affect this VM.
+        problem: why IMDS is not read; "" reads it.
     """
     answer: dict[str, Any] = {
         "version": VERSION,
         "resource_name": minion.configuration.resource_name,
         "available": False,
-        "reason": trouble,
+        "reason": problem,
         "complete": False,
         "incarnation": None,
         "events": [],
         "records": [],
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
-    seen: Seen | None = None
-    if not trouble:
+    seen: Observation | None = None
+    if not problem:
         try:
-            seen = look(minion.session(PATIENCE_OF_STATUS))
+            seen = observe(minion.session(STATUS_IMDS_TIMEOUT))
         except ImdsError as error:
             answer["reason"] = str(error)
     if seen is not None:
@@ -63,16 +66,16 @@ def status(minion: Minion, event_id: str | None = None, trouble: str = "") -> di
     return answer
 
 
-def _event(minion: Minion, event: ScheduledEvent, seen: Seen) -> dict[str, Any]:
-    chosen = verdict(event, seen.name, minion.configuration, seen.now)
+def _event(minion: Minion, event: ScheduledEvent, seen: Observation) -> dict[str, Any]:
+    chosen = evaluate(event, seen.name, minion.configuration, seen.now)
     return dict(event.as_dict(), selected=chosen.selected, not_selected_because=chosen.code)
 
 
-def _record(minion: Minion, found: Record, reason: Reason, seen: Seen | None) -> dict[str, Any]:
+def _record(minion: Minion, found: Record, reason: Reason, seen: Observation | None) -> dict[str, Any]:
     over: bool | None = False
     if reason.key != BY_HAND:
         known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
-        over = not seen.lasts(reason.event_id) if seen is not None and known else None
+        over = not seen.is_listed(reason.event_id) if seen is not None and known else None
     return {
         "event_id": escape_surrogates(reason.event_id),
         "state": found.phase,

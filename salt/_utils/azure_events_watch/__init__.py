@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What the Salt modules named azure_events have in common. Knows the helper azure_scheduled_events, and nothing of Salt.
+"""Watches IMDS for the beacon, and parses the options that the Salt modules share.
 
-It is imported once in the life of a minion and stays where refreshes of modules, pillar and beacons
-do not reach it.
+It uses the helper azure_scheduled_events and does not import Salt. A minion process imports the
+package once: refreshes of modules, pillar and beacons do not reload it.
 """

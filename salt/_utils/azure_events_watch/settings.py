@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Options as users write them: what they mean, and what is wrong with them."""
+"""Parses and checks the options of the beacon, the selection and the connection."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from azure_scheduled_events.selection import Selection, UnknownType
 from azure_scheduled_events.values import did_you_mean, parse_seconds
 
 BEACON = "azure_events"
-# Salt reads these itself
+# options that Salt itself reads
 _SWITCHES = ("enabled", "disable_during_state_run", "run_once")
-_SALTS_OWN = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
+_SALT_OPTIONS = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
 _SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
-_LEAST = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
+_MINIMUM = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
 _CONNECTION = ("endpoint", "api_version", "resource_name")
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-[a-z]+)?")
 _KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
@@ -30,14 +30,14 @@ class Settings(NamedTuple):
     """One beacon's configuration, complete.
 
     Attributes:
-        name: of the beacon; others than "azure_events" have ``beacon_module: azure_events``.
-        endpoint, api_versions, resource_name: where to ask and as whom; a name of None is asked
-        for.
-        timeout, first_timeout: seconds for one answer, and for the first one ever.
-        poll_interval: seconds between two looks while all is well.
-        repeat: seconds after which an event that lasts is told again.
+        name: of the beacon; any but "azure_events" needs ``beacon_module: azure_events``.
+        endpoint, api_versions: of IMDS.
+        resource_name: this VM's name; None reads it from IMDS.
+        timeout, first_timeout: seconds for one answer, and for the very first one.
+        poll_interval: seconds between two polls while IMDS is healthy.
+        repeat: seconds after which a listed event is sent again.
         gone_for: seconds for which the end of an event is remembered.
-        selection: which events are told.
+        selection: which events are sent.
     """
 
     name: str
@@ -52,59 +52,66 @@ class Settings(NamedTuple):
     selection: Selection
 
 
-# what was read last, since Salt hands the same configuration over twice a second
-_READ: list[tuple[Any, Mapping[str, Any], Settings]] = []
-_MOST_READ = 10
+# the latest results, because Salt passes the same configuration twice a second
+_CACHE: list[tuple[Any, Mapping[str, Any], Settings]] = []
+_CACHE_SIZE = 10
 
 
-def known_settings(config: Any, section: Mapping[str, Any]) -> Settings:
-    """As `read_settings`, which reads the same configuration once only."""
-    for known_config, known_section, found in _READ:
+def cached_settings(config: Any, section: Mapping[str, Any]) -> Settings:
+    """Return the result of `parse_settings`, cached."""
+    for known_config, known_section, found in _CACHE:
         if known_config == config and known_section == section:
             return found
-    found = read_settings(config, section)
-    del _READ[: len(_READ) - _MOST_READ + 1]
-    # Salt goes on to change the objects that it has handed over
-    _READ.append((copy.deepcopy(config), copy.deepcopy(dict(section)), found))
+    found = parse_settings(config, section)
+    del _CACHE[: len(_CACHE) - _CACHE_SIZE + 1]
+    # copies, because Salt modifies the objects that it has passed
+    _CACHE.append((copy.deepcopy(config), copy.deepcopy(dict(section)), found))
     return found
 
 
-def read_settings(config: Any, section: Mapping[str, Any]) -> Settings:
-    """The settings that a beacon's configuration describes. Raises ValueError that names the key and the nearest word.
+def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
+    """Return the settings that a beacon's configuration describes.
 
-    config: a list of mappings, as Salt has it.
-    section: the section azure_events, for endpoint, api_version and resource_name where the
-        configuration has none, and for the selection of the minion, which limits that of the beacon
-        of the same name.
+    Args:
+        config: a list of mappings, as Salt passes it.
+        section: the section azure_events. It has defaults for endpoint, api_version and
+            resource_name, and the selection of the minion, which limits that of the beacon of the
+            same name.
+
+    Raises:
+        ValueError: the configuration is invalid; the text names the key.
     """
     given = _merged(config)
     for key in given:
-        if key not in _KNOWN and key not in _SALTS_OWN:
+        if key not in _KNOWN and key not in _SALT_OPTIONS:
             raise ValueError(f"unknown key {key!r}{did_you_mean(key, (*_KNOWN, 'interval'))}")
-    _check_what_salt_reads(given)
+    _check_salt_options(given)
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the option out for all")
-    words = {key: given.get(key) for key in ("types", "statuses", "sources", "affects")}
-    selection = sure_selection(words)
-    seconds = {key: read_seconds(key, given.get(key, default), _LEAST[key]) for key, default in _SECONDS.items()}
+    selection = parse_strict_selection({key: given.get(key) for key in ("types", "statuses", "sources", "affects")})
+    seconds = {key: parse_duration(key, given.get(key, default), _MINIMUM[key]) for key, default in _SECONDS.items()}
     name = beacon_name(config)
     if name == BEACON:
-        selection = _limited(selection, section)
-    endpoint, api_versions, resource_name = read_connection(given, section)
+        selection = _restrict_to_minion(selection, section)
+    endpoint, api_versions, resource_name = parse_connection(given, section)
     return Settings(name, endpoint, api_versions, resource_name, selection=selection, **seconds)
 
 
-def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
-    """The selection of the beacon without what this minion does not prepare for. Raises ValueError where nothing is left."""
-    whole = sure_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
+def _restrict_to_minion(selection: Selection, section: Mapping[str, Any]) -> Selection:
+    """Return the beacon's selection, limited to the events that this minion prepares for.
+
+    Raises:
+        ValueError: no event is in both selections.
+    """
+    whole = parse_strict_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
     common = {}
     for key in ("types", "statuses", "sources"):
         ours, minions = getattr(selection, key), getattr(whole, key)
         common[key] = ours if minions is None else minions
         if ours is not None and minions is not None:
-            allowed = {word.casefold() for word in minions}
-            common[key] = tuple(word for word in ours if word.casefold() in allowed)
+            allowed = {value.casefold() for value in minions}
+            common[key] = tuple(value for value in ours if value.casefold() in allowed)
             if not common[key]:
                 raise ValueError(
                     "{}: the beacon has {} and azure_events has {}; no event is in both".format(
@@ -115,38 +122,48 @@ def _limited(selection: Selection, section: Mapping[str, Any]) -> Selection:
 
 
 def beacon_name(config: Any) -> str:
-    """Name of the beacon of a configuration that Salt has put it into."""
+    """Return the name that Salt has added to a beacon's configuration."""
     return str(_merged(config).get("_beacon_name", BEACON))
 
 
 def is_from_salt(config: Any) -> bool:
-    """Whether Salt's beacons have handed the configuration over, and not a person."""
+    """Return True if Salt's beacons have passed the configuration, and not the caller of a job."""
     return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
 
 
-def read_selection(options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
-    """The selection of options as users write them, and its types that are not known. Raises ValueError."""
-    # an empty list is often the result of a query that found nothing; it must not select the local VM
+def parse_selection(options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+    """Return the selection that the options describe, and the unknown event types in it.
+
+    Raises:
+        ValueError: an option is invalid; the text names it.
+    """
+    # the result of a search without a hit must not select this VM
     if options.get("affects") in ([], ()):
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
     return Selection.parse(options)
 
 
-def sure_selection(words: Mapping[str, Any]) -> Selection:
-    """The selection of a configuration, in which a word that is nearly a known one is a mistake. Raises ValueError.
+def parse_strict_selection(options: Mapping[str, Any]) -> Selection:
+    """Return the selection in a configuration, where a type similar to a known one is an error.
 
-    Azure may have types that are not known here, but hardly any that differ from a known one by a
-    letter or two.
+    Azure may introduce types, but hardly one that differs from a known type by a letter or two.
+
+    Raises:
+        ValueError: an option is invalid; the text names it.
     """
-    selection, unknown = read_selection(words)
+    selection, unknown = parse_selection(options)
     for one in unknown:
         if one.suggestion is not None:
             raise ValueError(one.text)
     return selection
 
 
-def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
-    """Endpoint, api-versions and this VM's name, each from ``given``, else from the defaults. Raises ValueError."""
+def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
+    """Return endpoint, api-versions and this VM's name, from ``given`` or else the defaults.
+
+    Raises:
+        ValueError: an option is invalid; the text names it.
+    """
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]
     if name is not None and not (isinstance(name, str) and name.strip()):
@@ -158,7 +175,7 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
         endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
     except ImdsError as error:
         raise ValueError(str(error)) from None
-    # YAML makes a date of an unquoted version
+    # YAML parses an unquoted version as a date
     versions = API_VERSION if where["api_version"] is None else where["api_version"]
     listed = [str(version) for version in (versions if isinstance(versions, (list, tuple)) else [versions])]
     if not listed or not all(map(_VERSION.fullmatch, listed)):
@@ -166,19 +183,29 @@ def read_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tu
     return endpoint, tuple(listed), name
 
 
-def read_seconds(key: str, value: Any, least: float) -> float:
-    """Seconds from a number or a text such as 15m. Raises ValueError that names the key."""
+def parse_duration(key: str, value: Any, minimum: float) -> float:
+    """Return the seconds of a number or of a text such as 15m, at least ``minimum``.
+
+    Raises:
+        ValueError: the value is not a duration, or too short; the text names the key.
+    """
     try:
         seconds = parse_seconds(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
-    if seconds < least:
-        raise ValueError(f"{key} has to be at least {least:g} seconds, not {seconds:g}")
+    if seconds < minimum:
+        raise ValueError(f"{key} has to be at least {minimum:g} seconds, not {seconds:g}")
     return seconds
 
 
-def _check_what_salt_reads(given: Mapping[Any, Any]) -> None:
-    """Raises ValueError. Salt itself does not look: it fails at the second turn, and then for all beacons of the minion."""
+def _check_salt_options(given: Mapping[Any, Any]) -> None:
+    """Check the options that Salt reads without a check of its own.
+
+    Salt fails at the second tick with them, and then for all beacons of the minion.
+
+    Raises:
+        ValueError: an option is invalid; the text names it.
+    """
     interval = given.get("interval", 1)
     number = isinstance(interval, (int, float)) and not isinstance(interval, bool)
     if not number or not math.isfinite(interval) or interval <= 0:

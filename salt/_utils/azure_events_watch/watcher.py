@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""One thread that asks IMDS, so that whoever wants to know never waits for an answer."""
+"""A thread that polls IMDS, so that the beacon does not wait for answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import operator
 import threading
 import time
 from datetime import datetime, timezone
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
@@ -20,154 +20,202 @@ from azure_scheduled_events.pacing import WATCHING, Pacer
 from azure_scheduled_events.session import OPTIONAL_ANSWER_TIMEOUT
 from azure_scheduled_events.timestamps import as_utc_text
 
-from . import memory
-from .ledger import Ledger, advance, reconsidered, with_announced, with_expected, without_old_ends
-from .recorded import Recorded
+from . import state_file
+from .ledger import Ledger, add_expected, advance, drop_old_ends, mark_announced, reselect
+from .ledger_json import entries_to_json, ledger_from_json
+from .notifications import Snapshot
+from .prepared_events import PreparedEvents
 from .settings import Settings
-from .stored import entries_as_data, ledger_of
-from .telling import View
 
 log = logging.getLogger(__name__)
 
-# the file says this often at least when IMDS was last heard
-_WRITE_EVERY = 60.0
-_HISTORY = 1000
-# a beacon that was disabled, or removed by a Salt that does not close beacons, asks no more after
-# so many of its intervals, or so many seconds if that is longer. Salt does not say what the
-# interval is, but it is heard
-_UNHEARD_INTERVALS = 5
-_UNHEARD = 10.0
-# how often a name is asked for that nothing depends on
-_UNNEEDED_AGAIN = 60.0
-# seconds by which a nudge may come early, at most a quarter of the pause: the tick after one that
-# came late is early
-_EARLY = 0.25
-# while nudges come as often as looks are due, the thread itself is later than they are by this part
-# of its pause, or it would take their turn
-_LATE = 0.5
+# seconds between two writes of the time of the last good answer
+_SAVE_INTERVAL = 60.0
+_MAX_HISTORY = 1000
+# The thread ends when the beacon has not called for so many of its intervals, and so many seconds:
+# the beacon was disabled, or removed by a Salt that does not call close. Salt does not pass the
+# interval to the beacon; it is measured.
+_IDLE_INTERVALS = 5
+_IDLE_LIMIT = 10.0
+# seconds between two requests for a name that nothing depends on
+_OPTIONAL_NAME_INTERVAL = 60.0
+# seconds by which a requested poll may come early, at most a quarter of the pause: after a late
+# tick of the beacon the next one is early
+_MAX_EARLY = 0.25
+# part of the pause by which the thread's own polls are later while the beacon requests polls as
+# often as they are due; otherwise the thread would poll just before the beacon
+_THREAD_DELAY = 0.5
+
+
+class WatchState(NamedTuple):
+    """What a new watcher takes over from an earlier one of the same state file.
+
+    Attributes:
+        endpoint, resource_name: settings of the earlier watcher.
+        snapshot, checked, ledger, selection_key, vm_name, error, write_error: as in `Watcher`.
+        sent: what was sent, and is not yet in the ledger.
+        last_call_at: time of the beacon's last call, in monotonic seconds.
+    """
+
+    endpoint: str
+    resource_name: str | None
+    snapshot: Snapshot
+    checked: float | None
+    ledger: Ledger | None
+    selection_key: str | None
+    vm_name: str | None
+    error: str | None
+    write_error: str | None
+    sent: Mapping[str, bool]
+    last_call_at: float
 
 
 class Watcher:
-    """Watches the events of this VM in a daemon thread of its own.
+    """Polls IMDS for the events of this VM in a daemon thread.
+
+    ``snapshot`` may be read from any thread at any time without waiting; after a change it is
+    another object. ``checked`` is the time of the last good answer in seconds since 1970, or None.
 
     Args:
         settings: of the beacon.
-        path: the file for what was seen.
-        earlier: a watcher of the same events that has stopped: what it knew is taken over. ``view``
-    may be read from any thread at any time, and never waits. It is another object when something
-    has changed. ``checked`` is the time of the last good answer, in seconds since 1970, or None.
+        path: of the state file.
+        earlier: the state of an earlier watcher, which has stopped.
     """
 
-    def __init__(self, settings: Settings, path: str, earlier: Watcher | None = None) -> None:
+    def __init__(self, settings: Settings, path: str, earlier: WatchState | None = None) -> None:
         self._state = threading.Condition()
         self.settings = settings
-        self.view = View(resource_name=settings.resource_name)
+        self.snapshot = Snapshot(resource_name=settings.resource_name)
         self._path = path
         self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep, retries=WATCHING)
         self._ledger: Ledger | None = None
         self.checked: float | None = None
-        self._recorded = Recorded(path)
-        # what the ledger was made of last: the events of the document, and those of the record
-        self._made_of: tuple[object, ...] = ()
-        # what was sent since the last look
+        self._prepared_events = PreparedEvents(path)
+        # what the ledger was last made of: events of the document and of the record, and the name
+        self._last_input: tuple[object, ...] = ()
+        # what was sent since the last poll
         self._sent: dict[str, bool] = {}
-        # by which selection and name the ledger's entries are meant
-        self._meant_by: str | None = None
-        # the VM that the ledger belongs to, as far as it is known
-        self._owner: str | None = None
-        self._asked_name: float | None = None
+        # the selection and the name by which the ledger's entries are selected
+        self._selection_key: str | None = None
+        # the VM that the ledger belongs to, if known
+        self._vm_name: str | None = None
+        self._name_requested_at: float | None = None
         self._error: str | None = None
-        self._written: float | None = None
+        self._saved_at: float | None = None
         self._write_error: str | None = None
-        if earlier is not None and earlier.settings.endpoint == settings.endpoint:
-            with earlier._state:
-                self.view, self._ledger, self.checked = earlier.view, earlier._ledger, earlier.checked
-                self._meant_by, self._sent = earlier._meant_by, dict(earlier._sent)
-            if settings.resource_name != earlier.settings.resource_name:
-                # this VM stays the same whatever it is called in the configuration
-                self.view = self.view._replace(resource_name=settings.resource_name)
-            else:
-                self._owner = earlier._owner
-            self._error, self._write_error = earlier._error, earlier._write_error
-        # the view as it will be as soon as it is remembered
-        self._seen = self.view
+        self._last_call_at = time.monotonic()
+        self._call_interval = 0.0
+        if earlier is not None:
+            self._take_over(earlier)
+        # the next value of snapshot, set once it is saved
+        self._next_snapshot = self.snapshot
         self._stopping = False
         self._ended = False
-        self._heard = time.monotonic()
-        self._pause = self._heard - earlier._heard if earlier is not None else 0.0
-        self._resting_since: float | None = None
-        self._due = 0.0
-        self._nudged = False
+        self._waiting_since: float | None = None
+        self._next_poll_at = 0.0
+        self._poll_requested = False
         self._thread = threading.Thread(target=self._run, name=f"azure_events_watch {settings.name}", daemon=True)
 
+    def _take_over(self, earlier: WatchState) -> None:
+        self._call_interval = self._last_call_at - earlier.last_call_at
+        if earlier.endpoint != self.settings.endpoint:
+            return
+        self.snapshot, self._ledger, self.checked = earlier.snapshot, earlier.ledger, earlier.checked
+        self._selection_key, self._sent = earlier.selection_key, dict(earlier.sent)
+        self._error, self._write_error = earlier.error, earlier.write_error
+        if self.settings.resource_name != earlier.resource_name:
+            # another name in the configuration does not make it another VM
+            self.snapshot = self.snapshot._replace(resource_name=self.settings.resource_name)
+        else:
+            self._vm_name = earlier.vm_name
+
+    def take_state(self) -> WatchState:
+        """Return what a new watcher takes over; this one must have been stopped."""
+        with self._state:
+            return WatchState(
+                self.settings.endpoint,
+                self.settings.resource_name,
+                self.snapshot,
+                self.checked,
+                self._ledger,
+                self._selection_key,
+                self._vm_name,
+                self._error,
+                self._write_error,
+                dict(self._sent),
+                self._last_call_at,
+            )
+
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Have the thread end: at once, or as soon as IMDS has answered. It writes nothing any more."""
+        """End the thread: at once, or when IMDS has answered. It no longer writes the state file."""
         with self._state:
             self._stopping = True
             self._state.notify_all()
 
     def resume(self) -> bool:
-        """Take a stop back, and note that somebody listens; False where the thread has ended already, or died."""
+        """Revoke a stop and note the beacon's call; return False if the thread has ended."""
         with self._state:
             if self._ended or not self._thread.is_alive():
                 return False
             self._stopping = False
             now = time.monotonic()
-            self._pause, self._heard = now - self._heard, now
+            self._call_interval, self._last_call_at = now - self._last_call_at, now
             return True
 
-    def nudge(self, patience: float) -> None:
-        """If the thread only rests between two looks, have it look now, and wait for that, but not longer than patience seconds.
+    def poll_now(self, timeout: float) -> None:
+        """Have a thread that waits for its next poll poll now, and wait for it for ``timeout`` seconds.
 
-        So what is told is as fresh as if the caller had asked IMDS itself, while one that does not
-        answer holds nobody up.
+        The caller gets a fresh answer from a healthy IMDS, and is not delayed by one that does not
+        answer.
         """
         with self._state:
             now, pause = time.monotonic(), self.settings.poll_interval
-            if self._resting_since is not None and now >= max(
-                self._due - min(_EARLY, pause / 4), self._resting_since + pause / 2
+            if self._waiting_since is not None and now >= max(
+                self._next_poll_at - min(_MAX_EARLY, pause / 4), self._waiting_since + pause / 2
             ):
-                self._nudged = True
+                self._poll_requested = True
                 self._state.notify_all()
-                self._state.wait_for(lambda: not self._nudged, patience)
+                self._state.wait_for(lambda: not self._poll_requested, timeout)
 
-    def note_sent(self, lasts: Mapping[str, bool]) -> None:
-        """Remember on disk what was sent: True for an event that lasts, False for its end."""
-        if lasts:
+    def note_sent(self, announced: Mapping[str, bool]) -> None:
+        """Save what was sent: by key, True for a listed event, False for its end."""
+        if announced:
             with self._state:
-                self._sent.update(lasts)
+                self._sent.update(announced)
                 self._state.notify_all()
 
     def join(self, timeout: float) -> None:
+        """Wait for the end of the thread for ``timeout`` seconds."""
         self._thread.join(timeout)
 
     def _run(self) -> None:
         try:
             while not self._is_over():
                 try:
-                    self._look()
+                    self._poll()
                 except ImdsError as error:
                     if self._pacer.is_outage():
-                        self._note(str(error))
+                        self._log_health(str(error))
                 except Exception as error:  # pylint: disable=broad-except
-                    # a mistake in here must not end the watch without a word
-                    self._note(f"{type(error).__name__}: {error}", error)
+                    # log an unexpected error, and go on polling
+                    self._log_health(f"{type(error).__name__}: {error}", error)
                     self._sleep(10.0)
-                self._rest(self._pacer.delay(bool(self._ledger and self._ledger.entries)))
+                self._wait_for_next_poll(self._pacer.delay(bool(self._ledger and self._ledger.entries)))
         finally:
             self._imds.close()
 
     def _is_over(self) -> bool:
         with self._state:
-            unheard = time.monotonic() - self._heard > max(_UNHEARD, _UNHEARD_INTERVALS * self._pause)
-            self._ended = self._stopping or unheard
-            if unheard and not self._stopping:
+            idle = time.monotonic() - self._last_call_at > max(_IDLE_LIMIT, _IDLE_INTERVALS * self._call_interval)
+            self._ended = self._stopping or idle
+            if idle and not self._stopping:
                 log.info(
-                    "azure_events: the beacon %s does not ask any more, so IMDS is not asked either until it does",
+                    "azure_events: the beacon %s no longer asks for events; polling of IMDS pauses until it does",
                     self.settings.name,
                 )
             return self._ended
@@ -176,33 +224,39 @@ class Watcher:
         with self._state:
             self._state.wait_for(lambda: self._stopping, seconds)
 
-    def _rest(self, seconds: float) -> None:
-        """Sleep until the next look; a nudge shortens it, but only while IMDS is well. What was sent meanwhile is written at once."""
-        self._release()
+    def _wait_for_next_poll(self, seconds: float) -> None:
+        """Wait until the next poll, or until one is requested while IMDS is healthy.
+
+        What was sent meanwhile is saved at once.
+        """
+        self._notify_waiting()
         with self._state:
             if self._pacer.error is None:
-                self._resting_since = now = time.monotonic()
-                # from the time of the last one, so that an early look makes the next one no earlier
-                self._due = self._due + seconds if now < self._due + seconds else now + seconds
-                if 0 < self._pause <= (1 + _LATE) * seconds:
-                    seconds *= 1 + _LATE
+                self._waiting_since = now = time.monotonic()
+                # from the planned time: an early poll does not make the next one earlier
+                self._next_poll_at = (
+                    self._next_poll_at + seconds if now < self._next_poll_at + seconds else now + seconds
+                )
+                if 0 < self._call_interval <= (1 + _THREAD_DELAY) * seconds:
+                    seconds *= 1 + _THREAD_DELAY
         ends = time.monotonic() + seconds
         while True:
             with self._state:
                 self._state.wait_for(
-                    lambda: self._stopping or self._nudged or self._has_sent(), max(0.0, ends - time.monotonic())
+                    lambda: self._stopping or self._poll_requested or self._has_sent(),
+                    max(0.0, ends - time.monotonic()),
                 )
-                if self._stopping or self._nudged or not self._has_sent():
-                    self._resting_since = None
+                if self._stopping or self._poll_requested or not self._has_sent():
+                    self._waiting_since = None
                     return
-            self._remember_sent()
+            self._save_sent()
 
     def _has_sent(self) -> bool:
         return bool(self._sent) and self._ledger is not None
 
-    def _look(self) -> None:
-        """Ask once, and let everybody see the answer. Raises ImdsError."""
-        name = self.view.resource_name
+    def _poll(self) -> None:
+        """Poll once and publish the result as a snapshot."""
+        name = self.snapshot.resource_name
         if name is None and self.settings.selection.needs_own_name:
             name = resource_name_of(self._pacer.call(self._imds.instance))
             if name is None:
@@ -210,169 +264,174 @@ class Watcher:
                 raise OwnNameUnknown()
         document = self._pacer.call(self._imds.events)
         if name is None:
-            name = self._learn_unneeded_name()
+            name = self._read_optional_name()
         for text in document.warnings:
             log.debug("scheduled events: %s", text)
         self.checked = time.time()
-        recorded = self._recorded.events()
-        made_of = (document.events, document.complete, recorded, name)
-        if self._is_settled(made_of):
-            self._note(None)
-            self._remember(changed=self._forget_old_ends())
+        prepared_events = self._prepared_events.events()
+        new_input = (document.events, document.complete, prepared_events, name)
+        if self._is_unchanged(new_input):
+            self._log_health(None)
+            self._save(changed=self._drop_old_ends())
             return
-        self._take_in(document, name, recorded)
-        self._made_of = made_of
+        self._apply_document(document, name, prepared_events)
+        self._last_input = new_input
 
-    def _forget_old_ends(self) -> bool:
-        """Forget what has been over for longer than ``gone_for``; False where there is nothing to forget."""
+    def _drop_old_ends(self) -> bool:
+        """Drop events that ended more than ``gone_for`` seconds ago; return True if there were any."""
         if self._ledger is None or not self._ledger.ended:
             return False
-        ledger = without_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
+        ledger = drop_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
         if ledger is self._ledger:
             return False
         self._ledger = ledger
-        self._seen = self._seen._replace(ended=ledger.ended)
-        self.view = self._seen
+        self._next_snapshot = self._next_snapshot._replace(ended=ledger.ended)
+        self.snapshot = self._next_snapshot
         return True
 
-    def _is_settled(self, made_of: tuple[object, ...]) -> bool:
-        """Return True if the ledger has taken all of this in, by identity, and believes it."""
-        known = self._made_of
+    def _is_unchanged(self, new_input: tuple[object, ...]) -> bool:
+        """Return True if the ledger was made of these very objects, and has no doubts."""
+        known = self._last_input
         return (
-            len(known) == len(made_of)
-            and all(map(operator.is_, known, made_of))
+            len(known) == len(new_input)
+            and all(map(operator.is_, known, new_input))
             and self._ledger is not None
             and not self._ledger.doubts
         )
 
-    def _take_in(self, document: EventDocument, name: str | None, recorded: tuple[ScheduledEvent, ...]) -> None:
+    def _apply_document(
+        self, document: EventDocument, name: str | None, prepared_events: tuple[ScheduledEvent, ...]
+    ) -> None:
         now = datetime.now(timezone.utc)
         selection = self.settings.selection._replace(statuses=None)
-        meant_by = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
+        selection_key = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
 
-        def meant(event: ScheduledEvent) -> bool:
+        def selected(event: ScheduledEvent) -> bool:
             return selection.matches(event, name)
 
-        ledger = self._ledger if self._ledger is not None else self._restored(name)
-        if _differ(self._owner, name):
-            log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+        ledger = self._ledger if self._ledger is not None else self._load(name)
+        if _differ(self._vm_name, name):
+            log.warning("azure_events: %s is about another VM or endpoint, and is not used", self._path)
             ledger = Ledger(ledger.sequence)
-        if self._meant_by != meant_by:
-            ledger = reconsidered(ledger, meant)
-        ledger = with_expected(ledger, [event for event in recorded if document.find(event.event_id) is None], now)
+        if self._selection_key != selection_key:
+            ledger = reselect(ledger, selected)
+        ledger = add_expected(
+            ledger, [event for event in prepared_events if document.find(event.event_id) is None], now
+        )
         before = ledger.entries
-        ledger, notices = advance(ledger, document, now, meant)
+        ledger, notices = advance(ledger, document, now, selected)
         with self._state:
             if self._stopping:
                 return
-            self._ledger, self._meant_by, self._owner = ledger, meant_by, name or self._owner
-            # more may have ended at once than the ledger remembers
+            self._ledger, self._selection_key, self._vm_name = ledger, selection_key, name or self._vm_name
+            # the ledger may not have room for all ends of this document
             entries = {**before, **ledger.entries}
-            history = self._seen.history + tuple(notice for notice in notices if entries[notice.event.key].meant)
-            renamed = name != self._seen.resource_name
-            self._seen = View(
+            history = self._next_snapshot.history + tuple(
+                notice for notice in notices if entries[notice.event.key].selected
+            )
+            renamed = name != self._next_snapshot.resource_name
+            self._next_snapshot = Snapshot(
                 entries=ledger.entries,
                 ended=ledger.ended,
-                history=history[-_HISTORY:],
+                history=history[-_MAX_HISTORY:],
                 resource_name=name,
                 doubtful=frozenset(key for key, doubt in ledger.doubts.items() if doubt.event is None),
-                prepared=frozenset(event.key for event in recorded),
+                prepared=frozenset(event.key for event in prepared_events),
             )
-        self.view = self._seen
-        # a disk that has much else to do would cost the beacon its turn
-        self._release()
-        self._note(None)
-        self._remember(changed=renamed or bool(notices))
+        self.snapshot = self._next_snapshot
+        # before the write, which a busy disk may delay beyond the beacon's timeout
+        self._notify_waiting()
+        self._log_health(None)
+        self._save(changed=renamed or bool(notices))
 
-    def _release(self) -> None:
-        """Let go who waits for this look."""
+    def _notify_waiting(self) -> None:
+        """Wake the callers that wait for this poll."""
         with self._state:
-            self._nudged = False
+            self._poll_requested = False
             self._state.notify_all()
 
-    def _remember_sent(self) -> None:
-        """Write what was sent since the last look."""
+    def _save_sent(self) -> None:
+        """Save what was sent since the last poll."""
         with self._state:
             if self._ledger is None or self._stopping:
                 return
             sent, self._sent = self._sent, {}
-            self._ledger = with_announced(self._ledger, sent)
-            self._seen = self._seen._replace(entries=self._ledger.entries, ended=self._ledger.ended)
-        self._remember(changed=True)
-        self.view = self._seen
+            self._ledger = mark_announced(self._ledger, sent)
+            self._next_snapshot = self._next_snapshot._replace(entries=self._ledger.entries, ended=self._ledger.ended)
+        self._save(changed=True)
+        self.snapshot = self._next_snapshot
 
-    def _learn_unneeded_name(self) -> str | None:
+    def _read_optional_name(self) -> str | None:
         now = time.monotonic()
-        if self._asked_name is not None and now - self._asked_name < _UNNEEDED_AGAIN:
+        if self._name_requested_at is not None and now - self._name_requested_at < _OPTIONAL_NAME_INTERVAL:
             return None
-        self._asked_name = now
+        self._name_requested_at = now
         try:
             return resource_name_of(self._pacer.call(self._imds.instance, within=OPTIONAL_ANSWER_TIMEOUT))
         except ImdsError:
-            self._pacer.succeeded()  # the events were read, and that is what counts
+            self._pacer.succeeded()  # the events were read
             return None
 
-    def _restored(self, name: str | None) -> Ledger:
-        # numbers that begin with the time are higher than those of a file that was lost
+    def _load(self, name: str | None) -> Ledger:
+        # sequence numbers that begin with the time are above those of a file that was lost
         fresh = Ledger(int(time.time()))
         try:
-            data = memory.read(self._path)
+            data = state_file.read(self._path)
             if data is None or data.get("checked") is None:
                 return fresh
             if data.get("endpoint") != self.settings.endpoint:
-                log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+                log.warning("azure_events: %s is about another VM or endpoint, and is not used", self._path)
                 return fresh
             owner = None if data.get("resource_name") is None else str(data["resource_name"])
             if _differ(owner, name):
-                log.warning("azure_events: what %s tells of another VM or endpoint is not used", self._path)
+                log.warning("azure_events: %s is about another VM or endpoint, and is not used", self._path)
                 return fresh
-            ledger = ledger_of(data)
-            self._meant_by, self._owner = data.get("meant_by"), owner
+            ledger = ledger_from_json(data)
+            self._selection_key, self._vm_name = data.get("meant_by"), owner
             return ledger
         except ValueError as error:
-            log.warning("azure_events: starts anew, so what ended meanwhile will not be told: %s", error)
+            log.warning("azure_events: %s; the state is lost, and events that ended meanwhile are not sent", error)
             return fresh
 
-    def _note(self, error: str | None, cause: Exception | None = None) -> None:
-        """Log what changed about the trouble with IMDS: one line when it begins, one when it is over."""
+    def _log_health(self, error: str | None, cause: Exception | None = None) -> None:
+        """Log one line when IMDS begins to fail, and one when it answers again."""
         if self._stopping or (error is None) == (self._error is None):
             self._error = error
             return
         self._error = error
         if error is None:
-            log.info("azure_events: Azure's metadata service answers again")
+            log.info("azure_events: IMDS answers again")
         else:
-            log.warning("azure_events: nothing is known of scheduled events, will ask again: %s", error, exc_info=cause)
-        self._remember(changed=True)
+            log.warning("azure_events: cannot read the scheduled events, retrying: %s", error, exc_info=cause)
+        self._save(changed=True)
 
-    def _remember(self, changed: bool) -> None:
-        """Write the file if something changed, or if it is old."""
+    def _save(self, changed: bool) -> None:
+        """Write the state file if something changed, or if it is old."""
         now = time.monotonic()
         if (
             not changed
-            and self._written is not None
-            and now - self._written < _WRITE_EVERY
+            and self._saved_at is not None
+            and now - self._saved_at < _SAVE_INTERVAL
             and self._write_error is None
         ):
             return
         if self._stopping:
             return
         try:
-            memory.write(self._path, self._as_data())
+            state_file.write(self._path, self._to_json())
         except (OSError, ValueError) as error:
             if self._write_error is None:
                 log.error(
-                    "azure_events: what was seen cannot be kept, so a restart will not tell what ended: %s", error
+                    "azure_events: cannot write the state; events that end during a restart are not sent: %s", error
                 )
             self._write_error = str(error)
         else:
             self._write_error = None
-        self._written = now
+        self._saved_at = now
 
-    def _as_data(self) -> dict[str, Any]:
+    def _to_json(self) -> dict[str, Any]:
         if self._ledger is None:
-            # nothing was read yet in the life of this process: what an earlier one saw stays as it
-            # is
+            # this process has not read events yet: keep what an earlier one has written
             nothing: dict[str, Any] = {
                 "endpoint": self.settings.endpoint,
                 "resource_name": None,
@@ -380,22 +439,22 @@ class Watcher:
                 "sequence": 0,
                 "entries": [],
             }
-            before: dict[str, Any] = memory.read(self._path) or nothing
+            before: dict[str, Any] = state_file.read(self._path) or nothing
             return dict(before, beacon=self.settings.name, error=self._error)
         return {
             "beacon": self.settings.name,
             "endpoint": self.settings.endpoint,
-            "resource_name": self._seen.resource_name or self._owner,
-            "meant_by": self._meant_by,
+            "resource_name": self._next_snapshot.resource_name or self._vm_name,
+            "meant_by": self._selection_key,
             "checked": None
             if self.checked is None
             else as_utc_text(datetime.fromtimestamp(self.checked, timezone.utc)),
             "error": self._error,
             "sequence": self._ledger.sequence,
-            "entries": entries_as_data(self._ledger),
+            "entries": entries_to_json(self._ledger),
         }
 
 
 def _differ(one: str | None, other: str | None) -> bool:
-    """Whether these are names of two VMs; nobody knows that where one of them is missing."""
+    """Return True if both names are known, and are of different VMs."""
     return one is not None and other is not None and one.casefold() != other.casefold()

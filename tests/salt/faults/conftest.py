@@ -10,20 +10,20 @@ from collections.abc import Iterator
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.fleet import Fleet, fleet_of
-from support.salt.salt_installation import Installed
+from support.salt.fleet import Fleet, running_fleet
+from support.salt.salt_installation import SaltInstallation
 
 
 @pytest.fixture(scope="session")
-def running(installed: Installed) -> Iterator[Fleet]:
-    with fleet_of(installed) as made:
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    with running_fleet(installation) as made:
         yield made
 
 
 @pytest.fixture
 def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     running.notes = request.node.user_properties
-    running.start_over()
+    running.reset()
     yield running
     running.end_all()
 

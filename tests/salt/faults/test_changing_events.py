@@ -21,52 +21,52 @@ def test_two_events_of_different_minions(fleet: Fleet, azure: Azure) -> None:
     azure.simulator.advance(2)
     azure.end(first)
     fleet.wait_for(first, "recovered")
-    fleet.judge(first, vm1=(1, 1), vm2=(1, 0))
+    fleet.check(first, vm1=(1, 1), vm2=(1, 0))
     fleet.finish(second)
-    fleet.judge(second, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(second, vm1=(1, 1), vm2=(1, 1))
 
 
 @pytest.mark.short
 def test_cancelled_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
     azure.cancel(event_id)
     fleet.wait_for(event_id, "over")
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "recovered")
-    fleet.judge(event_id, 0, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, 0, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_not_before_that_moves_twice(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm2"].wait("begin")
     before = fleet.row(event_id, "vm1")["not_before"]
     azure.change(event_id, notice="3h")
-    azure.wait_for_looks("vm1")
+    azure.wait_for_polls("vm1")
     azure.change(event_id, notice="5h")
-    azure.wait_for_looks("vm1")
-    fleet.journals["vm2"].go_on()
+    azure.wait_for_polls("vm1")
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")
     assert fleet.row(event_id, "vm1")["not_before"] > before
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_vm_added_during_the_preparation(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("begin")
+    fleet.step_logs["vm2"].wait("begin")
     with fleet.measured("the new one prepared"):
         azure.change(event_id, resources=["vm1", "vm2", "vm3"])
-        fleet.journals["vm3"].wait("prepare")
-    fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0), vm3=(1, 0))
-    fleet.journals["vm2"].go_on()
+        fleet.step_logs["vm3"].wait("prepare")
+    fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0), vm3=(1, 0))
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 
 
 def test_vm_added_after_the_approval(fleet: Fleet, azure: Azure) -> None:
@@ -74,16 +74,16 @@ def test_vm_added_after_the_approval(fleet: Fleet, azure: Azure) -> None:
     fleet.wait_for(event_id, "approved")
     with fleet.measured("the new one prepared"):
         azure.change(event_id, resources=["vm1", "vm2", "vm3"])
-        fleet.journals["vm3"].wait("prepare")
+        fleet.step_logs["vm3"].wait("prepare")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 
 
 def test_resource_that_is_no_minion(fleet: Fleet, azure: Azure) -> None:
     event_id = azure.announce("vm1", UNMANAGED, kind="Freeze", notice="4h")
     assert f"{UNMANAGED}: no minion has this VM" in fleet.wait_for(event_id, "held").data["reason"]
     assert fleet.row(event_id, UNMANAGED)["why_not"] == "no minion has this VM"
-    azure.wait_for_looks("vm1")
+    azure.wait_for_polls("vm1")
     azure.end(event_id)
     fleet.wait_for(event_id, "recovered")
-    fleet.judge(event_id, 0, vm1=(1, 1))
+    fleet.check(event_id, 0, vm1=(1, 1))

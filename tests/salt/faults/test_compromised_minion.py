@@ -25,7 +25,7 @@ GROWTH = 60
 
 def questions(fleet: Fleet) -> int:
     """How often the hostile minion was asked for its status."""
-    return len(fleet.site.master.bus.events("salt/job/*/ret/a", fun="azure_events.status"))
+    return len(fleet.cluster.master.bus.events("salt/job/*/ret/a", fun="azure_events.status"))
 
 
 def time_to_approval(fleet: Fleet, azure: Azure) -> float:
@@ -41,7 +41,7 @@ def time_to_approval(fleet: Fleet, azure: Azure) -> float:
 
 @pytest.mark.short
 def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
-    master = fleet.site.master
+    master = fleet.cluster.master
     # what a master loads at the first hints stays
     fleet.hostile.ask("azure_events.flood", HINTS // 10)
     quiet = [time_to_approval(fleet, azure) for _number in range(3)]
@@ -66,7 +66,7 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
     grown = master.memory() - memory
     seconds = time.monotonic() - began
     runs = len(quiet) + len(flooded)
-    fleet.notes.append(("counts", "vm1 %d/%d; %d" % (*fleet.journals["vm1"].counts, runs)))
+    fleet.notes.append(("counts", "vm1 %d/%d; %d" % (*fleet.step_logs["vm1"].counts, runs)))
     text = "approved %.1f s, flooded at most %.1f s; %d processes, flooded %d; %+.0f MB"
     fleet.notes.append(("measured", text % (statistics.median(quiet), max(flooded), processes, most, grown)))
     assert fleet.counts("vm1") == [(runs, runs)]
@@ -76,51 +76,51 @@ def test_a3_flood_of_forged_hints(fleet: Fleet, azure: Azure) -> None:
 
 @pytest.mark.short
 def test_a7_forged_end_recovers_nothing_that_was_prepared_by_hand(fleet: Fleet, azure: Azure) -> None:
-    minion = fleet.site.minions["vm2"]
+    minion = fleet.cluster.minions["vm2"]
     assert minion.ask("azure_events.prepare")["outcome"] == "prepared"
     fleet.forge("salt/beacon/vm2/azure_events/gone", {"event_id": "forged", "id": "vm2"})
     assert minion.ask("azure_events.recover", "forged")["outcome"] == "not_prepared"
     event_id = azure.announce("vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm2=(1, 0))
+    fleet.check(event_id, vm2=(1, 0))
     assert minion.ask("azure_events.recover")["outcome"] == "recovered"
-    fleet.judge(event_id, vm2=(1, 1))
+    fleet.check(event_id, vm2=(1, 1))
 
 
 def test_a8_event_that_the_minion_does_not_select(fleet: Fleet, azure: Azure) -> None:
-    minion = fleet.site.minions["vm2"]
+    minion = fleet.cluster.minions["vm2"]
     minion.configure(beacons={"azure_events": [{"interval": 1}, {"types": ["Reboot"]}]})
     minion.kill()
-    fleet.site.start()
+    fleet.cluster.start()
     event_id = azure.announce("vm2", kind="Freeze", notice="4h")
     fleet.hint("vm2", event_id)
     fleet.wait_for_reason(event_id, "vm2", "its selection excludes the event (types)")
-    fleet.judge(event_id, 0, vm2=(0, 0))
+    fleet.check(event_id, 0, vm2=(0, 0))
     azure.end(event_id)
     fleet.wait_for(event_id, "over")
     minion.configure(beacons={"azure_events": [{"interval": 1}]})
     minion.kill()
-    fleet.judge(event_id, 0, vm2=(0, 0))
+    fleet.check(event_id, 0, vm2=(0, 0))
 
 
 @pytest.mark.parametrize("argument", ["policy_file", "receipts"])
 def test_a9_path_from_a_job(fleet: Fleet, azure: Azure, tmp_path: Path, argument: str) -> None:
     (tmp_path / "secret").write_text("s3cret: [\n")
     for path in (str(tmp_path / "secret"), "/dev/zero"):
-        answer = str(fleet.site.minions["vm1"].ask("azure_events.approve", test=True, **{argument: path}))
+        answer = str(fleet.cluster.minions["vm1"].ask("azure_events.approve", test=True, **{argument: path}))
         assert "allow_paths" in answer and "s3cret" not in answer
 
 
 def test_forged_starts_of_a_minion(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm1"].pause()
+    fleet.step_logs["vm1"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm2"].wait("prepare")
     for _number in range(20):
         fleet.forge("salt/minion/vm2/start", {"id": "vm2"})
         fleet.forge("salt/minion/vm1/start", {"id": "vm1"})
-    fleet.journals["vm1"].go_on()
+    fleet.step_logs["vm1"].go_on()
     with fleet.measured("approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.fleet import Fleet, fleet_of
-from support.salt.salt_installation import Installed
+from support.salt.fleet import Fleet, running_fleet
+from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import say, status_answer
 
 pytestmark = [pytest.mark.xdist_group("engine"), pytest.mark.short]
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed) -> Iterator[Fleet]:
-    with fleet_of(installed, watch=[{"repeat": 10}], settings={"answer": "10s", "sweep": "20s"}) as made:
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    with running_fleet(installation, watch=[{"repeat": 10}], settings={"answer": "10s", "sweep": "20s"}) as made:
         yield made
 
 
@@ -32,7 +32,7 @@ def test_all_prepare_one_approves_once_and_all_recover(fleet: Fleet, azure: Azur
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.wait_for(event_id, "recovered")
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
     steps = [event.tag.rpartition("/")[2] for event in fleet.steps(event_id)]
     # a master that sees the start is fast, and one that sees one minion prepared long before the
     # other lists the event holds it for a moment
@@ -65,18 +65,18 @@ def test_two_events_of_one_minion_are_prepared_for_once(fleet: Fleet, azure: Azu
     fleet.wait_for(second, "approved")
     azure.simulator.advance(2)
     azure.end(first)
-    fleet.site.master.bus.wait("salt/beacon/vm1/azure_events/gone", event_id=first)
+    fleet.cluster.master.bus.wait("salt/beacon/vm1/azure_events/gone", event_id=first)
     assert fleet.counts("vm1") == [(1, 0)]
     azure.end(second)
     fleet.wait_for(second, "recovered")
     fleet.wait_for(first, "recovered")
     assert len(azure.approvals(first)) == 1
-    fleet.judge(second, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(second, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azure: Azure) -> None:
     """A1"""
-    fleet.site.minions["vm3"].kill()
+    fleet.cluster.minions["vm3"].kill()
     event_id = azure.announce("vm2", "vm3", kind="Freeze", notice="4h")
     record = {
         "event_id": event_id,
@@ -88,11 +88,11 @@ def test_minion_that_claims_the_vm_of_another_releases_nothing(fleet: Fleet, azu
     }
     say(fleet.hostile, status_answer("vm3", fleet.listed(event_id, "vm2", "vm3"), records=[record]))
     fleet.hint("a", event_id)
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm2"].wait("prepare")
     assert "vm3" in fleet.wait_for(event_id, "held").data["reason"] and azure.approvals(event_id) == []
-    fleet.site.minions["vm3"].start()
+    fleet.cluster.minions["vm3"].start()
     fleet.wait_for(event_id, "approved")
-    fleet.judge(event_id, vm2=(1, 0), vm3=(1, 0))
+    fleet.check(event_id, vm2=(1, 0), vm3=(1, 0))
 
 
 def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure: Azure) -> None:
@@ -101,7 +101,7 @@ def test_lying_started_keeps_no_other_minion_from_preparing(fleet: Fleet, azure:
     say(fleet.hostile, status_answer("vm2", fleet.listed(event_id, "vm2", status="Started")))
     fleet.hint("a", event_id)
     fleet.wait_for(event_id, "approved")
-    fleet.judge(event_id, vm2=(1, 0))
+    fleet.check(event_id, vm2=(1, 0))
 
 
 def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None:
@@ -112,8 +112,8 @@ def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None
     fleet.wait_for(event_id, "approved")
     azure.simulator.advance(2)
     azure.end(event_id)
-    fleet.journals["vm2"].wait("recover")
-    fleet.judge(event_id, vm2=(1, 1))
+    fleet.step_logs["vm2"].wait("recover")
+    fleet.check(event_id, vm2=(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_odd_answer_does_not_disturb_the_fleet(fleet: Fleet, azure: Azure, odd: 
     fleet.hint("a")
     event_id = azure.announce("vm1", kind="Freeze", notice="4h", hold=True)
     fleet.wait_for(event_id, "approved")
-    fleet.judge(event_id, vm1=(1, 0))
+    fleet.check(event_id, vm1=(1, 0))
 
 
 def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> None:
@@ -146,13 +146,13 @@ def test_forged_request_on_the_bus_does_nothing(fleet: Fleet, azure: Azure) -> N
 
 def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
     """A10: what the hostile minion sends as the return of vm2 is on the bus, but not in the master's job cache."""
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h", hold=True)
-    fleet.journals["vm2"].wait("begin")
-    fleet.journals["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
+    fleet.step_logs["vm1"].wait("prepare")
     asked = [
         event
-        for event in fleet.site.master.bus.events("salt/job/*/new", fun="azure_events.prepare")
+        for event in fleet.cluster.master.bus.events("salt/job/*/new", fun="azure_events.prepare")
         if "vm2" in event.data["minions"]
     ][-1]
     answer = {"version": 1, "event_id": event_id, "outcome": "prepared", "reason": ""}
@@ -168,7 +168,7 @@ def test_forged_return_does_not_count(fleet: Fleet, azure: Azure) -> None:
             "fun": "azure_events.prepare",
         },
     )
-    fleet.site.master.bus.wait(tag)
+    fleet.cluster.master.bus.wait(tag)
     assert fleet.run("status", event_id)["rows"][0]["approved"] is None and azure.approvals(event_id) == []
-    fleet.journals["vm2"].go_on()
+    fleet.step_logs["vm2"].go_on()
     fleet.wait_for(event_id, "approved")

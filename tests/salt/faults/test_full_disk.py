@@ -11,52 +11,52 @@ from pathlib import Path
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.fleet import Fleet, fleet_of
-from support.salt.full_disk import full, put_on_small_disk, reason_against
-from support.salt.salt_installation import Installed
+from support.salt.fleet import Fleet, running_fleet
+from support.salt.full_disk import full, put_on_small_disk, skip_reason
+from support.salt.salt_installation import SaltInstallation
 
 pytestmark = [
     pytest.mark.xdist_group("faults-disk"),
-    pytest.mark.skipif(bool(reason_against()), reason=reason_against()),
+    pytest.mark.skipif(bool(skip_reason()), reason=skip_reason()),
 ]
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed) -> Iterator[Fleet]:
-    with fleet_of(installed) as made:
-        put_on_small_disk(made.site.master, made.engine_file.parent, "512k")
-        put_on_small_disk(made.site.minions["vm2"], cache(made), "16m")
-        made.site.kill()
-        made.site.start()
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    with running_fleet(installation) as made:
+        put_on_small_disk(made.cluster.master, made.engine_file.parent, "512k")
+        put_on_small_disk(made.cluster.minions["vm2"], cache(made), "16m")
+        made.cluster.kill()
+        made.cluster.start()
         yield made
 
 
 def cache(fleet: Fleet) -> Path:
-    return Path(fleet.site.minions["vm2"].config["cachedir"])
+    return Path(fleet.cluster.minions["vm2"].config["cachedir"])
 
 
 @pytest.mark.short
 def test_full_disk_of_the_engine(fleet: Fleet, azure: Azure) -> None:
-    with full(fleet.site.master, fleet.engine_file.parent):
+    with full(fleet.cluster.master, fleet.engine_file.parent):
         event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
         fleet.wait_for_reason(event_id, "vm1", "the approval cannot be recorded", column="withheld")
         assert str(fleet.engine_file) in fleet.run("status")["problem"]
-        fleet.judge(event_id, 0, vm1=(1, 0), vm2=(1, 0))
+        fleet.check(event_id, 0, vm1=(1, 0), vm2=(1, 0))
     with fleet.measured("approved when there is room"):
         fleet.wait_for(event_id, "approved")
     assert fleet.run("status")["problem"] == ""
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_full_disk_of_a_minion(fleet: Fleet, azure: Azure) -> None:
-    with full(fleet.site.minions["vm2"], cache(fleet)):
+    with full(fleet.cluster.minions["vm2"], cache(fleet)):
         event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-        fleet.journals["vm1"].wait("prepare")
+        fleet.step_logs["vm1"].wait("prepare")
         fleet.wait_for_reason(event_id, "vm2", "minion vm2")
         fleet.notes.append(("measured", fleet.row(event_id, "vm2")["why_not"]))
-        fleet.judge(event_id, 0, vm1=(1, 0), vm2=(0, 0))
+        fleet.check(event_id, 0, vm1=(1, 0), vm2=(0, 0))
     with fleet.measured("approved when there is room"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))

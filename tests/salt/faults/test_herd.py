@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.fleet import Fleet, fleet_of
-from support.salt.salt_installation import Installed
+from support.salt.fleet import Fleet, running_fleet
+from support.salt.salt_installation import SaltInstallation
 
 pytestmark = pytest.mark.xdist_group("faults-herd")
 
@@ -19,13 +19,13 @@ HERD = tuple(f"vm{number:02d}" for number in range(1, 21))
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed) -> Iterator[Fleet]:
-    with fleet_of(installed, HERD) as made:
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    with running_fleet(installation, HERD) as made:
         yield made
 
 
 def test_herd(fleet: Fleet, azure: Azure) -> None:
-    master = fleet.site.master
+    master = fleet.cluster.master
     processes = master.processes()
     with fleet.measured("approved"):
         event_id = azure.announce(*HERD, kind="Reboot", notice="15m")
@@ -41,4 +41,4 @@ def test_herd(fleet: Fleet, azure: Azure) -> None:
     assert [
         len(master.bus.events(f"salt/azure_events/{event_id}/{step}")) for step in ("draining", "approved", "recovered")
     ] == [1, 1, 1]
-    fleet.judge(event_id, **{name: (1, 1) for name in HERD})
+    fleet.check(event_id, **{name: (1, 1) for name in HERD})

@@ -16,59 +16,59 @@ pytestmark = pytest.mark.xdist_group("faults-master")
 AWAY = [pytest.param(3, marks=pytest.mark.short), 35]
 
 
-@pytest.mark.parametrize("looks", AWAY)
-def test_master_down_at_the_event(fleet: Fleet, azure: Azure, looks: int) -> None:
-    fleet.site.master.kill()
+@pytest.mark.parametrize("polls", AWAY)
+def test_master_down_at_the_event(fleet: Fleet, azure: Azure, polls: int) -> None:
+    fleet.cluster.master.kill()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    azure.wait_for_looks("vm1", more=looks)
+    azure.wait_for_polls("vm1", more=polls)
     fleet.return_master()
     with fleet.measured("then approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
 
 
 @pytest.mark.short
 def test_master_killed_between_preparation_and_approval(fleet: Fleet, azure: Azure) -> None:
-    fleet.journals["vm2"].pause()
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
-    fleet.journals["vm1"].wait("prepare")
-    fleet.journals["vm2"].wait("begin")
-    fleet.site.master.kill()
-    fleet.journals["vm2"].go_on()
-    fleet.journals["vm2"].wait("prepare")
+    fleet.step_logs["vm1"].wait("prepare")
+    fleet.step_logs["vm2"].wait("begin")
+    fleet.cluster.master.kill()
+    fleet.step_logs["vm2"].go_on()
+    fleet.step_logs["vm2"].wait("prepare")
     fleet.return_master()
     with fleet.measured("then approved"):
         fleet.wait_for(event_id, "approved")
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.parametrize("looks", AWAY)
-def test_master_away_for_the_whole_end(fleet: Fleet, azure: Azure, looks: int) -> None:
+@pytest.mark.parametrize("polls", AWAY)
+def test_master_away_for_the_whole_end(fleet: Fleet, azure: Azure, polls: int) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
-    fleet.site.master.kill()
+    fleet.cluster.master.kill()
     azure.simulator.advance(2)
     azure.end(event_id)
-    azure.wait_for_looks("vm1", more=looks)
+    azure.wait_for_polls("vm1", more=polls)
     fleet.return_master()
     with fleet.measured("then recovered"):
         fleet.wait_for(event_id, "recovered")
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
 def test_master_that_returns_without_its_file_after_the_end(fleet: Fleet, azure: Azure) -> None:
     """The minions have started anew too: nothing but their records is left."""
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
-    for daemon in (fleet.site.master, fleet.site.minions["vm1"], fleet.site.minions["vm2"]):
+    for daemon in (fleet.cluster.master, fleet.cluster.minions["vm1"], fleet.cluster.minions["vm2"]):
         daemon.kill()
     fleet.engine_file.unlink()
     azure.simulator.advance(2)
     azure.end(event_id)
     with fleet.measured("recovered after its return"):
-        fleet.site.start()
+        fleet.cluster.start()
         for name in ("vm1", "vm2"):
-            fleet.journals[name].wait("recover")
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1))
+            fleet.step_logs[name].wait("recover")
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.fleet import Fleet, fleet_of
-from support.salt.salt_installation import Installed
+from support.salt.fleet import Fleet, running_fleet
+from support.salt.salt_installation import SaltInstallation
 
 pytestmark = pytest.mark.xdist_group("faults-trouble")
 
@@ -22,11 +22,11 @@ SLOW = "runner.test.sleep"
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def running(installation: SaltInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Its master has a slow reaction of its own."""
     slow = tmp_path_factory.mktemp("reactor") / "slow.sls"
     slow.write_text(json.dumps({"wait": {SLOW: [{"args": [{"s_time": SECONDS}]}]}}))
-    with fleet_of(installed, reactor=[{"slow/*": [str(slow)]}]) as made:
+    with running_fleet(installation, reactor=[{"slow/*": [str(slow)]}]) as made:
         yield made
 
 
@@ -35,10 +35,10 @@ def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) ->
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     fleet.wait_for(event_id, "approved")
     if killed:
-        fleet.site.master.kill()
+        fleet.cluster.master.kill()
     fleet.engine_file.write_bytes(b"damaged" * 1000)
     if killed:
-        fleet.site.master.start()
+        fleet.cluster.master.start()
     second = azure.announce("vm2", "vm3", kind="Freeze", notice="4h")
     with fleet.measured("next event approved"):
         fleet.wait_for(second, "approved")
@@ -46,13 +46,13 @@ def test_damaged_file_of_the_engine(fleet: Fleet, azure: Azure, killed: bool) ->
     azure.simulator.advance(2)
     azure.end(event_id)
     fleet.finish(second)
-    fleet.journals["vm1"].wait("recover")
+    fleet.step_logs["vm1"].wait("recover")
     assert len(azure.approvals(event_id)) == 1
-    fleet.judge(second, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
+    fleet.check(second, vm1=(1, 1), vm2=(1, 1), vm3=(1, 1))
 
 
 def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
-    bus = fleet.site.master.bus
+    bus = fleet.cluster.master.bus
     begun, ended = len(bus.events("salt/run/*/new", fun=SLOW)), len(bus.events("salt/run/*/ret", fun=SLOW))
     for number in range(SLOW_REACTIONS):
         fleet.forge(f"slow/{number}", {})
@@ -62,4 +62,4 @@ def test_slow_reactions_of_others(fleet: Fleet, azure: Azure) -> None:
         fleet.wait_for(event_id, "approved")
     assert len(bus.events("salt/run/*/ret", fun=SLOW)) == ended
     fleet.finish(event_id)
-    fleet.judge(event_id, vm1=(1, 1))
+    fleet.check(event_id, vm1=(1, 1))

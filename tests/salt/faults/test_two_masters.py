@@ -12,9 +12,9 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.cluster import TREE
-from support.salt.fleet import VMS, Fleet, fleet_of
+from support.salt.fleet import VMS, Fleet, running_fleet
 from support.salt.master import Master
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import SECOND_ADDRESS
 from support.salt.tree_minion import MASTER_DIRS
 
@@ -22,19 +22,19 @@ pytestmark = pytest.mark.xdist_group("faults-masters")
 
 
 @pytest.fixture(scope="module")
-def running(installed: Installed) -> Iterator[Fleet]:
-    with fleet_of(installed) as made:
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    with running_fleet(installation) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def second(running: Fleet, installed: Installed) -> Iterator[Master]:
+def second(running: Fleet, installation: SaltInstallation) -> Iterator[Master]:
     """A master with the key and the minions of the first, as Salt's guide to several masters has it."""
-    first = running.site.master
+    first = running.cluster.master
     ports = {name: first.config[name] for name in ("publish_port", "ret_port")}
     made = Master(
-        running.site.folder / "second",
-        installed,
+        running.cluster.folder / "second",
+        installation,
         [TREE],
         engines=[{"azure_events": {}}],
         interface=SECOND_ADDRESS,
@@ -46,7 +46,7 @@ def second(running: Fleet, installed: Installed) -> Iterator[Master]:
     made.start()
     try:
         for name in VMS:
-            minion = running.site.minions[name]
+            minion = running.cluster.minions[name]
             minion.kill()
             minion.configure(master=[first.config["interface"], SECOND_ADDRESS])
             minion.start()
@@ -62,8 +62,8 @@ def test_two_masters(fleet: Fleet, second: Master, azure: Azure, killed: bool) -
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     tag = f"salt/azure_events/{event_id}/"
     if killed:
-        fleet.journals["vm2"].wait("begin")
-        fleet.site.master.kill()
+        fleet.step_logs["vm2"].wait("begin")
+        fleet.cluster.master.kill()
     else:
         fleet.wait_for(event_id, "approved")
     second.bus.wait(tag + "approved")
@@ -71,6 +71,6 @@ def test_two_masters(fleet: Fleet, second: Master, azure: Azure, killed: bool) -
     azure.end(event_id)
     second.bus.wait(tag + "recovered")
     if killed:
-        fleet.site.master.start()
+        fleet.cluster.master.start()
     fleet.wait_for(event_id, "recovered")
-    fleet.judge(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
+    fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Counted, Minion, watchers
-from support.salt.scripted import Scripted
+from support.salt.loaded import Beacons, CountingMinion, Minion, watcher_threads
+from support.salt.scripted import ScriptedImds
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
-    with Scripted() as imds:
+def scripted() -> Iterator[ScriptedImds]:
+    with ScriptedImds() as imds:
         yield imds
 
 
@@ -39,11 +39,11 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     yield start
     for beacons in made:
         beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    assert not watchers()
+    assert not watcher_threads()
 
 
 @pytest.fixture
-def counted(tmp_path: Path, azure: Azure) -> Counted:
-    return Counted(tmp_path, azure.endpoints["vm1"])
+def counting(tmp_path: Path, azure: Azure) -> CountingMinion:
+    return CountingMinion(tmp_path, azure.endpoints["vm1"])

@@ -11,57 +11,58 @@ import pytest
 from salt.exceptions import SaltInvocationError
 
 from support.salt.azure import Azure
-from support.salt.loaded import Counted, Scripted, ill
+from support.salt.loaded import CountingMinion, failing
+from support.salt.scripted import ScriptedImds
 
 
-def test_prepared_event_is_approved_once(counted: Counted, azure: Azure) -> None:
+def test_prepared_event_is_approved_once(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
-    counted.prepare(event_id)
-    assert counted.approve(event_id.lower(), "VM1", "vm2", "vm9") == "approved"
-    assert counted.approve(event_id, "vm1", "vm2") == "already_approved"
+    counting.prepare(event_id)
+    assert counting.approve(event_id.lower(), "VM1", "vm2", "vm9") == "approved"
+    assert counting.approve(event_id, "vm1", "vm2") == "already_approved"
     assert azure.approvals(event_id) == ["vm1"]
 
 
-def test_nothing_is_approved_without_a_preparation_for_that_event(counted: Counted, azure: Azure) -> None:
+def test_nothing_is_approved_without_a_preparation_for_that_event(counting: CountingMinion, azure: Azure) -> None:
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    assert counted.approve(event_id, "vm1") == "not_prepared"
-    counted.prepare(other)
-    assert counted.approve(event_id, "vm1") == "not_prepared"
-    counted.prepare()
-    assert counted.approve(event_id, "vm1") == "not_prepared"
+    assert counting.approve(event_id, "vm1") == "not_prepared"
+    counting.prepare(other)
+    assert counting.approve(event_id, "vm1") == "not_prepared"
+    counting.prepare()
+    assert counting.approve(event_id, "vm1") == "not_prepared"
     assert azure.approvals(event_id) == []
 
 
-def test_vm_that_is_not_ready_withholds_the_approval(counted: Counted, azure: Azure) -> None:
+def test_vm_that_is_not_ready_withholds_the_approval(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
-    counted.prepare(event_id)
-    answer = counted.call("approve_prepared", event_id, ["vm1"])
+    counting.prepare(event_id)
+    answer = counting.call("approve_prepared", event_id, ["vm1"])
     assert answer["outcome"] == "others_affected" and "vm2" in answer["reason"]
     assert azure.approvals(event_id) == []
 
 
-def test_what_its_own_imds_says_decides(counted: Counted, azure: Azure) -> None:
-    assert counted.approve("00000000-forged", "vm1") == "not_listed"
-    assert counted.approve(azure.announce("vm2"), "vm1", "vm2") == "not_affected"
+def test_what_its_own_imds_says_decides(counting: CountingMinion, azure: Azure) -> None:
+    assert counting.approve("00000000-forged", "vm1") == "not_listed"
+    assert counting.approve(azure.announce("vm2"), "vm1", "vm2") == "not_affected"
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
-    with ill(azure, "empty"):
-        assert counted.approve(event_id, "vm1") == "unavailable"
+    counting.prepare(event_id)
+    with failing(azure, "empty"):
+        assert counting.approve(event_id, "vm1") == "unavailable"
     azure.start(event_id)
-    assert counted.approve(event_id, "vm1") == "started"
+    assert counting.approve(event_id, "vm1") == "started"
 
 
-def test_selection_is_asked_again_but_not_the_notice(counted: Counted, azure: Azure) -> None:
+def test_selection_is_asked_again_but_not_the_notice(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
-    counted.configure(types=["Freeze"])
-    assert counted.approve(event_id, "vm1") == "not_selected"
-    counted.configure(types=["Reboot"], minimum_notice="2d")
-    assert counted.approve(event_id, "vm1") == "approved"
+    counting.prepare(event_id)
+    counting.configure(types=["Freeze"])
+    assert counting.approve(event_id, "vm1") == "not_selected"
+    counting.configure(types=["Reboot"], minimum_notice="2d")
+    assert counting.approve(event_id, "vm1") == "approved"
 
 
-def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted: Scripted) -> None:
-    minion = Counted(tmp_path, scripted.endpoint)
+def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = CountingMinion(tmp_path, scripted.endpoint)
     scripted.events = [scripted.event("A", "vm1")]
     minion.prepare("A")
     scripted.refuses = 400
@@ -69,7 +70,7 @@ def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted:
     assert answer["outcome"] == "failed" and "400" in answer["reason"]
 
 
-def test_wrong_arguments_are_refused(counted: Counted) -> None:
+def test_wrong_arguments_are_refused(counting: CountingMinion) -> None:
     for arguments in ((None, ["vm1"]), ("A", None), ("A", [7]), ("A", {"vm1": True}), ("", ["vm1"])):
         with pytest.raises(SaltInvocationError):
-            counted.call("approve_prepared", *arguments)
+            counting.call("approve_prepared", *arguments)

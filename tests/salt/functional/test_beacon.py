@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from salt.crypt import AsyncAuth
 
-from azure_events_watch import registry, watcher
+from azure_events_watch import watcher, watchers
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Counted, Minion, changes, ill, watchers
+from support.salt.loaded import Beacons, CountingMinion, Minion, changes, failing, watcher_threads
 
 Watch = Callable[..., Beacons]
 
@@ -32,27 +32,27 @@ def restarted(watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
 def ended(beacons: Beacons) -> None:
     """The end of a minion process."""
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    registry._WATCHERS.clear()
-    registry._LISTENERS.clear()
+    watchers._WATCHERS.clear()
+    watchers._QUEUES.clear()
 
 
 def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
-    (first,) = beacons.until(bool)
+    (first,) = beacons.tick_until(bool)
     assert first["tag"] == "salt/beacon/minion1/azure_events/scheduled"
     data = first["data"]
     assert (data["event_id"], data["id"], data["resource_name"], data["repeated"]) == (event_id, "minion1", "vm1", 0)
     assert data["first_seen"] == data["changed_at"]
     azure.start(event_id)
-    (second,) = beacons.until(bool)
+    (second,) = beacons.tick_until(bool)
     assert (second["data"]["change"], second["data"]["status"]) == ("started", "Started")
     assert second["data"]["sequence"] > data["sequence"]
     assert "status" in second["data"]["fields"]
     azure.end(event_id)
-    (third,) = beacons.until(bool)
+    (third,) = beacons.tick_until(bool)
     assert (third["data"]["change"], third["data"]["outcome"], third["data"]["first_seen"]) == (
         "gone",
         "ended",
@@ -64,9 +64,9 @@ def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
 def test_event_that_leaves_without_a_start_says_so(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     azure.cancel(event_id)
-    (gone,) = beacons.until(bool)
+    (gone,) = beacons.tick_until(bool)
     assert gone["data"]["outcome"] == "not_started"
 
 
@@ -74,7 +74,7 @@ def test_events_of_others_are_told_only_when_asked(azure: Azure, watch: Watch) -
     beacons = watch()
     azure.announce("vm2")
     mine = azure.announce("vm1")
-    assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [mine]
+    assert [event["data"]["event_id"] for event in beacons.tick_until(bool) + beacons.for_seconds(1)] == [mine]
 
 
 def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -> None:
@@ -82,48 +82,48 @@ def test_selection_of_statuses_still_tells_the_end(azure: Azure, watch: Watch) -
     event_id = azure.announce("vm1")
     assert beacons.for_seconds(1.5) == []
     azure.start(event_id)
-    assert changes(beacons.until(bool)) == ["started"]
+    assert changes(beacons.tick_until(bool)) == ["started"]
     azure.end(event_id)
-    assert changes(beacons.until(bool)) == ["gone"]
+    assert changes(beacons.tick_until(bool)) == ["gone"]
 
 
 def test_what_lasts_is_sent_again_and_its_end_once(azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=1)
     event_id = azure.announce("vm1")
-    fired = beacons.until(lambda events: len(events) == 3)
+    fired = beacons.tick_until(lambda events: len(events) == 3)
     assert [event["data"]["repeated"] for event in fired] == [0, 1, 2]
     assert len({event["data"]["sequence"] for event in fired}) == 1
     azure.cancel(event_id)
-    beacons.until(lambda events: "gone" in changes(events))
+    beacons.tick_until(lambda events: "gone" in changes(events))
     assert beacons.for_seconds(3) == []
 
 
 def test_end_is_sent_more_and_more_seldom_until_the_minion_has_recovered(
-    counted: Counted, azure: Azure, watch: Watch
+    counting: CountingMinion, azure: Azure, watch: Watch
 ) -> None:
-    beacons = watch(on=counted, repeat=1)
+    beacons = watch(on=counting, repeat=1)
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
-    beacons.until(bool)
+    counting.prepare(event_id)
+    beacons.tick_until(bool)
     began = time.monotonic()
     azure.cancel(event_id)
-    beacons.until(lambda events: "gone" in changes(events))
+    beacons.tick_until(lambda events: "gone" in changes(events))
     for times, earliest in ((1, 1), (2, 3), (3, 7)):
-        (again,) = beacons.until(bool)
+        (again,) = beacons.tick_until(bool)
         assert (again["data"]["change"], again["data"]["repeated"]) == ("gone", times)
         assert time.monotonic() - began > earliest
-    beacons = restarted(watch, beacons, on=counted, repeat=1)
-    assert changes(beacons.until(bool)) == ["gone"]
-    counted.recover(event_id)
+    beacons = restarted(watch, beacons, on=counting, repeat=1)
+    assert changes(beacons.tick_until(bool)) == ["gone"]
+    counting.recover(event_id)
     beacons.for_seconds(1)
     assert beacons.for_seconds(4) == []
 
 
-def test_end_of_what_the_record_knows_alone_is_sent(counted: Counted, azure: Azure, watch: Watch) -> None:
+def test_end_of_what_the_record_knows_alone_is_sent(counting: CountingMinion, azure: Azure, watch: Watch) -> None:
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     azure.cancel(event_id)
-    (gone,) = watch(on=counted).until(bool)
+    (gone,) = watch(on=counting).tick_until(bool)
     assert (
         gone["data"]["change"],
         gone["data"]["event_id"],
@@ -143,14 +143,14 @@ def test_end_of_what_was_never_announced_is_not_sent(azure: Azure, watch: Watch)
 def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     lasts, over = azure.announce("vm1"), azure.announce("vm1")
-    beacons.until(lambda events: len(events) == 2)
+    beacons.tick_until(lambda events: len(events) == 2)
     azure.cancel(over)
-    beacons.until(bool)
+    beacons.tick_until(bool)
     key = ("pki", "minion1", "master")
     try:
         for aes in ("one", "two"):
             AsyncAuth.creds_map[key] = {"aes": aes}
-            (again,) = beacons.until(bool)
+            (again,) = beacons.tick_until(bool)
             assert (again["data"]["event_id"], again["data"]["repeated"] > 0) == (lasts, True)
             assert beacons.for_seconds(1) == []
     finally:
@@ -162,11 +162,11 @@ def test_what_lasts_is_sent_at_once_when_the_master_starts_anew(azure: Azure, wa
 def test_nothing_is_written_while_nothing_changes(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     beacons.wait_until_written()
     before = minion.seen.stat().st_mtime_ns
-    looks = azure.requests("vm1")
-    beacons.until(lambda _fired: azure.requests("vm1") > looks + 3)
+    polls = azure.requests("vm1")
+    beacons.tick_until(lambda _fired: azure.requests("vm1") > polls + 3)
     assert minion.seen.stat().st_mtime_ns == before
 
 
@@ -176,7 +176,7 @@ def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure,
     beacons = watch(types=["Reboot", "Freeze"])
     azure.announce("vm1")
     event_id = azure.announce("vm1", kind="Freeze")
-    assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [event_id]
+    assert [event["data"]["event_id"] for event in beacons.tick_until(bool) + beacons.for_seconds(1)] == [event_id]
     valid, sentence = minion.call("watch_check", [{"types": ["Reboot"]}, {"_beacon_name": "azure_events"}])
     assert not valid and "no event is in both" in sentence
     assert minion.call("watch_check", [{"types": ["Reboot"]}, {"_beacon_name": "of_all"}])[0] is True
@@ -185,41 +185,41 @@ def test_selection_of_the_minion_limits_the_beacon(minion: Minion, azure: Azure,
 def test_what_has_been_over_for_long_is_forgotten(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(repeat=30, gone_for=1)
     event_id = azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     azure.cancel(event_id)
-    assert changes(beacons.until(bool)) == ["gone"]
-    beacons.until(lambda _fired: minion.call("watch_status")["azure_events"]["events"] == [])
+    assert changes(beacons.tick_until(bool)) == ["gone"]
+    beacons.tick_until(lambda _fired: minion.call("watch_status")["azure_events"]["events"] == [])
     assert beacons.for_seconds(1) == []
 
 
 def test_refresh_tells_nothing_twice_and_leaves_one_thread(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     for _turn in range(4):
         beacons.refresh()
         assert beacons.for_seconds(0.7) == []
-    assert len(watchers()) == 1
+    assert len(watcher_threads()) == 1
 
 
 def test_refresh_during_an_answer_that_does_not_come_leaves_one_thread(azure: Azure, watch: Watch) -> None:
     beacons = watch(first_timeout=5, timeout=5)
-    with ill(azure, "hang"):
+    with failing(azure, "hang"):
         beacons.tick()
         for _turn in range(4):
             beacons.refresh()
             beacons.for_seconds(0.2)
-        assert len(watchers()) == 1
+        assert len(watcher_threads()) == 1
 
 
 def test_close_ends_the_thread(watch: Watch) -> None:
     beacons = watch()
     beacons.for_seconds(0.5)
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         assert thread.daemon
         thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
 
 
 def test_thread_that_nobody_listens_to_ends_and_comes_back(
@@ -227,28 +227,28 @@ def test_thread_that_nobody_listens_to_ends_and_comes_back(
 ) -> None:
     beacons = watch()
     beacons.for_seconds(0.5)
-    (thread,) = watchers()
-    monkeypatch.setattr(watcher, "_UNHEARD", 0.5)
+    (thread,) = watcher_threads()
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 0.5)
     thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
     monkeypatch.undo()
     azure.announce("vm1")
-    assert changes(beacons.until(bool)) == ["scheduled"]
+    assert changes(beacons.tick_until(bool)) == ["scheduled"]
 
 
 def test_other_options_are_taken_over_at_a_refresh(minion: Minion, azure: Azure, watch: Watch) -> None:
     watch(affects="self").for_seconds(1)
     theirs = azure.announce("vm2")
     beacons = watch(affects="any")
-    assert [event["data"]["event_id"] for event in beacons.until(bool)] == [theirs]
+    assert [event["data"]["event_id"] for event in beacons.tick_until(bool)] == [theirs]
 
 
 def test_selection_that_is_narrower_after_a_restart_counts(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(affects="any")
     theirs, mine = azure.announce("vm2"), azure.announce("vm1")
-    beacons.until(lambda events: len(events) == 2)
+    beacons.tick_until(lambda events: len(events) == 2)
     beacons = restarted(watch, beacons)
-    assert [event["data"]["event_id"] for event in beacons.until(bool) + beacons.for_seconds(1)] == [mine]
+    assert [event["data"]["event_id"] for event in beacons.tick_until(bool) + beacons.for_seconds(1)] == [mine]
     azure.cancel(theirs)
     assert beacons.for_seconds(1.5) == []
 
@@ -257,38 +257,38 @@ def test_restart_tells_what_ended_meanwhile(minion: Minion, azure: Azure, watch:
     beacons = watch()
     event_id = azure.announce("vm1")
     azure.start(event_id)
-    told = beacons.until(lambda events: "started" in changes(events))[-1]["data"]
+    events = beacons.tick_until(lambda events: "started" in changes(events))[-1]["data"]
     beacons.wait_until_written()
     ended(beacons)
     azure.end(event_id)
-    (gone,) = watch().until(bool)
+    (gone,) = watch().tick_until(bool)
     assert (gone["data"]["change"], gone["data"]["outcome"], gone["data"]["first_seen"]) == (
         "gone",
         "ended",
-        told["first_seen"],
+        events["first_seen"],
     )
-    assert gone["data"]["sequence"] > told["sequence"]
+    assert gone["data"]["sequence"] > events["sequence"]
 
 
 def test_restart_sends_again_what_lasts_and_not_what_is_over(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     over, lasting = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    beacons.until(lambda events: len(events) == 2)
+    beacons.tick_until(lambda events: len(events) == 2)
     azure.cancel(over)
-    beacons.until(bool)
+    beacons.tick_until(bool)
     beacons = restarted(watch, beacons)
-    again = beacons.until(bool) + beacons.for_seconds(2)
+    again = beacons.tick_until(bool) + beacons.for_seconds(2)
     assert [(event["data"]["event_id"], event["data"]["change"]) for event in again] == [(lasting, "scheduled")]
 
 
 def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(timeout=1)
     azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     for kind in ("empty", "server-error", "refuse", "html"):
-        with ill(azure, kind):
+        with failing(azure, kind):
             assert beacons.for_seconds(2) == []
-    with ill(azure, "empty"):
+    with failing(azure, "empty"):
         assert restarted(watch, beacons, timeout=1).for_seconds(2) == []
 
 
@@ -301,11 +301,11 @@ def test_broken_memory_is_survived_with_one_line(
     minion.seen.parent.mkdir(parents=True)
     minion.seen.write_bytes(content)
     event_id = azure.announce("vm1")
-    assert [event["data"]["event_id"] for event in watch().until(bool)] == [event_id]
+    assert [event["data"]["event_id"] for event in watch().tick_until(bool)] == [event_id]
     lines = [
         record
         for record in caplog.records
-        if "starts anew" in record.getMessage() or "another VM" in record.getMessage()
+        if "the state is lost" in record.getMessage() or "another VM" in record.getMessage()
     ]
     assert len(lines) == 1
     assert json.loads(minion.seen.read_text())["version"] == 1
@@ -314,7 +314,7 @@ def test_broken_memory_is_survived_with_one_line(
 def test_memory_of_another_vm_invents_no_end(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch()
     event_id = azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     beacons.wait_until_written()
     ended(beacons)
     azure.cancel(event_id)
@@ -329,12 +329,12 @@ def test_memory_that_cannot_be_written_is_survived_with_one_line(
     minion.seen.parent.write_text("a file where the folder should be")
     beacons = watch()
     event_id = azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     beacons.refresh()
     assert beacons.for_seconds(1) == []
     azure.cancel(event_id)
-    assert changes(beacons.until(bool)) == ["gone"]
-    assert len([record for record in caplog.records if "cannot be kept" in record.getMessage()]) == 1
+    assert changes(beacons.tick_until(bool)) == ["gone"]
+    assert len([record for record in caplog.records if "cannot write the state" in record.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("there_before", [False, True])
@@ -342,7 +342,7 @@ def test_memory_is_private_and_whole(minion: Minion, azure: Azure, watch: Watch,
     if there_before:
         minion.seen.parent.mkdir(mode=0o755, parents=True)
     azure.announce("vm1")
-    watch().until(lambda events: bool(events) and minion.seen.exists())
+    watch().tick_until(lambda events: bool(events) and minion.seen.exists())
     assert os.stat(minion.seen.parent).st_mode & 0o077 == 0
     assert [path.name for path in minion.seen.parent.iterdir()] == [minion.seen.name]
 
@@ -351,15 +351,15 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
     assert minion.call("watch_status") == {}
     beacons = watch(timeout=1)
     event_id = azure.announce("vm1")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     status = minion.call("watch_status", "azure_events")["azure_events"]
     assert (status["resource_name"], status["error"], [event["event_id"] for event in status["events"]]) == (
         "vm1",
         None,
         [event_id],
     )
-    with ill(azure, "server-error"):
-        beacons.until(lambda _fired: "answered 500" in str(minion.call("watch_status")["azure_events"]["error"]))
+    with failing(azure, "server-error"):
+        beacons.tick_until(lambda _fired: "answered 500" in str(minion.call("watch_status")["azure_events"]["error"]))
     assert minion.call("watch_status", "other") == {}
 
 
@@ -372,7 +372,7 @@ def test_status_tells_what_was_seen_and_what_is_wrong(minion: Minion, azure: Azu
         ([{"types": ["Rebot"]}], "types: unknown value 'Rebot'; did you mean Reboot?"),
         ([{"statuses": ["Gone"]}], "statuses: unknown value 'Gone'"),
         ([{"affects": 3}], "affects: expected texts, not 3"),
-        ([{"endpoint": "https://169.254.169.254"}], "no address of IMDS"),
+        ([{"endpoint": "https://169.254.169.254"}], "not an address of IMDS"),
         ([{"endpoint": 1}], "endpoint: expected a text"),
         ([{"timeout": "soon"}], "timeout: expected seconds"),
         ([{"repeat": 0}], "repeat has to be at least 1 seconds"),
@@ -438,7 +438,7 @@ def test_two_beacons_of_one_minion(minion: Minion, azure: Azure, watch: Watch) -
     ]
     beacons.refresh()
     theirs = azure.announce("vm2")
-    (event,) = beacons.until(bool)
+    (event,) = beacons.tick_until(bool)
     assert (event["tag"], event["data"]["event_id"]) == ("salt/beacon/minion1/azure_of_all/scheduled", theirs)
     beacons._salt.beacons["azure_events.close"]([{"_beacon_name": "azure_of_all"}])
 
@@ -447,7 +447,7 @@ def test_grain_is_off_unless_asked_for_and_reads_the_disk_only(minion: Minion, a
     import salt.loader
 
     event_id = azure.announce("vm1")
-    watch().until(bool)
+    watch().tick_until(bool)
     opts = dict(minion.opts, azure_events={"endpoint": "http://127.0.0.1:9"})
     assert "azure_events" not in salt.loader.grains(dict(opts), force_refresh=True)
     opts["azure_events_grain"] = True

@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 from salt.exceptions import CommandExecutionError
 
-from azure_events_watch import registry, watcher
-from support.salt.loaded import Beacons, Minion, Scripted, changes, watchers
+from azure_events_watch import watcher, watchers
+from support.salt.loaded import Beacons, Minion, changes, watcher_threads
+from support.salt.scripted import ScriptedImds
 
 Watch = Callable[..., Beacons]
-event = Scripted.event
+event = ScriptedImds.event
 
 
 @pytest.fixture
-def here(tmp_path: Path, scripted: Scripted) -> Minion:
+def here(tmp_path: Path, scripted: ScriptedImds) -> Minion:
     return Minion(tmp_path, scripted.endpoint)
 
 
@@ -38,10 +39,10 @@ def silence() -> Iterator[str]:
 def restarted(on: Minion, watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
     beacons.wait_until_written()
     beacons.close()
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    registry._WATCHERS.clear()
-    registry._LISTENERS.clear()
+    watchers._WATCHERS.clear()
+    watchers._QUEUES.clear()
     return watch(on=on, **options)
 
 
@@ -52,79 +53,81 @@ def ids(fired: list[dict[str, Any]]) -> list[str]:
 # The beacon
 
 
-def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_more_ends_at_once_than_are_remembered_are_all_sent(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     wanted = {f"E{number:03d}" for number in range(250)}
     scripted.events = [event(key, "vm1") for key in sorted(wanted)]
     beacons = watch(on=here)
-    beacons.until(lambda events: len(events) == 250)
+    beacons.tick_until(lambda events: len(events) == 250)
     scripted.events = []
-    gone = beacons.until(lambda events: len(events) == 250)
+    gone = beacons.tick_until(lambda events: len(events) == 250)
     assert set(ids(gone)) == wanted and set(changes(gone)) == {"gone"}
     assert beacons.for_seconds(1) == []
 
 
-def test_interval_that_salt_cannot_use_harms_no_other_beacon(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_interval_that_salt_cannot_use_harms_no_other_beacon(
+    here: Minion, scripted: ScriptedImds, watch: Watch
+) -> None:
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here)
     beacons._opts["beacons"]["wrong"] = [{"beacon_module": "azure_events"}, {"interval": "1m"}]
-    assert ids(beacons.until(bool)) == ["A"]
+    assert ids(beacons.tick_until(bool)) == ["A"]
     scripted.events = []
-    assert changes(beacons.until(bool)) == ["gone"]
+    assert changes(beacons.tick_until(bool)) == ["gone"]
 
 
-def test_name_that_is_set_later_counts_at_once(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_name_that_is_set_later_counts_at_once(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     scripted.name = ""
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here)
     assert beacons.for_seconds(1) == []
     beacons.close()
     named = watch(on=here, resource_name="vm1")
-    assert ids(named.until(bool)) == ["A"]
+    assert ids(named.tick_until(bool)) == ["A"]
 
 
-def test_other_name_selects_other_events(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_other_name_selects_other_events(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm7")]
     beacons = watch(on=here)
-    assert ids(beacons.until(bool)) == ["A"]
+    assert ids(beacons.tick_until(bool)) == ["A"]
     beacons.close()
     beacons = watch(on=here, resource_name="vm7")
-    assert ids(beacons.until(bool)) == ["B"]
+    assert ids(beacons.tick_until(bool)) == ["B"]
     beacons.close()
     scripted.events = []
     # asked for again, as nothing is configured any more
     beacons = watch(on=here)
-    (gone,) = beacons.until(bool) + beacons.for_seconds(1)
+    (gone,) = beacons.tick_until(bool) + beacons.for_seconds(1)
     assert (gone["data"]["event_id"], gone["data"]["resource_name"]) == ("A", "vm1")
 
 
 def test_end_is_told_after_a_restart_without_a_name(
-    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1")]
     beacons = watch(on=here, affects="any")
-    beacons.until(lambda fired: len(fired) == 2)
+    beacons.tick_until(lambda fired: len(fired) == 2)
     scripted.name, scripted.events = None, [event("B", "vm1")]
-    monkeypatch.setattr(watcher, "_UNNEEDED_AGAIN", 0.5)
+    monkeypatch.setattr(watcher, "_OPTIONAL_NAME_INTERVAL", 0.5)
     beacons = restarted(here, watch, beacons, affects="any")
-    fired = beacons.until(lambda fired: "gone" in changes(fired))
+    fired = beacons.tick_until(lambda fired: "gone" in changes(fired))
     assert [one["data"]["event_id"] for one in fired if one["data"]["change"] == "gone"] == ["A"]
     assert here.call("watch_status")["azure_events"]["resource_name"] == "vm1"
     scripted.name = "vm1"
     beacons.for_seconds(1.5)
     scripted.events = []
-    assert beacons.until(bool)[-1]["data"]["resource_name"] == "vm1"
+    assert beacons.tick_until(bool)[-1]["data"]["resource_name"] == "vm1"
 
 
 def test_name_that_turns_out_to_be_another_drops_the_memory(
-    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted.events = [event("A", "vm1")]
     beacons = watch(on=here, affects="any")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     scripted.name = None
-    monkeypatch.setattr(watcher, "_UNNEEDED_AGAIN", 0.0)
+    monkeypatch.setattr(watcher, "_OPTIONAL_NAME_INTERVAL", 0.0)
     beacons = restarted(here, watch, beacons, affects="any")
-    beacons.until(bool)
+    beacons.tick_until(bool)
     scripted.name = "copy"
     scripted.events = []
     assert beacons.for_seconds(1.5) == []
@@ -132,21 +135,21 @@ def test_name_that_turns_out_to_be_another_drops_the_memory(
 
 
 def test_event_that_left_this_vm_is_told_as_gone_after_a_restart(
-    here: Minion, scripted: Scripted, watch: Watch
+    here: Minion, scripted: ScriptedImds, watch: Watch
 ) -> None:
     scripted.events = [event("A", "vm1", "vm2"), event("B", "vm2")]
     beacons = watch(on=here)
-    assert ids(beacons.until(bool)) == ["A"]
+    assert ids(beacons.tick_until(bool)) == ["A"]
     scripted.events = [event("A", "vm2"), event("B", "vm2")]
-    assert changes(beacons.until(bool)) == ["changed"]
+    assert changes(beacons.tick_until(bool)) == ["changed"]
     scripted.events = []
     beacons = restarted(here, watch, beacons)
-    fired = beacons.until(lambda fired: "gone" in changes(fired)) + beacons.for_seconds(1)
+    fired = beacons.tick_until(lambda fired: "gone" in changes(fired)) + beacons.for_seconds(1)
     assert [one["data"]["event_id"] for one in fired if one["data"]["change"] == "gone"] == ["A"]
     assert set(ids(fired)) == {"A"}
 
 
-def test_poll_interval_is_kept(here: Minion, scripted: Scripted, watch: Watch) -> None:
+def test_poll_interval_is_kept(here: Minion, scripted: ScriptedImds, watch: Watch) -> None:
     beacons = watch(on=here, poll_interval=3)
     beacons.for_seconds(0.5)
     before = scripted.asked
@@ -155,42 +158,42 @@ def test_poll_interval_is_kept(here: Minion, scripted: Scripted, watch: Watch) -
 
 
 def test_beacon_that_is_disabled_asks_no_more_and_comes_back(
-    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_UNHEARD", 1.0)
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 1.0)
     beacons = watch(on=here)
     beacons.for_seconds(0.5)
     beacons._opts["beacons"]["enabled"] = False
     beacons.for_seconds(2)
     before = scripted.asked
     beacons.for_seconds(1)
-    assert (scripted.asked, watchers()) == (before, [])
+    assert (scripted.asked, watcher_threads()) == (before, [])
     scripted.events = [event("A", "vm1")]
     beacons._opts["beacons"]["enabled"] = True
-    assert ids(beacons.until(bool)) == ["A"]
+    assert ids(beacons.tick_until(bool)) == ["A"]
 
 
 def test_beacon_that_asks_seldom_keeps_its_thread(
-    here: Minion, scripted: Scripted, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    here: Minion, scripted: ScriptedImds, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_UNHEARD", 0.1)
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 0.1)
     beacons = watch(on=here)
     beacons.tick()
     time.sleep(1)
-    for thread in watchers():
+    for thread in watcher_threads():
         thread.join(60)
-    assert watchers() == []
+    assert watcher_threads() == []
     # from now on it knows the pace
     for _turn in range(3):
         beacons.tick()
         time.sleep(1)
-        assert len(watchers()) == 1
+        assert len(watcher_threads()) == 1
 
 
 # Functions and states
 
 
-def test_event_that_names_no_vm_is_not_peace(here: Minion, scripted: Scripted) -> None:
+def test_event_that_names_no_vm_is_not_peace(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A")]
     assert here.call("list")["complete"] is False
     pending = here.call("pending")
@@ -203,7 +206,7 @@ def test_event_that_names_no_vm_is_not_peace(here: Minion, scripted: Scripted) -
     assert here.call("list", types=["Reboot"])["complete"] is True
 
 
-def test_only_what_was_pending_is_approved(here: Minion, scripted: Scripted) -> None:
+def test_only_what_was_pending_is_approved(here: Minion, scripted: ScriptedImds) -> None:
     assert here.state("pending", "coming")["changes"] == {}
     scripted.events = [event("A", "vm1")]
     ret = here.state("approved", of="coming", types=["Freeze"])
@@ -219,7 +222,7 @@ def test_only_what_was_pending_is_approved(here: Minion, scripted: Scripted) -> 
     assert scripted.approved == ["A", "B", "C"]
 
 
-def test_shared_event_of_pending_is_left_alone_without_a_failure(here: Minion, scripted: Scripted) -> None:
+def test_shared_event_of_pending_is_left_alone_without_a_failure(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1", "vm2")]
     here.state("pending", "coming")
     ret = here.state("approved", of="coming")
@@ -228,7 +231,7 @@ def test_shared_event_of_pending_is_left_alone_without_a_failure(here: Minion, s
     assert here.state("approved", of="coming", event_ids=["B"])["result"] is False
 
 
-def test_nothing_is_approved_where_pending_saw_nothing(here: Minion, scripted: Scripted) -> None:
+def test_nothing_is_approved_where_pending_saw_nothing(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A", "vm1")]
     ret = here.state("approved", of="coming")
     assert (ret["result"], ret["changes"]) == (False, {})
@@ -239,7 +242,7 @@ def test_nothing_is_approved_where_pending_saw_nothing(here: Minion, scripted: S
     assert scripted.approved == []
 
 
-def test_failure_in_test_mode_has_no_changes_and_a_short_comment(here: Minion, scripted: Scripted) -> None:
+def test_failure_in_test_mode_has_no_changes_and_a_short_comment(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm1", "vm2")]
     planned = here.state("approved", event_ids=["A", "B"], test=True)
     assert (planned["result"], planned["changes"]) == (False, {})
@@ -251,7 +254,7 @@ def test_failure_in_test_mode_has_no_changes_and_a_short_comment(here: Minion, s
 
 
 @pytest.mark.parametrize("missing", [1, 2, 3])
-def test_one_missing_sight_settles_nothing(here: Minion, scripted: Scripted, missing: int) -> None:
+def test_one_missing_sight_settles_nothing(here: Minion, scripted: ScriptedImds, missing: int) -> None:
     there = [event("A", "vm1", status="Started")]
     scripted.next = [[] if number == missing else there for number in range(1, 6)]
     ret = here.state("settled", timeout=3, poll_interval=0.25)
@@ -261,7 +264,7 @@ def test_one_missing_sight_settles_nothing(here: Minion, scripted: Scripted, mis
     assert (ret["result"], ret["changes"], scripted.next) == (True, {"events": {"old": ["A"], "new": []}}, [])
 
 
-def test_settled_reads_times_as_other_functions_do(here: Minion, scripted: Scripted) -> None:
+def test_settled_reads_times_as_other_functions_do(here: Minion, scripted: ScriptedImds) -> None:
     assert here.state("settled", timeout="30m", poll_interval="1s")["result"] is True
     ret = here.state("settled", timeout="soon")
     assert ret["result"] is False
@@ -277,10 +280,10 @@ def test_settled_keeps_its_timeout_where_imds_hangs(tmp_path: Path, silence: str
     assert "no answer within" in ret["comment"]
 
 
-def test_get_of_an_event_that_names_no_vm(here: Minion, scripted: Scripted) -> None:
+def test_get_of_an_event_that_names_no_vm(here: Minion, scripted: ScriptedImds) -> None:
     scripted.events = [event("A")]
     assert here.call("get", "A")["resources"] == []
     assert here.call("get", "B") is None
     scripted.events = [event("A"), {}]
-    with pytest.raises(CommandExecutionError, match="nobody knows"):
+    with pytest.raises(CommandExecutionError, match="it is unknown whether"):
         here.call("get", "B")

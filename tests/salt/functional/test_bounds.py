@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from azure_events_watch import registry
+from azure_events_watch import watchers
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, Minion, ill
+from support.salt.loaded import Beacons, Minion, failing
 
 BOUNDS = (REPOSITORY / "docs" / "bounds.md").read_text(encoding="utf-8")
 (STATED,) = re.findall(r"never holds the minion's loop longer than (\d+\.?\d*) seconds", BOUNDS)
@@ -38,14 +38,14 @@ ILLNESSES: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_what_the_guide_states_is_ten_times_what_is_waited() -> None:
-    assert 10 * registry._PATIENCE <= BOUND
+    assert 10 * watchers._POLL_TIMEOUT <= BOUND
 
 
 @pytest.mark.parametrize(("kind", "options"), ILLNESSES, ids=[kind for kind, _options in ILLNESSES])
 def test_sick_imds_holds_nobody(
     azure: Azure, watch: Callable[..., Beacons], kind: str, options: dict[str, Any]
 ) -> None:
-    with ill(azure, kind, **options):
+    with failing(azure, kind, **options):
         beacons = watch(timeout=PATIENT, first_timeout=PATIENT)
         assert beacons.for_seconds(2) == []
     assert beacons.slowest < MUCH
@@ -64,7 +64,7 @@ def test_first_answer_that_takes_long_holds_nobody_and_is_told(tmp_path: Path, w
         imds.post("/faults", {"kind": "slow-first-answer", "delay": 1.5 * MUCH})
         beacons = watch(on=Minion(tmp_path, imds.endpoints["vm1"]), timeout=PATIENT, first_timeout=10 * PATIENT)
         began = time.monotonic()
-        beacons.until(bool)
+        beacons.tick_until(bool)
         assert time.monotonic() - began > MUCH
     assert beacons.slowest < MUCH
 
@@ -76,9 +76,9 @@ def test_healthy_imds_with_hundreds_of_events_holds_nobody(azure: Azure, watch: 
     fired: list[dict[str, Any]] = []
     sizes = []
     while len(fired) < 150:
-        told = beacons.tick()
-        sizes.append(len(told))
-        fired += told
+        events = beacons.tick()
+        sizes.append(len(events))
+        fired += events
         time.sleep(0.05)
     assert max(sizes) <= 100
     assert len({event["data"]["event_id"] for event in fired}) == 150
@@ -86,7 +86,7 @@ def test_healthy_imds_with_hundreds_of_events_holds_nobody(azure: Azure, watch: 
 
 
 def test_close_holds_nobody(azure: Azure, watch: Callable[..., Beacons]) -> None:
-    with ill(azure, "hang"):
+    with failing(azure, "hang"):
         beacons = watch(timeout=PATIENT, first_timeout=PATIENT)
         beacons.for_seconds(0.5)
         began = time.perf_counter()

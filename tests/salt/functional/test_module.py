@@ -15,7 +15,7 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
 from support.salt.azure import Azure
-from support.salt.loaded import Minion, ill, watchers
+from support.salt.loaded import Minion, failing, watcher_threads
 
 SHAPE = {
     "event_id",
@@ -116,7 +116,7 @@ def test_unknown_is_an_error_and_pending_says_so_without_failing(tmp_path: Path)
 
 
 def test_empty_body_is_not_an_empty_list(minion: Minion, azure: Azure) -> None:
-    with ill(azure, "empty"):
+    with failing(azure, "empty"):
         with pytest.raises(CommandExecutionError, match="answered 200"):
             minion.call("list", timeout=2)
         assert minion.call("pending", timeout=1)["available"] is False
@@ -189,7 +189,7 @@ def test_folder_is_private_when_an_approval_makes_it(minion: Minion, azure: Azur
 def test_a_person_who_asks_for_the_news_starts_nothing(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="watch_news is for the beacon alone"):
         minion.call("watch_news", [{"affects": "any"}])
-    assert watchers() == []
+    assert watcher_threads() == []
     assert minion.call("watch_close", [{"affects": "any"}]) is True
 
 

@@ -18,13 +18,14 @@ from typing import Any
 import pytest
 
 from azure_events_steps.answers import Job
-from azure_events_steps.configuration import read_configuration
+from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
-from support.salt.loaded import ROOT, Counted, Scripted
-from support.salt.until import until
+from support.salt.loaded import ROOT, CountingMinion
+from support.salt.scripted import ScriptedImds
+from support.wait import wait_until
 
 FORK = multiprocessing.get_context("fork")
 
@@ -47,18 +48,18 @@ def is_running(pid: int) -> bool:
 
 
 def pid_in(file: Path) -> int:
-    until(lambda: file.exists() and file.read_text().strip(), f"the id of a process in {file}")
+    wait_until(lambda: file.exists() and file.read_text().strip(), f"the id of a process in {file}")
     return int(file.read_text())
 
 
-def steps_of(counted: Counted, event_id: str) -> dict[str, dict[str, Any]]:
-    return {step["name"]: step for step in counted.call("prepare", event_id)["steps"]}
+def steps_of(counting: CountingMinion, event_id: str) -> dict[str, dict[str, Any]]:
+    return {step["name"]: step for step in counting.call("prepare", event_id)["steps"]}
 
 
-def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(prepare=[f"env > {tmp_path / 'env'}"])
+def test_command_finds_the_event_in_its_environment(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
+    counting.configure(prepare=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1", "vm2")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
     assert {
         key: found[key]
@@ -73,19 +74,21 @@ def test_command_finds_the_event_in_its_environment(counted: Counted, azure: Azu
     }
 
 
-def test_recovery_finds_what_the_record_knows_of_the_event(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(recover=[f"env > {tmp_path / 'env'}"])
+def test_recovery_finds_what_the_record_knows_of_the_event(
+    counting: CountingMinion, azure: Azure, tmp_path: Path
+) -> None:
+    counting.configure(recover=[f"env > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     azure.cancel(event_id)
-    assert counted.recover(event_id) == "recovered"
+    assert counting.recover(event_id) == "recovered"
     assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set(
         (tmp_path / "env").read_text().splitlines()
     )
 
 
-def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: Scripted) -> None:
-    minion = Counted(tmp_path, scripted.endpoint)
+def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = CountingMinion(tmp_path, scripted.endpoint)
     minion.configure(prepare=[{"command": ["env", "-0"]}])
     scripted.events = [
         dict(scripted.event("A\x7f\n$(touch x)", "vm1", "\ud800\0 b"), Description="\u2028" + "x" * 200000)
@@ -95,55 +98,57 @@ def test_variables_are_harmless_whatever_imds_says(tmp_path: Path, scripted: Scr
     assert not (tmp_path / "x").exists()
 
 
-def test_steps_run_in_order_and_stop_at_the_first_failure(counted: Counted, azure: Azure) -> None:
-    counted.configure(prepare=["echo one", {"name": "two", "command": ["sh", "-c", "echo why; exit 3"]}, "echo three"])
+def test_steps_run_in_order_and_stop_at_the_first_failure(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(prepare=["echo one", {"name": "two", "command": ["sh", "-c", "echo why; exit 3"]}, "echo three"])
     event_id = azure.announce("vm1")
-    answer = counted.call("prepare", event_id)
+    answer = counting.call("prepare", event_id)
     assert answer["outcome"] == "failed"
     assert [(step["outcome"], step["output"]) for step in answer["steps"]] == [
         ("done", "one"),
         ("failed", "why\n\nexit code 3"),
         ("skipped", "a step before it has failed"),
     ]
-    (found,) = counted.call("status")["records"]
+    (found,) = counting.call("status")["records"]
     assert (found["state"], found["steps_done"], found["this_boot"]) == ("prepare_failed", 1, True) and "why" in found[
         "why_not"
     ]
 
 
 def test_preparation_that_has_failed_goes_on_with_the_step_that_failed(
-    counted: Counted, azure: Azure, tmp_path: Path
+    counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counted.configure(prepare=[f"echo one >> {counted.log}", f"test -e {flag}", f"echo three >> {counted.log}"])
+    counting.configure(prepare=[f"echo one >> {counting.log}", f"test -e {flag}", f"echo three >> {counting.log}"])
     event_id = azure.announce("vm1")
-    assert counted.prepare(event_id) == "failed"
+    assert counting.prepare(event_id) == "failed"
     flag.touch()
-    assert counted.prepare(event_id) == "prepared"
-    assert counted.ran == ["one", "three"]
+    assert counting.prepare(event_id) == "prepared"
+    assert counting.ran == ["one", "three"]
 
 
 def test_recovery_that_fails_is_tried_again_and_the_record_stays(
-    counted: Counted, azure: Azure, tmp_path: Path
+    counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counted.configure(recover=[f"test -e {flag}"])
+    counting.configure(recover=[f"test -e {flag}"])
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     azure.cancel(event_id)
-    assert counted.recover(event_id) == "failed"
-    assert [one["state"] for one in counted.call("status")["records"]] == ["recover_failed"]
-    assert [result["outcome"] for result in counted.call("sweep")["results"]] == ["failed"]
+    assert counting.recover(event_id) == "failed"
+    assert [one["state"] for one in counting.call("status")["records"]] == ["recover_failed"]
+    assert [result["outcome"] for result in counting.call("sweep")["results"]] == ["failed"]
     flag.touch()
-    assert [result["outcome"] for result in counted.call("sweep")["results"]] == ["recovered"]
+    assert [result["outcome"] for result in counting.call("sweep")["results"]] == ["recovered"]
 
 
-def test_program_that_does_not_exist_is_a_failure(counted: Counted, azure: Azure) -> None:
-    counted.configure(prepare=[{"command": ["/no/such/program"]}])
-    assert "cannot be started" in counted.call("prepare", azure.announce("vm1"))["reason"]
+def test_program_that_does_not_exist_is_a_failure(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(prepare=[{"command": ["/no/such/program"]}])
+    assert "cannot be started" in counting.call("prepare", azure.announce("vm1"))["reason"]
 
 
-def test_timeout_ends_everything_that_the_step_has_started(counted: Counted, azure: Azure, tmp_path: Path) -> None:
+def test_timeout_ends_everything_that_the_step_has_started(
+    counting: CountingMinion, azure: Azure, tmp_path: Path
+) -> None:
     files = [tmp_path / name for name in ("plain", "session", "deaf")]
     parts = (
         "(echo $$ > {0}; exec sleep 300)",
@@ -152,36 +157,36 @@ def test_timeout_ends_everything_that_the_step_has_started(counted: Counted, azu
         "wait",
     )
     command = " & ".join(parts)
-    counted.configure(prepare=[{"name": "hangs", "command": command.format(*files), "timeout": 1}])
-    answer = counted.call("prepare", azure.announce("vm1"))
+    counting.configure(prepare=[{"name": "hangs", "command": command.format(*files), "timeout": 1}])
+    answer = counting.call("prepare", azure.announce("vm1"))
     assert (answer["outcome"], answer["steps"][0]["outcome"]) == ("failed", "timeout")
     assert [file.name for file in files if is_running(pid_in(file))] == []
 
 
-def test_what_a_step_that_succeeds_leaves_running_stays(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.configure(prepare=[f"(echo start; exec sleep 300) & echo $! > {tmp_path / 'pid'}"])
+def test_what_a_step_that_succeeds_leaves_running_stays(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
+    counting.configure(prepare=[f"(echo start; exec sleep 300) & echo $! > {tmp_path / 'pid'}"])
     began = time.monotonic()
-    assert counted.prepare(azure.announce("vm1")) == "prepared"
+    assert counting.prepare(azure.announce("vm1")) == "prepared"
     pid = pid_in(tmp_path / "pid")
     assert is_running(pid) and time.monotonic() - began < 30
     os.kill(pid, signal.SIGKILL)
 
 
-def test_output_is_bounded_and_its_end_is_kept(counted: Counted, azure: Azure) -> None:
-    counted.configure(prepare=["head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last"])
-    (step,) = counted.call("prepare", azure.announce("vm1"))["steps"]
+def test_output_is_bounded_and_its_end_is_kept(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(prepare=["head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last"])
+    (step,) = counting.call("prepare", azure.announce("vm1"))["steps"]
     assert step["outcome"] == "done" and step["output"].endswith("last") and len(step["output"]) < 2100
 
 
-def test_function_is_a_step(counted: Counted, azure: Azure, tmp_path: Path) -> None:
-    counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
-    counted.configure(
+def test_function_is_a_step(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
+    counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counting.configure(
         prepare=[
             {"function": "file.write", "args": [str(tmp_path / "a"), "text"]},
             {"function": "test.echo", "kwargs": {"text": "hello"}},
         ]
     )
-    steps = steps_of(counted, azure.announce("vm1"))
+    steps = steps_of(counting, azure.announce("vm1"))
     assert {name: step["outcome"] for name, step in steps.items()} == {"file.write": "done", "test.echo": "done"}
     assert steps["test.echo"]["output"] == "hello" and (tmp_path / "a").read_text() == "text\n"
 
@@ -200,35 +205,35 @@ def test_function_is_a_step(counted: Counted, azure: Azure, tmp_path: Path) -> N
     ids=["false", "retcode", "exception", "missing", "timeout", "missing-sls", "sls"],
 )
 def test_function_or_sls_that_fails_is_a_failure(
-    counted: Counted, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str
+    counting: CountingMinion, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str
 ) -> None:
     (tmp_path / "fails.sls").write_text("x:\n  test.fail_without_changes:\n    - comment: on purpose\n")
-    prepared_for_states(counted, tmp_path)
-    counted.configure(prepare=[step])
-    answer = counted.call("prepare", azure.announce("vm1"))
+    prepared_for_states(counting, tmp_path)
+    counting.configure(prepare=[step])
+    answer = counting.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and text in answer["steps"][0]["output"]
 
 
-def prepared_for_states(counted: Counted, root: Path) -> None:
-    counted.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
-    counted.opts.update(
+def prepared_for_states(counting: CountingMinion, root: Path) -> None:
+    counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counting.opts.update(
         file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
     )
 
 
 def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
-    counted: Counted, azure: Azure, tmp_path: Path
+    counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     text = (
         "x:\n  file.managed:\n    - name: %s\n    - contents: {{ pillar['azure_events_event'] }} {{ pillar['who'] }}\n"
     )
     (tmp_path / "leave.sls").write_text(text % (tmp_path / "left"))
-    prepared_for_states(counted, tmp_path)
-    counted.opts["test"] = True
-    counted.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
+    prepared_for_states(counting, tmp_path)
+    counting.opts["test"] = True
+    counting.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
     # what Salt takes for a state run of another job
-    running = Path(counted.opts["cachedir"], "proc")
-    running.mkdir(parents=True)
+    step_runner = Path(counting.opts["cachedir"], "proc")
+    step_runner.mkdir(parents=True)
     import salt.payload
 
     job = {
@@ -241,105 +246,107 @@ def test_sls_is_a_step_that_runs_beside_other_states_and_never_as_a_dry_run(
         "ret": "",
         "user": "root",
     }
-    (running / "20261122000000000000").write_bytes(salt.payload.dumps(job))
+    (step_runner / "20261122000000000000").write_bytes(salt.payload.dumps(job))
     event_id = azure.announce("vm1")
-    assert counted.prepare(event_id) == "prepared"
+    assert counting.prepare(event_id) == "prepared"
     assert (tmp_path / "left").read_text().split() == [event_id, "me"]
 
 
-def test_two_jobs_prepare_once(counted: Counted, azure: Azure) -> None:
-    counted.configure(prepare=[f"sleep 0.5; echo once >> {counted.log}"])
+def test_two_jobs_prepare_once(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
     event_id = azure.announce("vm1")
-    with job(lambda: counted.prepare(event_id)) as (_one, first), job(lambda: counted.prepare(event_id)) as (
+    with job(lambda: counting.prepare(event_id)) as (_one, first), job(lambda: counting.prepare(event_id)) as (
         _two,
         second,
     ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["already_prepared", "prepared"]
-    assert counted.ran == ["once"]
+    assert counting.ran == ["once"]
 
 
-def test_two_jobs_that_are_threads_of_one_process_prepare_once(counted: Counted, azure: Azure) -> None:
+def test_two_jobs_that_are_threads_of_one_process_prepare_once(counting: CountingMinion, azure: Azure) -> None:
     """What a minion with ``multiprocessing: False`` does."""
-    counted.configure(prepare=[f"sleep 0.5; echo once >> {counted.log}"])
+    counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
     event_id = azure.announce("vm1")
     with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(counted.prepare, [event_id, event_id])) == ["already_prepared", "prepared"]
-    assert counted.ran == ["once"]
+        assert sorted(threads.map(counting.prepare, [event_id, event_id])) == ["already_prepared", "prepared"]
+    assert counting.ran == ["once"]
 
 
-def test_two_jobs_recover_once(counted: Counted, azure: Azure) -> None:
-    counted.configure(recover=[f"sleep 0.5; echo once >> {counted.log}"], prepare=[])
+def test_two_jobs_recover_once(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(recover=[f"sleep 0.5; echo once >> {counting.log}"], prepare=[])
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     azure.cancel(event_id)
-    with job(lambda: counted.recover(event_id)) as (_one, first), job(lambda: counted.recover(event_id)) as (
+    with job(lambda: counting.recover(event_id)) as (_one, first), job(lambda: counting.recover(event_id)) as (
         _two,
         second,
     ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["not_prepared", "recovered"]
-    assert counted.ran == ["once"]
+    assert counting.ran == ["once"]
 
 
-def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(counted: Counted, azure: Azure) -> None:
+def test_job_that_comes_late_gives_up_in_bounded_time_and_says_who_works(
+    counting: CountingMinion, azure: Azure
+) -> None:
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    counted.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
+    counting.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
     late = StepsMinion(
-        counted.opts["cachedir"],
-        read_configuration(counted.opts["azure_events"]),
+        counting.opts["cachedir"],
+        parse_configuration(counting.opts["azure_events"]),
         lambda step, variables: (True, ""),
-        turn=0.2,
+        lock_timeout=0.2,
     )
-    with job(lambda: counted.prepare(event_id)) as (process, _answers):
-        until(lambda: counted.call("status")["working"] == event_id, "a job at work")
-        assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
+    with job(lambda: counting.prepare(event_id)) as (process, _answers):
+        wait_until(lambda: counting.call("status")["working"] == event_id, "a job at work")
+        assert [one["state"] for one in counting.call("status")["records"]] == ["preparing"]
         answer = prepare(late, Job("prepare", other))
         assert answer["outcome"] == "busy" and event_id in answer["reason"]
         assert recover(late, Job("recover", None))["outcome"] == "busy"
         process.kill()
-    assert counted.call("status")["working"] is None
+    assert counting.call("status")["working"] is None
 
 
 @pytest.mark.parametrize("then", ["prepare", "recover"])
-def test_after_a_killed_preparation(counted: Counted, azure: Azure, tmp_path: Path, then: str) -> None:
+def test_after_a_killed_preparation(counting: CountingMinion, azure: Azure, tmp_path: Path, then: str) -> None:
     flag, pid = tmp_path / "flag", tmp_path / "pid"
     steps = ["echo one >> {0}", "test -e {1} || (echo $$ > {2}; exec sleep 300)", "echo three >> {0}"]
-    counted.configure(
-        prepare=[step.format(counted.log, flag, pid) for step in steps], recover=[f"echo recovered >> {counted.log}"]
+    counting.configure(
+        prepare=[step.format(counting.log, flag, pid) for step in steps], recover=[f"echo recovered >> {counting.log}"]
     )
     event_id = azure.announce("vm1")
-    with job(lambda: counted.prepare(event_id)) as (process, _answers):
+    with job(lambda: counting.prepare(event_id)) as (process, _answers):
         step = pid_in(pid)
         process.kill()
     # what the job has started ends with it, so that a second one does not run beside it
-    until(lambda: not is_running(step), "the end of the step")
-    assert [one["state"] for one in counted.call("status")["records"]] == ["preparing"]
-    assert counted.approve(event_id, "vm1") == "not_prepared"
+    wait_until(lambda: not is_running(step), "the end of the step")
+    assert [one["state"] for one in counting.call("status")["records"]] == ["preparing"]
+    assert counting.approve(event_id, "vm1") == "not_prepared"
     flag.touch()
     if then == "prepare":
-        assert counted.prepare(event_id) == "prepared"
-        assert counted.ran == ["one", "three"]
+        assert counting.prepare(event_id) == "prepared"
+        assert counting.ran == ["one", "three"]
     else:
         azure.cancel(event_id)
-        assert counted.recover(event_id) == "recovered"
-        assert counted.ran == ["one", "recovered"]
+        assert counting.recover(event_id) == "recovered"
+        assert counting.ran == ["one", "recovered"]
 
 
-def test_record_that_cannot_be_written_runs_nothing(counted: Counted, azure: Azure) -> None:
-    folder = Path(counted.opts["cachedir"])
+def test_record_that_cannot_be_written_runs_nothing(counting: CountingMinion, azure: Azure) -> None:
+    folder = Path(counting.opts["cachedir"])
     folder.mkdir(parents=True)
     (folder / "azure_events").write_text("a file where the folder should be")
-    answer = counted.call("prepare", azure.announce("vm1"))
+    answer = counting.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
-    assert counted.ran == []
+    assert counting.ran == []
 
 
-def test_full_disk_keeps_no_minion_from_its_recovery(counted: Counted, azure: Azure) -> None:
+def test_full_disk_keeps_no_minion_from_its_recovery(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
-    counted.prepare(event_id)
+    counting.prepare(event_id)
     azure.cancel(event_id)
     # nothing can be written any more
-    counted.record.with_name("prepared.json.draft").mkdir()
-    assert counted.recover(event_id) == "recovered"
-    assert counted.ran == ["prepare " + event_id, "recover " + event_id]
-    assert counted.prepare(azure.announce("vm1")) == "failed"
-    assert len(counted.ran) == 2
+    counting.record.with_name("prepared.json.draft").mkdir()
+    assert counting.recover(event_id) == "recovered"
+    assert counting.ran == ["prepare " + event_id, "recover " + event_id]
+    assert counting.prepare(azure.announce("vm1")) == "failed"
+    assert len(counting.ran) == 2

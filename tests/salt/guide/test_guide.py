@@ -18,15 +18,15 @@ import yaml
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure, simulated
-from support.salt.cluster import Site, site
-from support.salt.guide_reader import Reader, blocks
+from support.salt.cluster import Cluster, cluster
+from support.salt.guide_reader import GuideRunner, blocks
 from support.salt.master import Master
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS
-from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal
-from support.salt.until import until
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
 from support.salt.webhook_receiver import Hook
-from tools.collection_tree import copy_tree
+from support.wait import wait_until
+from tools.repository.collection_tree import copy_tree
 
 # masters of one minion have the same ports
 OTHER_ADDRESS = f"127.127.{ADDRESS.split('.', 2)[2]}"
@@ -83,13 +83,13 @@ def test_configuration_that_is_shown_is_yaml(text: str) -> None:
 class Machines:
     """Masters and minions as they are installed, with nothing configured; and readers who follow the guide there."""
 
-    def __init__(self, installed: Installed, end: ExitStack) -> None:
-        self.installed = installed
+    def __init__(self, installation: SaltInstallation, end: ExitStack) -> None:
+        self.installation = installation
         self._end = end
 
-    def site(self, *minions: str, **config: Any) -> Site:
+    def cluster(self, *minions: str, **config: Any) -> Cluster:
         # the commands of the guide count a minion that is slow as one that is away
-        here = self._end.enter_context(site(self.installed, [], **{"gather_job_timeout": 30, **config}))
+        here = self._end.enter_context(cluster(self.installation, [], **{"gather_job_timeout": 30, **config}))
         here.master.configure(
             pillar_roots={"base": [str(here.folder / "srv" / "pillar")]},
             file_roots={"base": [str(here.folder / "srv" / "salt")]},
@@ -99,12 +99,12 @@ class Machines:
             here.minion(name, azure_events={"endpoint": NOBODY_LISTENS})
         return here
 
-    def second_master(self, here: Site, **config: Any) -> Master:
+    def second_master(self, here: Cluster, **config: Any) -> Master:
         """A further master beside that of a site, with the same key."""
         ports = {name: here.master.config[name] for name in ("publish_port", "ret_port")}
-        other = Master(here.folder / "salt2", self.installed, [], interface=OTHER_ADDRESS, **ports, **config)
+        other = Master(here.folder / "salt2", self.installation, [], interface=OTHER_ADDRESS, **ports, **config)
         keys = [Path(here.master.config["pki_dir"], name) for name in ("master.pem", "master.pub")]
-        until(lambda: all(key.exists() for key in keys), "the key of the first master")
+        wait_until(lambda: all(key.exists() for key in keys), "the key of the first master")
         for key in keys:
             copy = Path(other.config["pki_dir"], key.name)
             copy.parent.mkdir(exist_ok=True)
@@ -113,27 +113,27 @@ class Machines:
         other.start()
         return other
 
-    def reader(self, here: Site, *sections: str, places: dict[str, str] | None = None, **more: Any) -> Reader:
-        reader = Reader(here, sections, places, **more)
+    def reader(self, here: Cluster, *sections: str, places: dict[str, str] | None = None, **more: Any) -> GuideRunner:
+        reader = GuideRunner(here, sections, places, **more)
         self._end.callback(reader.close)
         return reader
 
 
 @pytest.fixture
-def machines(installed: Installed) -> Iterator[Machines]:
+def machines(installation: SaltInstallation) -> Iterator[Machines]:
     with ExitStack() as end:
-        yield Machines(installed, end)
+        yield Machines(installation, end)
 
 
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
-    here = machines.site("web1")
+    here = machines.cluster("web1")
     reader = machines.reader(here, *ONE_VM_SECTIONS)
     leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
-    until(leaving.exists, "the file of the reaction")
+    wait_until(leaving.exists, "the file of the reaction")
     reader.go_on(COMPLETE)
-    until(lambda: not leaving.exists(), "the end of it")
+    wait_until(lambda: not leaving.exists(), "the end of it")
     reader.go_on("azure_events.approve event_ids=" + BY_HAND)
     assert prepared.exists() and reader.approvals(BY_HAND) == ["web1"]
     reader.go_on("azure_events.recover " + BY_HAND)
@@ -145,10 +145,10 @@ def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     assert "Failed:    0" in reader.go_on("state.apply freeze")
     assert not prepared.exists() and reader.approvals(BY_ONE_RUN) == ["web1"]
     reader.go_on(SCHEDULE)
-    until(lambda: reader.approvals(BY_REACTOR), "the approval by the reactor")
+    wait_until(lambda: reader.approvals(BY_REACTOR), "the approval by the reactor")
     assert prepared.exists()
     reader.go_on()
-    until(lambda: not prepared.exists(), "the recovery by the reactor")
+    wait_until(lambda: not prepared.exists(), "the recovery by the reactor")
     assert reader.approvals(BY_REACTOR) == ["web1"]
 
 
@@ -170,7 +170,7 @@ class Balancer:
 
 @pytest.mark.xdist_group("guide-fleet")
 def test_maintenance_of_a_fleet(machines: Machines) -> None:
-    here = machines.site("web1", "web2")
+    here = machines.cluster("web1", "web2")
     balancer = Balancer(here.folder)
     reader = machines.reader(here, *FLEET_SECTIONS, places=balancer.places)
     with Hook() as hook:
@@ -209,7 +209,7 @@ def web1() -> Iterator[Azure]:
 
 @pytest.mark.xdist_group("guide-one")
 def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
-    here = machines.site("web1")
+    here = machines.cluster("web1")
     # soon, and in the place of Azure
     places = {
         "seconds: 15": "seconds: 2",
@@ -219,25 +219,25 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
     reader.go_on()
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
-    until(lambda: web1.approvals(event_id), "the approval")
+    wait_until(lambda: web1.approvals(event_id), "the approval")
     leaving = reader.run_folder / "leaving"
     assert leaving.exists()
     web1.end(event_id)
-    until(lambda: not leaving.exists(), "the recovery")
+    wait_until(lambda: not leaving.exists(), "the recovery")
     assert len(web1.approvals(event_id)) == 1
 
 
 @pytest.mark.xdist_group("guide-masters")
 def test_several_masters(machines: Machines, web1: Azure) -> None:
-    here = machines.site(engines=[{"azure_events": {}}], **MASTER_DIRS)
+    here = machines.cluster(engines=[{"azure_events": {}}], **MASTER_DIRS)
     settings = {"endpoint": web1.endpoints["web1"]}
     minion = here.minion("web1", azure_events=settings, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
-    journal = Journal(minion)
+    step_log = StepLog(minion)
     here.master.configure(pillar_roots={"base": [str(here.master.pillar)]})
     here.start()
     other = machines.second_master(here, engines=[{"azure_events": {}}], **MASTER_DIRS)
     for master in (here.master, other):
-        master.set_pillar(web1=journal.pillar())
+        master.set_pillar(web1=step_log.pillar())
     api = next(PORTS)
     places = {
         "[salt1, salt2]": json.dumps([master.config["interface"] for master in (here.master, other)]),
@@ -253,12 +253,12 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
     for master in (here.master, other):
         master.bus.wait(f"salt/azure_events/{event_id}/prepared")
-    until(lambda: web1.approvals(event_id), "the approval")
+    wait_until(lambda: web1.approvals(event_id), "the approval")
     web1.simulator.advance(2)
     web1.end(event_id)
     for master in (here.master, other):
         master.bus.wait(f"salt/azure_events/{event_id}/recovered")
-    assert journal.counts == (1, 1) and len(web1.approvals(event_id)) == 1
+    assert step_log.counts == (1, 1) and len(web1.approvals(event_id)) == 1
 
     other.configure(engines=[])
     reader.go_on()
@@ -285,7 +285,7 @@ def certificate(folder: Path) -> None:
 
 @pytest.mark.xdist_group("guide-install")
 def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
-    here = machines.site("web1")
+    here = machines.cluster("web1")
     reader = machines.reader(
         here,
         *GIT_SECTIONS,
@@ -315,10 +315,10 @@ def repository(folder: Path) -> Path:
 
 
 @pytest.mark.xdist_group("guide-install")
-def test_installation_as_a_package(machines: Machines, installed: Installed, tmp_path: Path) -> None:
-    environment = installed.shared_by(tmp_path / "venv")
-    machines.installed = environment
-    here = machines.site("web1")
+def test_installation_as_a_package(machines: Machines, installation: SaltInstallation, tmp_path: Path) -> None:
+    environment = installation.shared_by(tmp_path / "venv")
+    machines.installation = environment
+    here = machines.cluster("web1")
     here.master.configure(file_roots={"base": [str(REPOSITORY / "salt")]})
     here.start()
     minion = here.minions["web1"]
@@ -345,7 +345,7 @@ def test_installation_as_a_package(machines: Machines, installed: Installed, tmp
 
 @pytest.mark.xdist_group("guide-fleet")
 def test_troubleshooting(machines: Machines, web1: Azure) -> None:
-    here = machines.site(**MASTER_DIRS)
+    here = machines.cluster(**MASTER_DIRS)
     settings = {"endpoint": web1.endpoints["web1"]}
     here.minion("web1", azure_events=settings)
     here.start()

@@ -10,20 +10,20 @@ from collections.abc import Iterator
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.cluster import Site, site
-from support.salt.salt_installation import Installed
+from support.salt.cluster import Cluster, cluster
+from support.salt.salt_installation import SaltInstallation
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
 @pytest.fixture(scope="session")
-def watching(installed: Installed, azure: Azure) -> Iterator[Site]:
+def watching(installation: SaltInstallation, azure: Azure) -> Iterator[Cluster]:
     """vm1 is told by its minion file to watch, vm2 by its pillar, and elsewhere is not in Azure at all.
 
     vm1 is so patient with IMDS that nobody would stay so long in a beacon; both repeat what they
     say every few seconds.
     """
-    with site(installed) as here:
+    with cluster(installation) as here:
         patient = [
             {"interval": 1},
             {"endpoint": azure.endpoints["vm1"]},

@@ -8,81 +8,85 @@ from __future__ import annotations
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.cluster import Site
+from support.salt.cluster import Cluster
 from support.salt.minion import Minion
 
 pytestmark = pytest.mark.xdist_group("watching")
 
 
 @pytest.fixture
-def vm1(watching: Site) -> Minion:
+def vm1(watching: Cluster) -> Minion:
     return watching.minions["vm1"]
 
 
-def restart(site: Site, *names: str) -> None:
+def restart(cluster: Cluster, *names: str) -> None:
     for name in names:
-        minion = site.minions[name]
-        starts = len(site.master.bus.events(f"salt/minion/{name}/start"))
+        minion = cluster.minions[name]
+        starts = len(cluster.master.bus.events(f"salt/minion/{name}/start"))
         minion.start()
-        site.master.bus.wait_for_more(f"salt/minion/{name}/start", starts)
+        cluster.master.bus.wait_for_more(f"salt/minion/{name}/start", starts)
 
 
 def test_an_event_that_starts_while_the_minion_is_down_is_told_as_started(
-    watching: Site, azure: Azure, vm1: Minion
+    watching: Cluster, azure: Azure, vm1: Minion
 ) -> None:
     event_id = azure.announce("vm1")
-    scheduled = vm1.tells("scheduled", event_id=event_id)
+    scheduled = vm1.wait_for_event("scheduled", event_id=event_id)
     vm1.kill()
     azure.start(event_id)
     restart(watching, "vm1")
-    started = vm1.tells("started", event_id=event_id)
+    started = vm1.wait_for_event("started", event_id=event_id)
     assert started["sequence"] > scheduled["sequence"] and started["first_seen"] == scheduled["first_seen"]
     azure.end(event_id)
-    assert vm1.tells("gone", event_id=event_id)["outcome"] == "ended"
+    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
 
 
-def test_an_event_that_ends_while_the_minion_is_down_is_told_as_gone(watching: Site, azure: Azure, vm1: Minion) -> None:
+def test_an_event_that_ends_while_the_minion_is_down_is_told_as_gone(
+    watching: Cluster, azure: Azure, vm1: Minion
+) -> None:
     """A reboot by Azure looks like this."""
     event_id = azure.announce("vm1")
-    vm1.tells("scheduled", event_id=event_id)
+    vm1.wait_for_event("scheduled", event_id=event_id)
     azure.start(event_id)
-    vm1.tells("started", event_id=event_id)
+    vm1.wait_for_event("started", event_id=event_id)
     vm1.kill()
     azure.end(event_id)
     restart(watching, "vm1")
-    assert vm1.tells("gone", event_id=event_id)["outcome"] == "ended"
+    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
 
 
-def test_an_event_that_waits_is_no_new_one_after_an_orderly_restart(watching: Site, azure: Azure, vm1: Minion) -> None:
+def test_an_event_that_waits_is_no_new_one_after_an_orderly_restart(
+    watching: Cluster, azure: Azure, vm1: Minion
+) -> None:
     event_id = azure.announce("vm1")
-    first = vm1.tells("scheduled", event_id=event_id)
+    first = vm1.wait_for_event("scheduled", event_id=event_id)
     vm1.stop()
     restart(watching, "vm1")
-    told = watching.master.bus.wait_for_more(vm1.tag("scheduled"), 1, event_id=event_id).data
-    assert told["sequence"] == first["sequence"] and told["first_seen"] == first["first_seen"]
+    events = watching.master.bus.wait_for_more(vm1.tag("scheduled"), 1, event_id=event_id).data
+    assert events["sequence"] == first["sequence"] and events["first_seen"] == first["first_seen"]
 
 
-def test_what_happens_while_the_master_is_away_is_told_when_it_is_back(watching: Site, azure: Azure) -> None:
+def test_what_happens_while_the_master_is_away_is_told_when_it_is_back(watching: Cluster, azure: Azure) -> None:
     watching.master.stop()
     event_id = azure.announce("vm1", "vm2", kind="Freeze")
     for name in ("vm1", "vm2"):
-        azure.wait_for_looks(name)
+        azure.wait_for_polls(name)
     azure.start(event_id)
     for name in ("vm1", "vm2"):
-        azure.wait_for_looks(name)
+        azure.wait_for_polls(name)
     watching.start("vm1", "vm2")
     for name in ("vm1", "vm2"):
-        watching.minions[name].tells("started", event_id=event_id)
+        watching.minions[name].wait_for_event("started", event_id=event_id)
 
 
 def test_nothing_is_lost_when_the_minion_restarts_while_the_master_is_away(
-    watching: Site, azure: Azure, vm1: Minion
+    watching: Cluster, azure: Azure, vm1: Minion
 ) -> None:
     """The minion had said it to nobody, and wrote down that it has seen it."""
     watching.master.stop()
     event_id = azure.announce("vm1")
-    azure.wait_for_looks("vm1")
+    azure.wait_for_polls("vm1")
     vm1.kill()
     vm1.start()
     watching.start("vm1")
-    assert vm1.tells("scheduled", event_id=event_id)["status"] == "Scheduled"
+    assert vm1.wait_for_event("scheduled", event_id=event_id)["status"] == "Scheduled"

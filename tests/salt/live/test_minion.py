@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.cluster import Site, site
+from support.salt.cluster import Cluster, cluster
 from support.salt.minion import Minion
-from support.salt.salt_installation import Installed
-from support.salt.scripted import Scripted
-from support.salt.until import until
+from support.salt.salt_installation import SaltInstallation
+from support.salt.scripted import ScriptedImds
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("minion")
 
@@ -33,7 +33,7 @@ class Steps:
         prepare = [note.format("one"), {"name": "wait", "command": wait}, note.format("three")]
         return {"azure_events": {"prepare": prepare, "recover": [note.format("recovered")]}}
 
-    def start_over(self, waiting: bool = False) -> None:
+    def reset(self, waiting: bool = False) -> None:
         (self._folder / "ran").unlink(missing_ok=True)
         (self._folder / "go").unlink(missing_ok=True) if waiting else self.allow()
 
@@ -47,14 +47,14 @@ class Steps:
 
 
 @pytest.fixture(scope="module")
-def flood() -> Iterator[Scripted]:
-    with Scripted() as imds:
+def flood() -> Iterator[ScriptedImds]:
+    with ScriptedImds() as imds:
         yield imds
 
 
 @pytest.fixture(scope="module")
-def alone(installed: Installed, azure: Azure, flood: Scripted) -> Iterator[Site]:
-    with site(installed) as here:
+def alone(installation: SaltInstallation, azure: Azure, flood: ScriptedImds) -> Iterator[Cluster]:
+    with cluster(installation) as here:
         here.minion(
             "vm1",
             azure_events={"endpoint": azure.endpoints["vm1"]},
@@ -68,14 +68,14 @@ def alone(installed: Installed, azure: Azure, flood: Scripted) -> Iterator[Site]
 
 
 @pytest.fixture
-def vm1(alone: Site) -> Minion:
+def vm1(alone: Cluster) -> Minion:
     return alone.minions["vm1"]
 
 
 @pytest.fixture
 def steps(vm1: Minion) -> Steps:
     made = Steps(vm1.folder)
-    made.start_over()
+    made.reset()
     return made
 
 
@@ -86,7 +86,7 @@ def outcome(minion: Minion, function: str, *words: Any) -> str:
     return found
 
 
-def restart(here: Site, minion: Minion) -> None:
+def restart(here: Cluster, minion: Minion) -> None:
     minion.kill()
     here.start(minion.name)
 
@@ -105,7 +105,7 @@ def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) ->
 def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
     hold = f"echo $$ > {tmp_path}/pid; while ! test -e {tmp_path}/end; do sleep 0.1; done"
     vm1.start_job("state.single", "cmd.run", hold)
-    until((tmp_path / "pid").exists, "the long state run")
+    wait_until((tmp_path / "pid").exists, "the long state run")
     event_id = azure.announce("vm1", kind="Preempt")
     assert outcome(vm1, "prepare", event_id) == "prepared"
     assert vm1.ask("saltutil.is_running", "state.single") != []
@@ -116,14 +116,14 @@ def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, st
 
 @pytest.mark.parametrize("then", ["prepare", "recover"])
 def test_minion_that_is_killed_in_the_middle_of_a_preparation(
-    alone: Site, vm1: Minion, azure: Azure, steps: Steps, then: str
+    alone: Cluster, vm1: Minion, azure: Azure, steps: Steps, then: str
 ) -> None:
-    steps.start_over(waiting=True)
+    steps.reset(waiting=True)
     event_id = azure.announce("vm1")
     vm1.start_job("azure_events.prepare", event_id)
-    until(lambda: steps.ran == ["one", "begun"], lambda: f"a preparation in its second step, not {steps.ran}")
+    wait_until(lambda: steps.ran == ["one", "begun"], lambda: f"a preparation in its second step, not {steps.ran}")
     restart(alone, vm1)
-    until(lambda: vm1.ask("azure_events.status")["working"] is None, "the end of the killed preparation")
+    wait_until(lambda: vm1.ask("azure_events.status")["working"] is None, "the end of the killed preparation")
     assert [one["state"] for one in vm1.ask("azure_events.status")["records"]] == ["preparing"]
     steps.allow()
     if then == "prepare":
@@ -134,51 +134,53 @@ def test_minion_that_is_killed_in_the_middle_of_a_preparation(
 
 
 def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(
-    alone: Site, vm1: Minion, azure: Azure, steps: Steps
+    alone: Cluster, vm1: Minion, azure: Azure, steps: Steps
 ) -> None:
     event_id = azure.announce("vm1")
-    vm1.tells("scheduled", event_id=event_id)
+    vm1.wait_for_event("scheduled", event_id=event_id)
     assert outcome(vm1, "prepare", event_id) == "prepared"
     vm1.kill()
     azure.cancel(event_id)
     alone.start("vm1")
-    vm1.tells("gone", event_id=event_id)
-    before = len(vm1.told("gone", event_id=event_id))
+    vm1.wait_for_event("gone", event_id=event_id)
+    before = len(vm1.events("gone", event_id=event_id))
     restart(alone, vm1)
-    until(lambda: len(vm1.told("gone", event_id=event_id)) > before, "the end, sent again")
+    wait_until(lambda: len(vm1.events("gone", event_id=event_id)) > before, "the end, sent again")
     assert outcome(vm1, "recover", event_id) == "recovered"
-    before = len(vm1.told("gone", event_id=event_id))
+    before = len(vm1.events("gone", event_id=event_id))
     restart(alone, vm1)
-    azure.wait_for_looks("vm1", more=4)
-    assert len(vm1.told("gone", event_id=event_id)) == before
+    azure.wait_for_polls("vm1", more=4)
+    assert len(vm1.events("gone", event_id=event_id)) == before
 
 
-def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(alone: Site, vm1: Minion, azure: Azure) -> None:
+def test_master_that_starts_anew_is_sent_what_lasts_at_its_first_word(
+    alone: Cluster, vm1: Minion, azure: Azure
+) -> None:
     """The beacon of this minion repeats what lasts once an hour only."""
     event_id = azure.announce("vm1")
-    vm1.tells("scheduled", event_id=event_id)
-    before = len(vm1.told("scheduled", event_id=event_id))
+    vm1.wait_for_event("scheduled", event_id=event_id)
+    before = len(vm1.events("scheduled", event_id=event_id))
     alone.master.kill()
     alone.start()
-    until(lambda: len(vm1.told("scheduled", event_id=event_id)) > before, "what lasts, sent again")
+    wait_until(lambda: len(vm1.events("scheduled", event_id=event_id)) > before, "what lasts, sent again")
     azure.cancel(event_id)
 
 
-def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: Site, flood: Scripted) -> None:
+def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: Cluster, flood: ScriptedImds) -> None:
     minion = alone.minions["flooded"]
     names = [f"vmss-with-a-rather-long-name_{number:06d}" for number in range(100)]
     flood.events = [flood.event(f"E{number:03d}", "vm1", *names) for number in range(100)]
     flood.events.append(dict(flood.event("text", "vm1"), Description="x" * 260_000))
     flood.events.append(flood.event("names", "vm1", *[f"{names[0]}_{number}" for number in range(9000)]))
-    told: set[str] = set()
+    events: set[str] = set()
     wanted = {event["EventId"] for event in flood.events}
 
     def all_sent() -> bool:
         assert minion.ask("test.ping") is True
-        told.update(data["event_id"] for data in minion.told("scheduled"))
-        return told == wanted
+        events.update(data["event_id"] for data in minion.events("scheduled"))
+        return events == wanted
 
-    until(all_sent, lambda: f"all events on the bus, which lacks {sorted(wanted - told)}")
-    assert minion.tells("scheduled", event_id="text")["cut"] == ["description"]
-    large = minion.tells("scheduled", event_id="names")
+    wait_until(all_sent, lambda: f"all events on the bus, which lacks {sorted(wanted - events)}")
+    assert minion.wait_for_event("scheduled", event_id="text")["cut"] == ["description"]
+    large = minion.wait_for_event("scheduled", event_id="names")
     assert large["resources_omitted"] == 9001 and "resources" not in large

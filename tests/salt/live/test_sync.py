@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.repository import REPOSITORY
-from support.salt.cluster import Site
+from support.salt.cluster import Cluster
 from support.salt.master import Master, Refused
-from support.salt.until import until
+from support.wait import wait_until
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 pytestmark = pytest.mark.xdist_group("watching")
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("watching")
 MINIONS = ("vm1", "vm2", "elsewhere")
 
 
-def test_functions_and_states_are_there_after_sync_all(watching: Site) -> None:
+def test_functions_and_states_are_there_after_sync_all(watching: Cluster) -> None:
     minion = watching.minions["vm1"]
     assert {"azure_events.list", "azure_events.approve", "azure_events.wait"} <= set(
         minion.ask("sys.list_functions", "azure_events")
@@ -31,7 +31,7 @@ def test_functions_and_states_are_there_after_sync_all(watching: Site) -> None:
 
 
 @pytest.mark.parametrize("name", MINIONS)
-def test_the_helper_arrives_as_files_of_its_own(watching: Site, name: str) -> None:
+def test_the_helper_arrives_as_files_of_its_own(watching: Cluster, name: str) -> None:
     """Its links in the tree lead out of the tree, so that they must not be sent as links."""
     extmods = Path(watching.minions[name].config["extension_modules"])
     arrived = extmods / "utils" / "azure_scheduled_events"
@@ -42,7 +42,7 @@ def test_the_helper_arrives_as_files_of_its_own(watching: Site, name: str) -> No
 
 
 @pytest.fixture(scope="module")
-def synced(watching: Site) -> Master:
+def synced(watching: Cluster) -> Master:
     """The master with what two commands bring to it, and with a mistake in its configuration."""
     master = watching.master
     assert "engines.azure_events" in master.run("salt-run", "saltutil.sync_engines")
@@ -56,7 +56,7 @@ def test_the_runner_says_how_to_switch_the_engine_on(synced: Master) -> None:
         synced.run("salt-run", "azure_events.fleet")
 
 
-def test_the_engine_names_what_is_wrong_with_its_configuration(watching: Site, synced: Master) -> None:
+def test_the_engine_names_what_is_wrong_with_its_configuration(watching: Cluster, synced: Master) -> None:
     synced.configure(engines=[{"azure_events": {}}], azure_events={"awnser": 5})
     synced.kill()
     watching.start()
@@ -64,7 +64,7 @@ def test_the_engine_names_what_is_wrong_with_its_configuration(watching: Site, s
         synced.run("salt-run", "azure_events.fleet")
 
 
-def test_the_engine_knows_the_fleet(watching: Site, synced: Master) -> None:
+def test_the_engine_knows_the_fleet(watching: Cluster, synced: Master) -> None:
     synced.configure(azure_events={"answer": "10s"})
     synced.kill()
     watching.start()
@@ -72,4 +72,4 @@ def test_the_engine_knows_the_fleet(watching: Site, synced: Master) -> None:
     def names() -> dict[str, str | None]:
         return {row["minion"]: row["vm"] for row in synced.run("salt-run", "azure_events.fleet")["rows"]}
 
-    until(lambda: names() == {"vm1": "vm1", "vm2": "vm2", "elsewhere": None}, "the names of the fleet")
+    wait_until(lambda: names() == {"vm1": "vm1", "vm2": "vm2", "elsewhere": None}, "the names of the fleet")

@@ -15,10 +15,10 @@ import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
-from support.salt.cluster import Site, site
-from support.salt.salt_installation import Installed
-from support.salt.until import until
-from tools.collection_tree import copy_tree
+from support.salt.cluster import Cluster, cluster
+from support.salt.salt_installation import SaltInstallation
+from support.wait import wait_until
+from tools.repository.collection_tree import copy_tree
 
 pytestmark = pytest.mark.xdist_group("wheel")
 
@@ -36,16 +36,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_wheel(installed: Installed, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    environment = installed.shared_by(tmp_path_factory.mktemp("pip") / "venv")
+def with_wheel(
+    installation: SaltInstallation, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> SaltInstallation:
+    environment = installation.shared_by(tmp_path_factory.mktemp("pip") / "venv")
     # pip itself comes with the packages that are shared
     environment.install("--no-deps", wheel)
     return environment
 
 
 @pytest.fixture(scope="module")
-def unsynced(with_wheel: Installed, azure: Azure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(with_wheel, [tmp_path_factory.mktemp("empty")], engines=[{"azure_events": {}}]) as here:
+def unsynced(with_wheel: SaltInstallation, azure: Azure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(with_wheel, [tmp_path_factory.mktemp("empty")], engines=[{"azure_events": {}}]) as here:
         settings = {"endpoint": azure.endpoints["vm3"]}
         here.minion("vm3", azure_events=settings, beacons={"azure_events": [{"interval": 1}]})
         here.start()
@@ -58,28 +60,28 @@ def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
 
 
-def test_what_the_wheel_needs_is_there(with_wheel: Installed) -> None:
+def test_what_the_wheel_needs_is_there(with_wheel: SaltInstallation) -> None:
     ran = subprocess.run([with_wheel.python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
 
 
-def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
+def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")
-    assert vm3.tells("scheduled", event_id=event_id)["resource_name"] == "vm3"
+    assert vm3.wait_for_event("scheduled", event_id=event_id)["resource_name"] == "vm3"
     assert [event["event_id"] for event in vm3.ask("azure_events.list")["events"]] == [event_id]
     assert vm3.ask("azure_events.approve", event_ids=[event_id])["approved"] == [event_id]
     assert not (Path(vm3.config["extension_modules"]) / "modules").exists()
 
 
-def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Site, azure: Azure) -> None:
+def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")
     (result,) = vm3.ask("state.single", "azure_events.approved", event_id).values()
     assert result["result"] is True and azure.approvals(event_id) == ["vm3"]
-    vm3.tells("scheduled", event_id=event_id)
+    vm3.wait_for_event("scheduled", event_id=event_id)
 
     def events() -> list[str]:
         return [row["event_id"] for row in unsynced.master.run("salt-run", "azure_events.status")["rows"]]
 
-    until(lambda: event_id in events(), "the event in what the engine knows")
+    wait_until(lambda: event_id in events(), "the event in what the engine knows")

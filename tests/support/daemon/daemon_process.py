@@ -18,7 +18,7 @@ from typing import Any
 
 from support.daemon.engine_harness import EngineHarness
 from support.repository import REPOSITORY
-from support.wait import TIMEOUT, wait_until
+from support.wait import DEFAULT_TIMEOUT, wait_until
 
 PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 
@@ -73,7 +73,7 @@ class DaemonProcess:
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(how)
-        self.process.wait(TIMEOUT)
+        self.process.wait(DEFAULT_TIMEOUT)
         return time.monotonic() - began
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class DaemonProcess:
             capture_output=True,
             text=True,
             env=self._environment(),
-            timeout=TIMEOUT,
+            timeout=DEFAULT_TIMEOUT,
             check=False,
         )
 

@@ -279,7 +279,7 @@ class EngineHarness(HarnessViews):
     def _is_waiting(self, step: HookRun) -> bool:
         """Return True if a running hook waits for the test or the clock."""
         last = next((mark for mark in reversed(self.marks()) if mark.hook == f"{step.stage}/{step.hook}"), None)
-        is_stopping = self.engine.work.is_stopping(step.id)
+        is_stopping = self.engine.stage_runner.is_stopping(step.id)
         return last is not None and last.what == "hang" and is_alive(last.pid) and not is_stopping
 
 

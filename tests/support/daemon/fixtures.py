@@ -85,10 +85,10 @@ def runs(tmp_path: Path) -> Iterator[RunsHarness]:
     wait_until(
         lambda: not [pid for pid in marked(runs.mark) if not runs.may_leave or pid in marked("supervisor.py")],
         "the end of all processes",
-        3,
+        timeout=3,
     )
     for pid in marked(runs.mark):
         os.kill(pid, signal.SIGKILL)
     for daemon in runs.daemons:
-        wait_until(daemon.is_idle, "the end of all runs", 3)
+        wait_until(daemon.is_idle, "the end of all runs", timeout=3)
     assert set(zombies()) <= others

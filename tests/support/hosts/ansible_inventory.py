@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hosts of the lab as hosts of Ansible's."""
+"""Hosts of the lab in an inventory of Ansible."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CHANGED_TASK = re.compile(
 
 @dataclass(frozen=True)
 class Applied:
-    """How a run of ansible-playbook went."""
+    """The result of ansible-playbook."""
 
     status: int
     text: str
 
     @property
     def changed(self) -> int:
-        """How many tasks changed something, on all hosts together."""
+        """Return the number of changed tasks on all hosts together."""
         return sum(int(match[2]) for match in RECAP.finditer(self.text))
 
     @property
@@ -41,7 +41,7 @@ class Applied:
 
 
 def ansible_on(hosts: Mapping[str, Host], folder: Path) -> Hosts:
-    """Ansible for these hosts, by tests/hosts/connection."""
+    """Return an inventory of these hosts, with the connection plugin nsenter."""
     reached = {
         name: {
             "ansible_connection": "nsenter",
@@ -61,7 +61,7 @@ def ansible_on(hosts: Mapping[str, Host], folder: Path) -> Hosts:
 
 
 def apply_role(ansible: Hosts, folder: Path, role: str, variables: Mapping[str, Any], *words: str) -> Applied:
-    """Apply a role of this collection to all hosts; `words` go on ansible-playbook's command line."""
+    """Apply a role of this collection to all hosts; `words` are further arguments of ansible-playbook."""
     playbook = folder / f"apply-{role}.json"
     playbook.write_text(
         json.dumps([{"hosts": "all", "gather_facts": False, "roles": [COLLECTION + role]}]), encoding="utf-8"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the simulator announces really happens: its `impact` commands act on hosts of the lab.
+"""`impact` commands of the simulator that interrupt hosts of the lab.
 
-The hosts are kept by the test's own process, and the commands run in others. So a command is this
-file as a program, which hands over what it was told through a socket and waits until that is done.
+Only the process of the test controls the hosts, and the simulator runs its commands in others.
+Therefore this file is also the command: it sends its arguments to a socket of the test, and waits
+for the result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from support.hosts.host import Host
 
 DONE = "done"
-# Freeze, Reboot and so on, as `start` or `end` of the interruption -> what a host does
+# (type of the event, start or end of the interruption) -> method of Host
 ACTS = {
     ("Freeze", "start"): "freeze",
     ("Freeze", "end"): "thaw",
@@ -34,14 +35,14 @@ ACTS = {
 
 
 class Impacts:
-    """Listens while it is used in a with statement.
+    """The socket of the test, which is open in a with statement.
 
     Args:
         hosts: name of the VM -> its host.
-        folder: where the socket goes.
+        folder: of the socket.
 
     Attributes:
-        happened: (VM, act) in the order in which they were over.
+        happened: (VM, act) in the order of their ends.
     """
 
     def __init__(self, hosts: Mapping[str, Host], folder: Path) -> None:
@@ -73,10 +74,10 @@ class Impacts:
         return said
 
     def answer(self, act: str, name: str) -> str:
-        """Do it; DONE or what went wrong."""
+        """Call the method; return DONE or the error."""
         try:
             getattr(self._hosts[name], act)()
-        except Exception as error:  # pylint: disable=broad-exception-caught  # the simulator's log has to tell it
+        except Exception as error:  # pylint: disable=broad-exception-caught  # goes to the simulator's log
             return f"{type(error).__name__}: {error}"
         self.happened.append((name, act))
         return DONE

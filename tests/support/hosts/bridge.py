@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The network between the hosts: a bridge that owns 169.254.169.254, as the fabric of Azure does.
+"""The network between the hosts: a bridge with the address 169.254.169.254, like the fabric of Azure.
 
-It lives in the network namespace of the process that makes it (`make test-hosts` gives the tests
-one of their own). So a simulator or an ansible-playbook started from there is on the fabric, and
-sees hosts by their addresses.
+The bridge is in the network namespace of the process that creates it (`make test-hosts` creates a
+separate one for the tests). A simulator or an ansible-playbook of that process is therefore on the
+bridge, and reaches the hosts by their addresses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GATEWAY = "10.77.0.1"
 NAMESPACES = Path("/run/netns")
 
 
-class Fabric:
+class Bridge:
     """The bridge, and a network namespace for each host."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Fabric:
         ip("address", "add", IMDS + "/32", "dev", BRIDGE)
 
     def attach(self, name: str, number: int) -> str:
-        """Make the namespace of a host, wired to the bridge; returns the host's address."""
+        """Create the namespace of a host, connect it to the bridge, and return the address of the host."""
         address, cable = f"10.77.0.{10 + number}", f"host{number}"
         ip("netns", "add", name)
         ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Whether hosts of the lab can run here, found out by trying."""
+"""Checks whether hosts of the lab can run on this machine, by trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.hosts.host import CGROUP_TREES, JOIN, remove_group
-from support.hosts.lab import INTO_A_SPACE
+from support.hosts.lab import UNSHARE_COMMAND
 
 PROGRAMS = ("unshare", "nsenter", "ip", "mount")
 OVERLAY = """
@@ -26,29 +26,29 @@ ip link add try type bridge
 """
 
 
-def reason_against() -> str | None:
-    """Why namespaces, overlays or control groups are not to be had; None when they are."""
+def skip_reason() -> str | None:
+    """Return why namespaces, overlays or control groups are not available, or None."""
     if os.geteuid() != 0:
         return "needs root"
     for program in PROGRAMS:
         if not shutil.which(program):
             return f"needs the program {program}"
     try:
-        for made in own_groups(a_name()):
+        for made in own_groups(unique_name()):
             made.mkdir()
             remove_group(made)
     except OSError as error:
-        return f"needs control groups of its own: {error.strerror}"
+        return f"needs permission to create control groups: {error.strerror}"
     with tempfile.TemporaryDirectory() as folder:
         return failure(
             "namespaces with overlays and bridges are not allowed here",
-            [*INTO_A_SPACE, "sh", "-c", OVERLAY, "try", folder],
+            [*UNSHARE_COMMAND, "sh", "-c", OVERLAY, "try", folder],
         )
 
 
-def reason_against_nspawn(root: Path) -> str | None:
-    """Why systemd-nspawn cannot run a command in this root; None when it can."""
-    groups = own_groups(a_name())
+def skip_reason_of_nspawn(root: Path) -> str | None:
+    """Return why systemd-nspawn cannot run a command in this root, or None."""
+    groups = own_groups(unique_name())
     for group in groups:
         group.mkdir()
     try:
@@ -64,15 +64,15 @@ def reason_against_nspawn(root: Path) -> str | None:
         ]
         return failure(
             "systemd-nspawn does not work here",
-            [*INTO_A_SPACE, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
+            [*UNSHARE_COMMAND, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
         )
     finally:
         for group in groups:
             remove_group(group)
 
 
-def a_name() -> str:
-    """Never the same twice: stages that run side by side try at the same time."""
+def unique_name() -> str:
+    """Return a random name, because stages run this check at the same time."""
     return f"azure-imds-try-{os.urandom(4).hex()}"
 
 

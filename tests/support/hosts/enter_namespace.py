@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The way into a running host: from the process that keeps it to its PID 1, and to a command beside that."""
+"""Enters a running host: from its systemd-nspawn to its PID 1, and to a command in the same namespaces."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ BARE_ENVIRONMENT = (
 
 
 class HostIsDown(Exception):
-    """There is no PID 1 to go to."""
+    """The host has no PID 1."""
 
 
 def first_process(keeper: Path) -> int | None:
-    """The PID 1 of a host, as it is numbered here.
+    """Return the PID on this machine of the host's PID 1, or None.
 
     Args:
-        keeper: file with the number of the systemd-nspawn that runs the host. That has other
-            children while it prepares the host; a command sent to one of those could reach this
-            machine instead.
+        keeper: file with the PID of the systemd-nspawn that runs the host. While that prepares the
+            host it has other children; a command in their namespaces could run on this machine.
     """
     try:
         number = keeper.read_text(encoding="utf-8").strip()
@@ -38,7 +37,7 @@ def first_process(keeper: Path) -> int | None:
 
 
 def way_in(keeper: Path) -> list[str]:
-    """What to put before a command so that it runs in the host; raises HostIsDown."""
+    """Return the arguments before a command that run it in the host. Raises HostIsDown."""
     leader = first_process(keeper)
     if leader is None:
         raise HostIsDown(f"the host of {keeper} does not run")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A real systemd host: systemd-nspawn on an overlay of the shared root, whose changes live in memory."""
+"""A real systemd host: systemd-nspawn on an overlay of the shared root, with its changes in memory."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from support.hosts.enter_namespace import HostIsDown, first_process, way_in
 BOOT_LIMIT = 30.0
 STOP_LIMIT = 30.0
 COMMAND_LIMIT = 60.0
-MOST_BOOTS = 100
+MAX_BOOTS = 100
 UP = ("running", "degraded")
-ASKED_FOR_A_REBOOT = 133
-# where Azure's images mount the disk of the machine that a VM happens to run on
+REBOOT_STATUS = 133
+# mount point of the temporary disk in Azure's images
 EPHEMERAL = "/mnt/resource"
 CGROUP_TREES = tuple(map(Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")))
-# A shell that joins the groups and becomes systemd-nspawn: nspawn is then in them before it has
+# A shell that joins the groups and executes systemd-nspawn, which is then in them before it has
 # children.
 JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@"'
 
 
 class HostFailed(Exception):
-    """A host that did not come up or go down; the text has the end of its console."""
+    """The host did not come up or go down; the text has the end of its console."""
 
 
 class Host:
@@ -42,8 +42,8 @@ class Host:
 
     Args:
         name: its name, and that of its network namespace.
-        address: its address on the fabric.
-        folder: an empty folder on a tmpfs: an overlay's changes cannot lie on another overlay.
+        address: its address on the bridge.
+        folder: an empty folder on a tmpfs, because the changes of an overlay cannot be on an overlay.
         root: the shared root.
         cgroup: name for a control group of its own.
     """
@@ -76,8 +76,8 @@ class Host:
         """Run a command in the host, as root in a bare environment.
 
         Raises:
-            HostIsDown: there is no host to run it in.
-            subprocess.CalledProcessError: it failed, and `check` was asked for.
+            HostIsDown: the host is down.
+            subprocess.CalledProcessError: the command failed, with `check`.
         """
         return subprocess.run(
             [*way_in(self.keeper), *command],
@@ -90,7 +90,10 @@ class Host:
         )
 
     def file(self, path: str) -> Path:
-        """A file of the host, as it is reached from here, whether the host is up or not. Not for what it mounts itself, such as /run."""
+        """Return the path of a file of the host on this machine, whether the host is up or not.
+
+        Not for file systems that the host mounts itself, such as /run.
+        """
         return self._merged / path.lstrip("/")
 
     @property
@@ -102,7 +105,7 @@ class Host:
         return self.run(["cat", "/proc/sys/kernel/random/boot_id"]).stdout.strip()
 
     def boot(self) -> None:
-        """Switch it on, and wait until systemd has started everything."""
+        """Switch the host on, and wait until systemd has started all units."""
         if self._run is not None and self._run.is_alive():
             raise HostFailed(f"{self.name} is on already")
         before = self._boots
@@ -111,35 +114,35 @@ class Host:
         self._wait_for_boot(before)
 
     def reboot(self) -> None:
-        """An orderly restart from the inside; files stay, memory does not."""
+        """Restart the host in an orderly way; files stay."""
         before = self._boots
         self._ask("reboot")
         self._wait_for_boot(before)
 
     def power_off(self) -> None:
-        """An orderly end; `boot` switches it on again."""
+        """Switch the host off in an orderly way; `boot` switches it on again."""
         self._ask("poweroff")
         self._wait_for_end()
 
     def crash(self) -> None:
-        """Pull the plug: every process is gone at once. `boot` switches it on again with the files as they were."""
+        """Kill all processes at once, as a power cut; files stay, and `boot` switches the host on again."""
         leader = first_process(self.keeper)
         if leader is None:
             raise HostIsDown(f"{self.name} does not run")
         os.kill(leader, signal.SIGKILL)
         with contextlib.suppress(HostFailed):
-            self.thaw()  # its keeper is frozen with it, and could not notice
+            self.thaw()  # systemd-nspawn is frozen, too, and could not exit
         self._wait_for_end()
 
     def redeploy(self) -> None:
-        """Switch it off and on again on another machine: what was in EPHEMERAL is gone."""
+        """Switch the host off and on again without its files in EPHEMERAL, as on another machine."""
         self.power_off()
         shutil.rmtree(self._ephemeral)
         self._ephemeral.mkdir()
         self.boot()
 
     def freeze(self) -> None:
-        """Stop all that runs in it, as for a live migration; `thaw` lets it go on."""
+        """Stop all processes, as a live migration does; `thaw` continues them."""
         self._freezer("cgroup.freeze").write_text("1", encoding="ascii")
 
     def thaw(self) -> None:
@@ -156,11 +159,11 @@ class Host:
         raise HostFailed(f"{self.name} cannot be frozen: there is no cgroup.freeze")
 
     def remove(self) -> None:
-        """Crash it if it runs, and give back all that it held."""
+        """Crash the host if it is up, and remove its mounts and control groups."""
         with contextlib.suppress(HostIsDown):
             self.crash()
         if self._nspawn is not None:
-            self._nspawn.kill()  # it may have failed before it had a host
+            self._nspawn.kill()  # it may have failed before the host had started
             self._wait_for_end()
         subprocess.run(["umount", str(self._merged)], check=True, timeout=30)
         for group in self._groups:
@@ -170,7 +173,7 @@ class Host:
         self.run(["systemctl", "--no-wall", verb], check=False)  # the host may be gone before systemctl is
 
     def _keep(self) -> None:
-        """Run systemd-nspawn until the host ends for good: at a reboot it exits too, and wants to be started again."""
+        """Run systemd-nspawn until the host is switched off. systemd-nspawn also exits at a reboot."""
         for group in self._groups:
             group.mkdir(exist_ok=True)
         options = [
@@ -197,7 +200,7 @@ class Host:
             "--system-call-filter=bpf",  # or IPAddressDeny of units inside does nothing
         ]
         command = ["sh", "-c", JOIN, "join", *map(str, self._groups), "--", "systemd-nspawn", *options]
-        for _boot in range(MOST_BOOTS):
+        for _boot in range(MAX_BOOTS):
             with self.console.open("ab") as console:
                 self._nspawn = subprocess.Popen(
                     command,
@@ -209,7 +212,7 @@ class Host:
                 )
             self.keeper.write_text(str(self._nspawn.pid), encoding="utf-8")
             self._boots += 1
-            if self._nspawn.wait() != ASKED_FOR_A_REBOOT:
+            if self._nspawn.wait() != REBOOT_STATUS:
                 break
         self.keeper.unlink()
 
@@ -240,7 +243,7 @@ class Host:
 
 
 def remove_group(group: Path) -> None:
-    """Remove a control group and those in it. The kernel may need a moment to see that the last process is gone."""
+    """Remove a control group and those in it, repeatedly until the kernel has removed the last process."""
     for _attempt in range(50):
         for folder, _folders, _files in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):

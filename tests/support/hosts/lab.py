@@ -8,9 +8,8 @@
         host.run(["systemctl", "status"])
         host.reboot()
 
-It works in namespaces that its caller has of its own (see `INTO_A_SPACE`). Whatever becomes of that
-caller, the kernel takes networks, mounts and processes away with it, and two labs at the same time
-never meet.
+The caller needs separate namespaces (see `UNSHARE_COMMAND`). When it ends, the kernel removes its
+networks, mounts and processes. Two labs at the same time do not share anything.
 """
 
 from __future__ import annotations
@@ -23,23 +22,22 @@ from pathlib import Path
 from types import TracebackType
 
 from support.hosts import rootfs
-from support.hosts.bridge import NAMESPACES, Fabric
+from support.hosts.bridge import NAMESPACES, Bridge
 from support.hosts.host import CGROUP_TREES, Host, remove_group
 
-# The mounts of --mount are private; the processes end with the first of them, even if that is
-# killed.
-INTO_A_SPACE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
-FORGOTTEN_AFTER = 3600
+# The mounts of --mount are private; all processes end with the first one, even if that is killed.
+UNSHARE_COMMAND = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+STALE_AFTER = 3600
 
 
 class Lab:
-    """Makes hosts, and takes everything away at the end.
+    """Creates hosts, and removes everything at the end.
 
     Args:
-        prefix: begins the names of control groups, the only thing that does not end with the
-            namespaces.
-        folder: where the hosts' files are shown while the lab lives; they are in memory.
-        root: the root of all hosts; without it those in the cache, which are made if need be.
+        prefix: of the names of control groups, which do not end with the namespaces.
+        folder: mount point for the files of the hosts, which are in memory.
+        root: root file system of all hosts; by default those in the cache, which are created if
+            missing.
     """
 
     def __init__(self, prefix: str, folder: Path, root: Path | None = None) -> None:
@@ -50,14 +48,14 @@ class Lab:
         self._ends = contextlib.ExitStack()
 
     def __enter__(self) -> Lab:
-        if reason := reason_against_this_process():
+        if reason := skip_reason_of_this_process():
             raise RuntimeError(reason)
-        forget_groups(self._prefix)
+        remove_stale_cgroups(self._prefix)
         with self._ends:
             self._mount_memory(NAMESPACES)
             self._mount_memory(self._folder)
-            self._fabric = Fabric()
-            self._ends.callback(self._fabric.remove)
+            self._bridge = Bridge()
+            self._ends.callback(self._bridge.remove)
             self._ends = self._ends.pop_all()
         return self
 
@@ -67,12 +65,12 @@ class Lab:
         self._ends.close()
 
     def host(self, name: str, suite: str = rootfs.SUITE) -> Host:
-        """The host of this name, made and booted at the first call; `suite` is the Debian that it is then."""
+        """Return the host of this name; the first call creates and boots it with the Debian `suite`."""
         if name not in self._hosts:
             root = self._root or rootfs.ensure(suite)
             number = len(self._hosts) + 1
-            address = self._fabric.attach(name, number)
-            self._ends.callback(self._fabric.detach, name)
+            address = self._bridge.attach(name, number)
+            self._ends.callback(self._bridge.detach, name)
             made = Host(name, address, self._folder / name, root, f"{self._own}-{name}")
             self._ends.callback(made.remove)
             self._hosts[name] = made
@@ -85,21 +83,21 @@ class Lab:
         self._ends.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True, timeout=30)
 
 
-def reason_against_this_process() -> str | None:
-    """Why a lab cannot be made from here; None when it can."""
+def skip_reason_of_this_process() -> str | None:
+    """Return why this process cannot create a lab, or None."""
     if os.getpid() == 1 and os.geteuid() == 0 and sorted(os.listdir("/sys/class/net")) != []:
         return None
     return "hosts need namespaces of their own: make test-hosts, or the same command after " + " ".join(
-        INTO_A_SPACE[:-1]
+        UNSHARE_COMMAND[:-1]
     )
 
 
-def forget_groups(prefix: str) -> None:
-    """Remove the control groups of labs that were killed. Those of living labs have processes in them, and are young before that."""
+def remove_stale_cgroups(prefix: str) -> None:
+    """Remove the control groups of killed labs: old ones without processes."""
     for tree in CGROUP_TREES:
         for group in tree.glob(f"{prefix}-*"):
             with contextlib.suppress(OSError):
-                if time.time() - group.stat().st_mtime > FORGOTTEN_AFTER and is_empty(group):
+                if time.time() - group.stat().st_mtime > STALE_AFTER and is_empty(group):
                     remove_group(group)
 
 

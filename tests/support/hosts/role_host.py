@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A host with the role hook_runner on it, hooks that leave marks, and the Azure that it hears of."""
+"""A host with the role hook_runner, hooks that write markers, and a simulated Azure."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from support.hosts.ansible_inventory import Applied, ansible_on, apply_role
 from support.hosts.apply_impact import Impacts
 from support.hosts.bridge import IMDS
 from support.hosts.host import Host
-from support.hosts.patience import until
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 SERVICE = "azure-scheduled-events.service"
 COMMAND = "azure-scheduled-events"
 CONFIGURATION = "/etc/azure-scheduled-events/config.yml"
-MARKS = "/var/lib/marks"
-HOLD = "/var/lib/hold"
+MARKER_FILE = "/var/lib/marks"
+HOLD_FILE = "/var/lib/hold"
 STAGES = ("prepare", "emergency", "started", "recover")
-# Tells when it begins and when it ends, and does not end while the file HOLD-STAGE is there.
+# Writes a marker at its begin and its end, and does not end while the file HOLD_FILE-STAGE exists.
 HOOK = f"""#!/bin/sh
-mark() {{ echo "$1 $EVENT_STAGE $EVENT_TYPE ${{EVENT_OUTCOME:--}} $EVENT_ID $(cat /proc/sys/kernel/random/boot_id)" >>{MARKS}; }}
+boot=$(cat /proc/sys/kernel/random/boot_id)
+mark() {{ echo "$1 $EVENT_STAGE $EVENT_TYPE ${{EVENT_OUTCOME:--}} $EVENT_ID $boot" >>{MARKER_FILE}; }}
 mark began
-while test -e {HOLD}-$EVENT_STAGE; do sleep 0.1; done
+while test -e {HOLD_FILE}-$EVENT_STAGE; do sleep 0.1; done
 mark ended
 """
 HOOKS = [{"stage": stage, "name": "10-mark", "content": HOOK} for stage in STAGES]
@@ -43,7 +44,9 @@ APPROVE_WHEN_PREPARED = {
 }
 
 
-class Mark(NamedTuple):
+class Marker(NamedTuple):
+    """One line of a hook."""
+
     what: str
     stage: str
     type: str
@@ -52,17 +55,37 @@ class Mark(NamedTuple):
     boot_id: str
 
 
-class Site:
-    """One host, the role on it, and what an administrator would look at."""
+class RoleHost:
+    """One host, the role on it, and queries of an administrator.
 
-    def __init__(self, host: Host, folder: Path, hooks: Sequence[Mapping[str, str]] = HOOKS) -> None:
+    Args:
+        host: the host.
+        folder: for the files of Ansible.
+        hooks: hooks for the role to install.
+        collections: a path of collections with another version of the role.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        folder: Path,
+        hooks: Sequence[Mapping[str, str]] = HOOKS,
+        collections: Path | None = None,
+    ) -> None:
         self.host, self._hooks = host, list(hooks)
         self._folder = folder / f"of-{host.name}"
         self._folder.mkdir()
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)
+        if collections:
+            self._ansible.environment["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
 
     def apply(self, *words: str, **variables: Any) -> Applied:
-        """Apply the role. `words` go on ansible-playbook's command line, `variables` go without hook_runner_."""
+        """Apply the role.
+
+        Args:
+            words: further arguments of ansible-playbook.
+            variables: of the role, without their prefix.
+        """
         given = {
             "install_packages": False,
             "policy": APPROVE_WHEN_PREPARED,
@@ -84,86 +107,88 @@ class Site:
         return applied
 
     def configure(self, reload: bool = True, **keys: Any) -> None:
-        """What an administrator would do: change the configuration, and reload."""
+        """Change the configuration by hand, and reload the daemon."""
         config = {"interval": 0.2, "timeout": 5, "policy": APPROVE_WHEN_PREPARED, **keys}
         self.host.file(CONFIGURATION).write_text(json.dumps(config), encoding="utf-8")
         if reload:
             self.host.run(["systemctl", "reload", SERVICE])
 
-    def tell_unit(self, *lines: str) -> None:
-        """Put lines into the service, besides those of the role, and restart it; none takes them away again."""
+    def write_drop_in(self, *lines: str) -> None:
+        """Write lines to a drop-in of the unit in addition to those of the role, or none, and restart the daemon."""
         drop_in = self.host.file(f"/etc/systemd/system/{SERVICE}.d/test.conf")
         drop_in.parent.mkdir(exist_ok=True)
         drop_in.write_text("\n".join(["[Service]", *lines, ""]), encoding="utf-8")
         self.host.run(["systemctl", "daemon-reload"])
         self.host.run(["systemctl", "restart", SERVICE])
-        until(self.watches, "it watches", self.said)
+        wait_until(self.watches, "the daemon polls", self.log)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the command of the package on the host."""
         return self.host.run([COMMAND, *words], check=False)
 
     def status(self) -> dict[str, Any]:
-        """What the service says of itself; empty while it says nothing, which may be so for a moment even when it is well."""
+        """Return the status of the daemon; empty while it does not answer, which a restart may cause."""
         answer = self.ask("status", "--json")
         return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) and answer.stdout else {}
 
     def unit(self, name: str) -> str:
-        """A property of the service, as systemd has it."""
+        """Return a property of the unit."""
         return self.host.run(["systemctl", "show", "--value", "--property", name, SERVICE]).stdout.strip()
 
     def process(self) -> str:
         return self.unit("MainPID")
 
-    def said(self) -> str:
-        """The last lines of the service, for what a failed test tells."""
+    def log(self) -> str:
+        """Return the last log lines of the daemon, for the messages of failed tests."""
         if not self.host.is_up:
             return "the host is down"
         return self.host.run(
             ["journalctl", "--no-pager", "--lines=60", "--output=cat", f"--unit={SERVICE}"], check=False
         ).stdout
 
-    def marks(self, what: str = "", stage: str = "") -> list[Mark]:
-        file = self.host.file(MARKS)
-        found = [Mark(*line.split()) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    def markers(self, what: str = "", stage: str = "") -> list[Marker]:
+        file = self.host.file(MARKER_FILE)
+        found = (
+            [Marker(*line.split()) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+        )
         return [mark for mark in found if what in ("", mark.what) and stage in ("", mark.stage)]
 
     def began(self, stage: str) -> int:
-        return len(self.marks("began", stage))
+        return len(self.markers("began", stage))
 
     def ended(self, stage: str) -> int:
-        return len(self.marks("ended", stage))
+        return len(self.markers("ended", stage))
 
     def wait_for(self, what: str, stage: str, times: int = 1) -> None:
-        until(
-            lambda: len(self.marks(what, stage)) >= times,
+        wait_until(
+            lambda: len(self.markers(what, stage)) >= times,
             f"{stage} {what} {times} times",
-            lambda: f"{self.marks()}\n{self.said()}",
+            lambda: f"{self.markers()}\n{self.log()}",
         )
 
     def hold(self, stage: str) -> None:
-        """From now on hooks of this stage do not end."""
-        self.host.file(f"{HOLD}-{stage}").touch()
+        """Keep hooks of this stage from ending, until `release`."""
+        self.host.file(f"{HOLD_FILE}-{stage}").touch()
 
-    def let_go(self, stage: str) -> None:
-        self.host.file(f"{HOLD}-{stage}").unlink(missing_ok=True)
+    def release(self, stage: str) -> None:
+        self.host.file(f"{HOLD_FILE}-{stage}").unlink(missing_ok=True)
 
-    def forget(self) -> None:
-        """Make it as if no event had ever been."""
+    def reset(self) -> None:
+        """Remove the markers, and release all hooks."""
         for stage in STAGES:
-            self.let_go(stage)
-        self.host.file(MARKS).unlink(missing_ok=True)
+            self.release(stage)
+        self.host.file(MARKER_FILE).unlink(missing_ok=True)
 
     def watches(self) -> bool:
-        """Whether the service has had a good answer since it began."""
+        """Return True if the last poll of the daemon succeeded."""
         return bool(self.status().get("imds", {}).get("ok"))
 
-    def knows_of_nothing(self) -> bool:
-        """Whether it says that there is no event."""
+    def has_no_events(self) -> bool:
+        """Return True if the daemon lists no event."""
         return bool(self.status().get("events") == [])
 
     def sees(self, name: str, value: Any) -> bool:
-        """Whether its status says so of the only event."""
+        """Return True if the only event in the status has this value."""
         events = self.status().get("events", [])
         return len(events) == 1 and events[0].get(name) == value
 
@@ -172,54 +197,54 @@ class Site:
 
 
 class Azure:
-    """The simulator at 169.254.169.254, whose clock stands still, and whose interruptions are real."""
+    """The simulator at 169.254.169.254, with a manual clock and real interruptions."""
 
     def __init__(self, simulator: Simulator, impacts: Impacts) -> None:
         self.simulator, self.impacts = simulator, impacts
 
     def announce(self, kind: str, *vms: str, **options: Any) -> str:
-        """An event appears; returns its id."""
+        """Announce an event, and return its ID."""
         event = {"type": kind, "resources": list(vms), **options}
         return str(self.simulator.post("/events", event)["id"])
 
     def advance(self, seconds: float) -> None:
         self.simulator.advance(seconds)
 
-    def fall_ill(self, kind: str) -> None:
-        """From now on IMDS is ill, and a request has met that."""
+    def inject_fault(self, kind: str) -> None:
+        """Inject a fault into IMDS, and wait until it has affected a request."""
         number = self.simulator.post("/faults", {"kind": kind})["number"]
-        until(
+        wait_until(
             lambda: any(
                 fault["number"] == number and fault["seen"] for fault in self.simulator.get("/faults")["faults"]
             ),
-            f"a request that meets {kind}",
+            f"a request with the fault {kind}",
         )
 
     def approvals(self, event_id: str) -> int:
-        """How many requests to approve this event IMDS has had."""
+        """Return the number of approval requests for this event."""
         return sum(line["what"] == "approval" and event_id in line["ids"] for line in self.log())
 
     def log(self) -> list[dict[str, Any]]:
         return list(self.simulator.get("/log")["lines"])
 
-    def wait_for_approval(self, event_id: str, site: Site) -> None:
-        until(lambda: self.approvals(event_id), "it is approved", site.said)
+    def wait_for_approval(self, event_id: str, site: RoleHost) -> None:
+        wait_until(lambda: self.approvals(event_id), "the approval", site.log)
 
     def wait_for_impact(self, name: str, act: str) -> None:
-        until(
+        wait_until(
             lambda: (name, act) in self.impacts.happened,
             f"{name}: {act}",
             lambda: [line for line in self.log() if line["what"] == "impact-command"],
         )
 
     def polls(self) -> int:
-        """How many requests came so far."""
+        """Return the number of requests so far."""
         return sum(line["count"] for line in self.simulator.get("/requests")["counts"])
 
 
 @contextmanager
 def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] | None = None) -> Iterator[Azure]:
-    """An availability set of these hosts."""
+    """Simulate an availability set of these hosts."""
     with Impacts(hosts, folder) as impacts:
         scenario = {
             "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in hosts}}},
@@ -232,19 +257,19 @@ def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] |
 
 
 @contextmanager
-def calm(site: Site, azure: Azure) -> Iterator[Site]:
-    """The host while it watches an Azure without events, and nothing has happened yet."""
+def idle_host(site: RoleHost, azure: Azure) -> Iterator[RoleHost]:
+    """Wait until the host is up, the daemon polls and there are no events; remove the markers."""
     if not site.host.is_up:
         site.host.boot()
     azure.simulator.delete("/faults")
     for event in azure.simulator.get("/events")["events"]:
         if event["gone_at"] is None:
             azure.simulator.post(f"/events/{event['id']}/complete")
-    until(lambda: site.watches() and site.knows_of_nothing(), "it watches, and knows of no event", site.said)
-    site.forget()
+    wait_until(lambda: site.watches() and site.has_no_events(), "it watches, and knows of no event", site.log)
+    site.reset()
     azure.impacts.happened.clear()
     try:
         yield site
     finally:
         for stage in STAGES:
-            site.let_go(stage)
+            site.release(stage)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The root file systems that the hosts share: small Debians, each made once and kept below .cache/hosts."""
+"""The root file systems of the hosts: small Debians, each created once below .cache/hosts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OTHER_SUITES = ("bullseye", "trixie")
 BUILD_LIMIT = 600
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-# Hosts have no way out: what the roles would install has to be here already.
+# Hosts have no access to archives; therefore the root has all packages that the roles install.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
     *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
 )
-# None of these means anything to a host that boots in half a second and lives for a minute.
+# Units that a host does not need that boots in half a second and runs for a minute.
 MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer"),
     *(
@@ -47,18 +47,18 @@ RECIPE = (
     *("--dpkgopt=path-exclude=" + path for path in UNREAD),
     '--customize-hook=rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"',
     '--customize-hook=chroot "$1" systemctl mask ' + " ".join(MASKED),
-    # keys of its own for each host: tests/chaos makes them, and starts the service
+    # tests/chaos creates separate keys for each host, and starts the service
     '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
 )
 
 
 def location(suite: str = SUITE, cache: Path = CACHE) -> Path:
-    """Where the root of this suite is or will be; another recipe is another folder."""
+    """Return the folder of the root of this suite; its name depends on the recipe."""
     return cache / f"root-{suite}-{hashlib.sha256(json.dumps(RECIPE).encode()).hexdigest()[:12]}"
 
 
 def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
-    """Make the root unless it is there. Needs root's rights and a way to an archive of Debian."""
+    """Create the root if it is missing. Needs root's rights and an archive of Debian."""
     root = location(suite, cache)
     with only_one(cache, suite):
         if not root.is_dir():
@@ -75,7 +75,7 @@ def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
 
 @contextlib.contextmanager
 def only_one(cache: Path, what: str) -> Iterator[None]:
-    """Different roots are made side by side; nobody makes the same one twice, or uses apt-get while another does."""
+    """Hold a lock, so that no two processes create the same root or use apt-get at the same time."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"{what}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -83,7 +83,10 @@ def only_one(cache: Path, what: str) -> Iterator[None]:
 
 
 def sources(suite: str) -> list[str]:
-    """The machine's own apt sources, for this suite; none (mmdebstrap then knows its own) where the machine is no Debian."""
+    """Return the machine's apt sources for this suite.
+
+    Empty if the machine is not a Debian; mmdebstrap then uses its default.
+    """
     question = [
         "apt-get",
         "indextargets",

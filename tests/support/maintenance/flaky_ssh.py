@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Stands in for ssh: runs the command on this machine, and fails as the files in DOWN_FOLDER say.
+"""A substitute for ssh: runs the command on this machine, and fails by files in DOWN_FOLDER.
 
-HOST: the connection breaks, and what it runs is killed, as when the host reboots. HOST.cut: it
-breaks, and the command goes on. HOST.hangs: it does not answer, and nothing is run, as when the
-host has died without closing it. A call that fails from the beginning leaves HOST.missed.
+HOST: the connection breaks, and the command is killed, as at a reboot. HOST.cut: the connection
+breaks, and the command continues. HOST.hangs: the connection does not answer, and no command runs,
+as if the host had died without closing it. A call that fails at its begin creates HOST.missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def wait_while(path: str) -> None:
-    """Wait while there is the file, and the process that has called."""
+    """Wait while the file and the calling process exist."""
     caller = os.getppid()
     while os.path.exists(path) and os.getppid() == caller:
         time.sleep(0.02)

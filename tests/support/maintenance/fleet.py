@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Simulated VMs that go through the playbook maintenance, with tasks that leave marks."""
+"""Simulated VMs for the playbook maintenance, with tasks that write markers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from support.ansible_hosts import Hosts
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
-# Azure's clock stands still until a task of the playbook begins, so that no test is a race. NOTICE
-# passes when the hosts begin to wait: each event that may start by then has started. LIFE passes
-# when each host has seen that.
+# The simulated clock moves only when a task of the playbook begins; therefore there are no races.
+# NOTICE passes when the hosts begin to wait, which starts all due events. LIFE passes when each host
+# has polled again.
 MANUAL = ["--clock", "manual"]
 NOTICE, LIFE = 16 * 60, 3600
 FREEZE: dict[str, Any] = {"type": "Freeze", "resources": ["vm1", "vm2"], "notice": "15m", "started_for": LIFE}
@@ -46,11 +46,11 @@ def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
 
 
 class Fleet:
-    """VMs of one group. Their prepare and recover tasks leave marks.
+    """VMs of one group, whose prepare and recover tasks write markers.
 
     Args:
         azure: the simulator.
-        folder: for everything of the fleet.
+        folder: for all files of the fleet.
         names: the VMs that are hosts of the play.
         more: variables of further hosts, by name.
     """
@@ -63,12 +63,16 @@ class Fleet:
         self.hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
 
     @classmethod
-    def over_breaking_ssh(
-        cls, azure: Simulator, folder: Path, down: Path, patience: dict[str, int] | None = None
+    def over_flaky_ssh(
+        cls, azure: Simulator, folder: Path, down: Path, time_limits: dict[str, int] | None = None
     ) -> Fleet:
-        """A fleet whose connections fail as the files in the folder ``down`` say, see flaky_ssh.py.
+        """Return a fleet whose connections fail by files in a folder, see flaky_ssh.py.
 
-        patience: of single hosts, in seconds.
+        Args:
+            azure: the simulator.
+            folder: for all files of the fleet.
+            down: the folder with these files.
+            time_limits: seconds to wait for the end of the events, by host.
         """
         ssh = folder / "ssh"
         ssh.write_text(
@@ -77,14 +81,14 @@ class Fleet:
             )
         )
         ssh.chmod(0o755)
-        # pipelining, so that no file has to be brought over the stand-in
+        # with pipelining Ansible copies no files, which flaky_ssh.py does not support
         connection = {
             "ansible_connection": "ansible.builtin.ssh",
             "ansible_ssh_executable": str(ssh),
             "ansible_pipelining": True,
         }
         hosts = {name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints}
-        for name, seconds in (patience or {}).items():
+        for name, seconds in (time_limits or {}).items():
             hosts[name]["maintenance_patience"] = seconds
         return cls(azure, folder, (), **hosts)
 
@@ -102,10 +106,9 @@ class Fleet:
         Args:
             prepare: the shell command that prepares a host.
             options: of ansible-playbook.
-            recover: the shell command that brings a host back.
-            meanwhile: what happens while the hosts prepare; none of them is ready before it has
-                happened.
-            at: name of a task -> what happens as it begins, see Hosts.playbook.
+            recover: the shell command that recovers a host.
+            meanwhile: called while the hosts prepare, which end their preparation only after it.
+            at: name of a task -> function to call as it begins, see Hosts.playbook.
             given: further variables.
         """
         happened = self.folder / "happened"
@@ -114,7 +117,7 @@ class Fleet:
             meanwhile()
             happened.touch()
 
-        course: Course = {PREPARE: happens, WAIT: self.pass_by, **(at or {})}
+        course: Course = {PREPARE: happens, WAIT: self.start_and_end_events, **(at or {})}
         steps = self.steps(f"until test -e {happened}; do sleep 0.05; done && {prepare}", recover)
         return self.hosts.playbook(PLAYBOOK, {**steps, **(given or {})}, *options, at=course)
 
@@ -128,17 +131,17 @@ class Fleet:
             given["maintenance_" + step] = str(tasks)
         return given
 
-    def pass_by(self) -> None:
-        """Let events start, be seen, and end."""
+    def start_and_end_events(self) -> None:
+        """Let events start, hosts poll, and the events end."""
         self.azure.advance(NOTICE)
-        self.seen_by_all()
+        self.wait_for_polls()
         self.azure.advance(LIFE)
 
-    def seen_by_all(self) -> None:
-        """Wait until each VM that has a note has asked for its events once more."""
+    def wait_for_polls(self) -> None:
+        """Wait until each VM with a note has polled again."""
         latest = self.azure.get("/requests")["requests"]
         number = max((request["number"] for request in latest), default=0)
-        until(lambda: self._asked_after(number) >= {name for name in self.azure.endpoints if self.note(name)})
+        wait_until(lambda: self._asked_after(number) >= {name for name in self.azure.endpoints if self.note(name)})
 
     def _asked_after(self, number: int) -> set[str]:
         requests = self.azure.get("/requests?after=%d" % number)["requests"]
@@ -147,7 +150,7 @@ class Fleet:
         }
 
     def did(self, step: str) -> set[str]:
-        """The hosts whose tasks of this step have come to their end."""
+        """Return the hosts that have completed the tasks of this step."""
         return set(self.course_of(step))
 
     def course_of(self, step: str) -> list[str]:
@@ -155,7 +158,7 @@ class Fleet:
         return done.read_text().split() if done.exists() else []
 
     def note(self, name: str) -> dict[str, Any] | None:
-        """The note on the host."""
+        """Return the note on the host."""
         path = self.folder / name / "notes" / "note.json"
         return json.loads(path.read_text()) if path.exists() else None
 
@@ -168,11 +171,3 @@ class Fleet:
 
 def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
     return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what comes in a moment, or fail after much longer than that."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)

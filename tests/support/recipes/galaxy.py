@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A Galaxy that has one release of this collection: enough of its API for `ansible-galaxy collection install`."""
+"""A Galaxy server with one release of this collection, for `ansible-galaxy collection install`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COLLECTION = "/api/v3/collections/azure_imds/scheduled_events/"
 
 
 @contextmanager
-def galaxy_with(archive: Path) -> Iterator[str]:
-    """Serve this archive as a release; the URL of the API."""
+def serve_galaxy(archive: Path) -> Iterator[str]:
+    """Serve this archive as a release, and yield the URL of the API."""
     version = archive.name.removesuffix(".tar.gz").rpartition("-")[2]
     content = archive.read_bytes()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            answer = content if path == f"/{archive.name}" else pages.get(path)
-            body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(404 if answer is None else 200)
-            self.send_header("Content-Type", "application/gzip" if isinstance(answer, bytes) else "application/json")
+            response = content if path == f"/{archive.name}" else pages.get(path)
+            body = response if isinstance(response, bytes) else json.dumps(response).encode()
+            self.send_response(404 if response is None else 200)
+            self.send_header("Content-Type", "application/gzip" if isinstance(response, bytes) else "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the documents print: files, command lines and other blocks.
+"""The files, command lines and other blocks in the documents.
 
 A block whose first line is a comment with a path, such as `# group_vars/web.yml`, is that file.
-Each line of a shell block is a command, and so is what stands behind a prompt in a `console` block.
-Any other block goes by its first line.
+Each line of a shell block is a command, and so is the text behind a prompt in a `console` block.
+The name of any other block is its first line.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Printed(NamedTuple):
-    """One thing that a document prints.
+    """One file, command line or other block of a document.
 
     Attributes:
         name: the path of a file, a command line, or the first line of another block.
-        text: all of it, as printed.
+        text: the whole text.
     """
 
     document: str
@@ -38,7 +38,7 @@ class Printed(NamedTuple):
 
 
 def printed_in(document: str) -> list[Printed]:
-    """Everything that a document of the repository prints, in order."""
+    """Return everything that a document of the repository prints, in order."""
     text = (REPOSITORY / document).read_text(encoding="utf-8")
     return [found for language, block in FENCED.findall(text) for found in of_block(document, language, block)]
 
@@ -56,7 +56,7 @@ def of_block(document: str, language: str, block: str) -> Iterator[Printed]:
 
 
 def commands(language: str, block: str) -> list[str]:
-    """The command lines of a block, continued lines joined, without comments."""
+    """Return the command lines of a block, with continued lines joined and without comments."""
     lines = re.sub(r"\\\n\s*", "", block).splitlines()
     if language == "console":
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -64,7 +64,7 @@ def commands(language: str, block: str) -> list[str]:
 
 
 def find(document: str, name: str) -> Printed:
-    """The one thing of this name in the document."""
+    """Return the file, command line or block of this name; LookupError unless there is exactly one."""
     found = [printed for printed in printed_in(document) if printed.name == name]
     if len(found) != 1:
         raise LookupError(

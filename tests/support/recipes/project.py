@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A user's project folder, outside the collection, with what a document prints in it."""
+"""A user's project folder, outside the collection, with files that a document prints."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ import yaml
 from support.hosts.host import Host
 from support.recipes.printed import COMMAND, FILE, Printed, find
 
-# seconds; only what hangs takes so long, however busy the machine is
-LONGEST = 300.0
+# seconds; only a command that hangs takes so long
+TIMEOUT = 300.0
 
 
-class Ran:
-    """A command line that runs, or has ended."""
+class CommandRun:
+    """A command line that runs or has ended."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
         self._process, self._output = process, output
 
     @property
     def text(self) -> str:
-        """What it has written so far, both streams."""
+        """The output so far, of both streams."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     def wait(self) -> int:
-        """Its exit status, at its end."""
-        return self._process.wait(LONGEST)
+        """Wait for its end, and return its exit status."""
+        return self._process.wait(TIMEOUT)
 
     @property
     def runs(self) -> bool:
         return self._process.poll() is None
 
-    def must_succeed(self) -> Ran:
+    def must_succeed(self) -> CommandRun:
         assert self.wait() == 0, self.text
         return self
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(LONGEST)
+        self._process.wait(TIMEOUT)
 
 
 class Project:
-    """A folder for what documents print and for what else the user has, and command lines that run in it.
+    """A folder for printed files and other files of the user, and command lines that run in it.
 
     Args:
         folder: the project folder.
-        environment: of its command lines.
+        environment: the environment of its command lines.
 
     Attributes:
-        used: what was taken and run so far: document and name of a file, or "" and a command line.
+        used: files and command lines used so far: document and name of a file, or "" and a command.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.used: set[tuple[str, str]] = set()
         self._environment = dict(environment)
-        self._running: list[Ran] = []
+        self._running: list[CommandRun] = []
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, document: str, *names: str) -> None:
-        """Write these files of the document into the folder, as they are printed."""
+        """Write these files of the document into the folder, as printed."""
         for name in names:
             assert find(document, name).kind == FILE, f"{document}: {name} is not a file"
             self.take_as(name, document, name)
 
     def take_as(self, path: str, document: str, name: str) -> Path:
-        """Write something that the document prints to this file of the folder."""
+        """Write a block of the document to this file of the folder, and return its path."""
         self.used.add((document, name))
         return self.write(path, find(document, name).text)
 
     def write(self, name: str, text: str) -> Path:
-        """A file of the user's own."""
+        """Write another file of the user, and return its path."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -90,7 +90,7 @@ class Project:
         """Set a variable of the environment for the command lines that follow."""
         self._environment[variable] = value
 
-    def run(self, command: str) -> Ran:
+    def run(self, command: str) -> CommandRun:
         """Run a command line to its end."""
         ran = self.start(command)
         try:
@@ -100,8 +100,8 @@ class Project:
             raise AssertionError(f"{command} did not end:\n{ran.text}") from None
         return ran
 
-    def start(self, command: str) -> Ran:
-        """Begin to run a command line."""
+    def start(self, command: str) -> CommandRun:
+        """Start a command line."""
         self.used.add(("", command))
         output = self.folder.parent / f"output-{len(self._running)}"
         with output.open("wb") as sink:
@@ -113,7 +113,7 @@ class Project:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
             )
-        self._running.append(Ran(process, output))
+        self._running.append(CommandRun(process, output))
         return self._running[-1]
 
     def has_used(self, printed: Printed) -> bool:
@@ -126,20 +126,24 @@ class Project:
 
 
 def own_environment(home: Path) -> dict[str, str]:
-    """A user's environment with this home directory, and none of Ansible's variables."""
+    """Return a user's environment with this home directory, and without variables of Ansible."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))}
     return {**kept, "HOME": str(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
 
 
-def invent(project: Project, group: str, hosts: Mapping[str, Host], folder: str = "") -> None:
-    """Give the user an inventory `hosts.yml` that has these hosts in a group."""
+def write_inventory(project: Project, group: str, hosts: Mapping[str, Host], folder: str = "") -> None:
+    """Write an inventory `hosts.yml` with these hosts in a group."""
     project.write_yaml(f"{folder}hosts.yml", {group: {"hosts": dict.fromkeys(hosts)}})
-    connect(project, hosts, folder)
+    write_connections(project, hosts, folder)
 
 
-def connect(project: Project, hosts: Mapping[str, Host], folder: str = "") -> None:
-    """Say how these hosts are reached, in the folder of the user's inventory."""
+def write_connections(project: Project, hosts: Mapping[str, Host], folder: str = "") -> None:
+    """Write the connection variables of these hosts beside the user's inventory."""
     for name, host in hosts.items():
-        reached = {"ansible_connection": "nsenter", "ansible_nsenter_keeper": str(host.keeper), "ansible_user": "root"}
-        how = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True}
-        project.write_yaml(f"{folder}host_vars/{name}.yml", {**reached, **how})
+        connection = {
+            "ansible_connection": "nsenter",
+            "ansible_nsenter_keeper": str(host.keeper),
+            "ansible_user": "root",
+        }
+        python = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_pipelining": True}
+        project.write_yaml(f"{folder}host_vars/{name}.yml", {**connection, **python})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A simulated Azure whose clock stands still until a test moves it, with words for what tests let happen."""
+"""A simulated Azure whose clock only a test moves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from support import simulator_process
-from support.salt.until import until
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
-# more than any event lasts, from its announcement to its end
+# more than the time from the announcement of an event to its end
 A_LONG_TIME = "2h"
 
 
@@ -32,7 +32,7 @@ class Azure:
         return event
 
     def start(self, event_id: str) -> None:
-        """Let an event start because its time has come, and not go on to its end."""
+        """Start an event as at its NotBefore, without going on to its end."""
         self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
         self.simulator.advance(2)
         assert self.event(event_id)["status"] == "Started"
@@ -48,39 +48,39 @@ class Azure:
         self.simulator.post(f"/events/{event_id}/change", changes)
 
     def approvals(self, event_id: str) -> list[str]:
-        """The VMs that approved this event, once for each time."""
+        """Return the VM of each approval of this event."""
         return [
             line["vm"] for line in self.simulator.get("/log?what=approval")["lines"] if event_id in line.get("ids", ())
         ]
 
     @contextmanager
-    def sick(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
-        """IMDS is ill for one VM, which has met the illness when the block begins."""
+    def fault(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
+        """Have IMDS fail for one VM; the block begins after the first failed request."""
         fault = self.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
         try:
-            self.wait_for_victims(fault, vm)
+            self.wait_for_fault_hit(fault, vm)
             yield
         finally:
             self.simulator.delete(f"/faults/{fault}")
 
-    def wait_for_victims(self, fault: int, vm: str, requests: int = 1) -> None:
+    def wait_for_fault_hit(self, fault: int, vm: str, requests: int = 1) -> None:
         def seen() -> bool:
             return any(
                 entry["number"] == fault and entry["seen"].get(vm, 0) >= requests
                 for entry in self.simulator.get("/faults")["faults"]
             )
 
-        until(seen, f"a request of {vm} that meets the fault")
+        wait_until(seen, f"a request of {vm} that meets the fault")
 
     def requests(self, vm: str) -> int:
         """How many requests for events a VM has sent."""
         counts = self.simulator.get("/requests")["counts"]
         return sum(count["count"] for count in counts if (count["vm"], count["route"]) == (vm, "scheduledevents"))
 
-    def wait_for_looks(self, vm: str, more: int = 3) -> None:
-        """Until a VM has looked so many times more."""
+    def wait_for_polls(self, vm: str, more: int = 3) -> None:
+        """Wait for this number of further requests of a VM."""
         wanted = self.requests(vm) + more
-        until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
+        wait_until(lambda: self.requests(vm) >= wanted, f"{more} looks of {vm} at IMDS")
 
 
 @contextmanager

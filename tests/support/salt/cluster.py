@@ -15,36 +15,36 @@ from typing import Any
 from support.repository import REPOSITORY
 from support.salt.master import Master
 from support.salt.minion import Minion
-from support.salt.salt_installation import Installed
+from support.salt.salt_installation import SaltInstallation
 
 TREE = REPOSITORY / "salt"
 
 
-class Site:
-    def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
+class Cluster:
+    def __init__(self, folder: Path, installation: SaltInstallation, file_roots: list[Path], **config: Any) -> None:
         self.folder = folder
-        self.installed = installed
-        self.master = Master(folder / "master", installed, file_roots, **config)
+        self.installation = installation
+        self.master = Master(folder / "master", installation, file_roots, **config)
         self.minions: dict[str, Minion] = {}
 
     def minion(self, name: str, **config: Any) -> Minion:
-        """A further minion, not yet started."""
-        self.minions[name] = Minion(name, self.folder / name, self.installed, self.master, **config)
+        """Return a new minion, which is not started."""
+        self.minions[name] = Minion(name, self.folder / name, self.installation, self.master, **config)
         return self.minions[name]
 
     def start(self, *names: str) -> None:
-        """The master and these minions, or all of them, up to their answers."""
+        """Start the master and these minions, by default all, and wait for their answers."""
         wanted = names or tuple(self.minions)
         self.master.start()
         for name in wanted:
             self.minions[name].start()
         self.master.wait_for(*wanted)
 
-    def said(self) -> str:
-        """The last of what its daemons logged, and of what went over the bus, for somebody who looks for a mistake."""
+    def log_text(self) -> str:
+        """Return the last log lines of the daemons, and the last events on the bus."""
         events = "\n".join(f"{event.tag} {event.data:.300}" for event in self.master.bus.events()[-40:])
         logs = {
-            daemon.folder.name: daemon.said().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
+            daemon.folder.name: daemon.log_text().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
         }
         return "\n".join([events, *("== {}\n{}".format(name, "\n".join(lines)) for name, lines in logs.items())])
 
@@ -54,14 +54,14 @@ class Site:
         self.master.kill()
 
 
-OPEN: list[Site] = []
+OPEN: list[Cluster] = []
 
 
 @contextmanager
-def site(installed: Installed, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Site]:
-    """Nothing of it is left behind."""
+def cluster(installation: SaltInstallation, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Cluster]:
+    """Run a cluster, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="salt-"))
-    here = Site(folder, installed, file_roots if file_roots is not None else [TREE], **config)
+    here = Cluster(folder, installation, file_roots if file_roots is not None else [TREE], **config)
     OPEN.append(here)
     try:
         yield here

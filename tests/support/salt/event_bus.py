@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What went over a master's event bus, from the file into which the master itself writes it."""
+"""The events on a master's bus, from the file into which the master writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.salt.until import PATIENCE, until
+from support.wait import DEFAULT_TIMEOUT, wait_until
 
 
 class Event(NamedTuple):
@@ -20,12 +20,12 @@ class Event(NamedTuple):
 
     @property
     def time(self) -> float:
-        """When the bus got it, in seconds of the clock on the wall."""
+        """Return the time of the event in seconds since 1970."""
         stamp = datetime.fromisoformat(self.data["_stamp"])
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
 
-class Bus:
+class EventBus:
     """All events since the master's first start, in order."""
 
     def __init__(self, file: Path) -> None:
@@ -35,7 +35,7 @@ class Bus:
         self._events: list[Event] = []
 
     def events(self, tag: str = "*", **fields: Any) -> list[Event]:
-        """Those whose tag fits the pattern and whose data hold these values."""
+        """Return the events with a tag of that pattern and these fields."""
         self._catch_up()
         return [
             event
@@ -44,17 +44,17 @@ class Bus:
             and all(event.data.get(name) == value for name, value in fields.items())
         ]
 
-    def wait(self, tag: str, seconds: float = PATIENCE, **fields: Any) -> Event:
-        """The first such event, which may have been there before."""
-        return until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", seconds)[0]
+    def wait(self, tag: str, seconds: float = DEFAULT_TIMEOUT, **fields: Any) -> Event:
+        """Wait for the first such event, which may be older than the call."""
+        return wait_until(lambda: self.events(tag, **fields), f"an event {tag} with {fields}", timeout=seconds)[0]
 
-    def wait_for_more(self, tag: str, than: int, seconds: float = PATIENCE, **fields: Any) -> Event:
-        """The newest such event, as soon as there are more of them than that."""
+    def wait_for_more(self, tag: str, than: int, seconds: float = DEFAULT_TIMEOUT, **fields: Any) -> Event:
+        """Wait for more than ``than`` such events, and return the newest."""
 
         def found() -> list[Event]:
             return self.events(tag, **fields)[than:]
 
-        return until(found, f"more than {than} events {tag} with {fields}", seconds)[-1]
+        return wait_until(found, f"more than {than} events {tag} with {fields}", timeout=seconds)[-1]
 
     def _catch_up(self) -> None:
         if not self._file.exists():

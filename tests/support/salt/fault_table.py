@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A plugin of pytest: run each test as often as SALT_FAULTS_TIMES says, and print what the tests noted as a table."""
+"""A pytest plugin: run each test SALT_FAULTS_TIMES times, and print the notes of the tests as a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _row(report: pytest.TestReport) -> tuple[str, str, str]:
-    """Of its last report, which is that of its failure where it failed."""
+    """Return the row of a test's last report, which is that of a failure."""
     name = report.nodeid.rpartition("::test_")[2].partition("@")[0].replace("_", " ")
     counts = [str(value) for key, value in report.user_properties if key == "counts"]
     measured = [str(value) for key, value in report.user_properties if key == "measured"]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from support.salt.azure import Azure, simulated
-from support.salt.cluster import Site, site
+from support.salt.cluster import Cluster, cluster
 from support.salt.event_bus import Event
 from support.salt.minion import Minion
-from support.salt.salt_installation import Installed
-from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, Journal, hostile, say
-from support.salt.until import until
+from support.salt.salt_installation import SaltInstallation
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog, hostile, say
+from support.wait import wait_until
 
 HOSTILE = "a"
 VMS = ("vm1", "vm2", "vm3")
@@ -25,55 +25,55 @@ UNMANAGED = "unmanaged"
 
 
 class Fleet:
-    """``notes`` takes what the table of faults shows of a test."""
+    """``notes`` becomes the row of a test in the table of faults."""
 
-    def __init__(self, here: Site, azure: Azure, honest: Sequence[str]) -> None:
-        self.site = here
+    def __init__(self, here: Cluster, azure: Azure, honest: Sequence[str]) -> None:
+        self.cluster = here
         self.azure = azure
-        self.journals = {name: Journal(here.minions[name]) for name in honest}
+        self.step_logs = {name: StepLog(here.minions[name]) for name in honest}
         self.notes: list[tuple[str, object]] = []
 
     @property
     def hostile(self) -> Minion:
-        return self.site.minions[HOSTILE]
+        return self.cluster.minions[HOSTILE]
 
     @property
     def engine_file(self) -> Path:
-        return Path(self.site.master.config["cachedir"], "azure_events", "engine.sqlite")
+        return Path(self.cluster.master.config["cachedir"], "azure_events", "engine.sqlite")
 
     def steps(self, event_id: str) -> list[Event]:
-        return self.site.master.bus.events(f"salt/azure_events/{event_id}/*")
+        return self.cluster.master.bus.events(f"salt/azure_events/{event_id}/*")
 
     def wait_for(self, event_id: str, step: str, **fields: Any) -> Event:
-        return self.site.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
+        return self.cluster.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
 
     def finish(self, event_id: str) -> None:
-        """Let the event start and end, up to the recovery."""
+        """Start and end the event, and wait for the recovery."""
         self.azure.simulator.advance(2)
         self.azure.end(event_id)
         self.wait_for(event_id, "recovered")
 
     def counts(self, *names: str) -> list[tuple[int, int]]:
-        return [self.journals[name].counts for name in names]
+        return [self.step_logs[name].counts for name in names]
 
     def run(self, function: str, *words: str) -> Any:
-        return self.site.master.run("salt-run", f"azure_events.{function}", *words)
+        return self.cluster.master.run("salt-run", f"azure_events.{function}", *words)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
-        """What the runner shows of one VM of an event; nothing while the engine does not know the event."""
+        """Return the runner's row of one VM of an event; empty while the engine does not know the event."""
         rows = [row for row in self.run("status")["rows"] if (row["event_id"], row["vm"]) == (event_id, vm)]
         return dict(rows[0]) if rows else {}
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
-        """Until the runner names the reason."""
-        until(
+        """Wait until the runner shows the reason."""
+        wait_until(
             lambda: text in (self.row(event_id, vm).get(column) or ""),
             lambda: f"{text!r} in {self.row(event_id, vm)}",
         )
 
-    def judge(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
-        """Preparations and recoveries of each minion, and approvals that the simulator has seen."""
-        found = {name: self.journals[name].counts for name in counts}
+    def check(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
+        """Assert the numbers of preparations and recoveries of each minion, and of approvals."""
+        found = {name: self.step_logs[name].counts for name in counts}
         approved = len(self.azure.approvals(event_id))
         shown = ["%s %d/%d" % (name, *pair) for name, pair in found.items()]
         if len(shown) > len(VMS) and len(set(found.values())) == 1:
@@ -88,13 +88,13 @@ class Fleet:
         self.notes.append(("measured", f"{what} {time.monotonic() - began:.1f} s"))
 
     def return_master(self) -> None:
-        """Start the master that was away, up to the first answer of a minion."""
+        """Start the stopped master, and wait for the first answer of a minion."""
         with self.measured("minions answer"):
-            self.site.master.start()
-            self.site.master.wait_for(next(iter(self.journals)))
+            self.cluster.master.start()
+            self.cluster.master.wait_for(next(iter(self.step_logs)))
 
     def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
-        """The event as a hostile minion says that it lists it."""
+        """Return the event as a hostile minion reports it."""
         event = {
             "event_id": event_id,
             "event_type": "Reboot",
@@ -105,56 +105,61 @@ class Fleet:
         return {**event, "selected": True, "not_selected_because": "", **more}
 
     def forge(self, tag: str, data: dict[str, Any]) -> None:
-        """The hostile minion sends an event to the master's bus."""
+        """Have the hostile minion send an event to the master's bus."""
         self.hostile.ask("event.send", tag, data)
 
     def hint(self, minion: str, event_id: str = "forged") -> None:
-        """The hostile minion sends a beacon's event in the name of a minion."""
+        """Have the hostile minion send a beacon's event in the name of a minion."""
         self.forge(f"salt/beacon/{minion}/azure_events/scheduled", {"event_id": event_id, "id": minion})
 
-    def start_over(self) -> None:
-        """Everything runs, and the journals are empty."""
-        self.site.start()
-        for journal in self.journals.values():
-            journal.start_over()
+    def reset(self) -> None:
+        """Start all processes, and empty the minions' logs of steps."""
+        self.cluster.start()
+        for step_log in self.step_logs.values():
+            step_log.reset()
         say(self.hostile)
 
     def end_all(self) -> None:
-        """No event lasts, and no minion is prepared."""
+        """End all events, and wait until no minion is prepared."""
         self.azure.simulator.delete("/faults")
         for event in self.azure.simulator.get("/events")["events"]:
             if event["status"] in ("Scheduled", "Started"):
                 self.azure.end(event["id"])
-        for journal in self.journals.values():
-            journal.mend()
-        self.site.start()
-        for name in self.journals:
-            until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
+        for step_log in self.step_logs.values():
+            step_log.mend()
+        self.cluster.start()
+        for name in self.step_logs:
+            wait_until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
 
     def _records(self, name: str) -> Any:
-        status = self.site.minions[name].ask("azure_events.status")
+        status = self.cluster.minions[name].ask("azure_events.status")
         return not isinstance(status, dict) or status["records"] or status["working"]
 
 
 @contextmanager
-def fleet_of(
-    installed: Installed,
+def running_fleet(
+    installation: SaltInstallation,
     honest: Sequence[str] = VMS,
     watch: Sequence[dict[str, Any]] = (),
     settings: dict[str, Any] | None = None,
     **master: Any,
 ) -> Iterator[Fleet]:
-    """A fleet in an availability set of its own, which has one VM without a minion. ``watch``: options of the beacon; ``settings``: of the engine."""
+    """Run a fleet in an availability set that also has a VM without a minion.
+
+    ``watch`` are options of the beacon, ``settings`` those of the engine.
+    """
     vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}
     with (
         simulated({"web": {"kind": "availability_set", "vms": vms}}) as azure,
-        site(installed, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master) as here,
+        cluster(
+            installation, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master
+        ) as here,
     ):
         for name in honest:
             beacon = {"azure_events": [{"interval": 1}, *watch]}
             here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacon, **MINION_DIRS)
         hostile(here, HOSTILE)
         made = Fleet(here, azure, honest)
-        here.master.set_pillar(**{name: journal.pillar() for name, journal in made.journals.items()})
+        here.master.set_pillar(**{name: step_log.pillar() for name, step_log in made.step_logs.items()})
         here.start()
         yield made

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A folder of a daemon on a small disk of its own, which a test fills. The disk belongs to the daemon's mount namespace and ends with it."""
+"""A folder of a daemon on a small disk, which a test fills.
+
+The disk is mounted in the daemon's own mount namespace, and ends with it.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.salt.salt_process import Daemon
+from support.salt.salt_process import SaltProcess
 
 MOUNT = 'mount -t tmpfs -o size="$0",mode=0700 tmpfs "$1" && shift && exec "$@"'
 OWN_MOUNTS = ("unshare", "--mount", "--")
 
 
-def reason_against() -> str:
-    """Why there can be no such disk here, or ""."""
+def skip_reason() -> str:
+    """Return why such a disk is not possible here, or ""."""
     if os.geteuid() != 0:
         return "a disk of its own needs root"
     tried = subprocess.run(
@@ -28,15 +31,15 @@ def reason_against() -> str:
     return tried.stderr.strip() if tried.returncode else ""
 
 
-def put_on_small_disk(daemon: Daemon, folder: Path, size: str) -> None:
-    """From the daemon's next start on."""
+def put_on_small_disk(daemon: SaltProcess, folder: Path, size: str) -> None:
+    """Put the folder on a small disk from the daemon's next start."""
     folder.mkdir(parents=True, exist_ok=True)
     daemon.prefix = [*OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
 
 
 @contextmanager
-def full(daemon: Daemon, folder: Path) -> Iterator[None]:
-    """The disk below the folder is full."""
+def full(daemon: SaltProcess, folder: Path) -> Iterator[None]:
+    """Fill the disk below the folder during the block."""
     seen_from_there = Path(f"/proc/{daemon.pids()[0]}/root")
     filler = seen_from_there / folder.relative_to("/") / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A process that never outlives the one that started it."""
+"""A process that ends with the one that started it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 LEASH = Path(__file__).with_name("process_guard.py")
 
 
-class Leashed:
-    """A command and all that it starts, which ends with ``kill``, with ``stop`` or with this process."""
+class GuardedProcess:
+    """A command and its descendants, ended by ``kill``, by ``stop``, or with this process."""
 
     def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
         words = [sys.executable, str(LEASH), *map(str, command)]
@@ -30,18 +30,18 @@ class Leashed:
 
     @property
     def pid(self) -> int:
-        """The process that everything is a descendant of."""
+        """Return the ancestor of all its processes."""
         return self._process.pid
 
-    def stop(self, patience: float = 60.0) -> None:
-        """Ask the command to end, as a service manager does, and wait."""
+    def stop(self, timeout: float = 60.0) -> None:
+        """Send SIGTERM as a service manager does, and wait."""
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience)
+            self._process.wait(timeout)
         self.kill()
 
     def kill(self) -> None:
-        """End everything now, as a crash does."""
+        """Kill all its processes, as a crash does."""
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait(30)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The files and commands that docs/salt.md shows, and a reader that writes and runs them in the folders of a site.
+"""Writes the files and runs the commands of docs/salt.md in the folders of a cluster.
 
 The first line of a block is a comment that names a file (`# /srv/salt/top.sls`) or the place where
 the commands run (`# on the master`). A block of the language console has commands behind `$ `, and
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.repository import REPOSITORY
-from support.salt.cluster import Site
-from support.salt.guarded_process import Leashed
+from support.salt.cluster import Cluster
+from support.salt.guarded_process import GuardedProcess
 from support.salt.master import Master
 from support.salt.salt_installation import QUIET
-from support.salt.salt_process import Daemon
-from support.salt.until import until
+from support.salt.salt_process import SaltProcess
+from support.wait import wait_until
 
 GUIDE = REPOSITORY / "docs" / "salt.md"
 # the last command of such a block serves until it is ended
@@ -36,10 +36,10 @@ FILE, COMMANDS, CONSOLE = "file", "commands", "console"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIMULATOR = "python3 -m imds_simulator "
 _ANY_LINES = "(?:.*\n)*?"
-_PATIENCE = 300.0
+_POLL_TIMEOUT = 300.0
 
 
-class Block(NamedTuple):
+class CodeBlock(NamedTuple):
     """One block of the guide.
 
     Attributes:
@@ -55,30 +55,30 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks(guide: Path = GUIDE) -> list[Block]:
-    """All blocks of a page, in order. Raises ValueError for one without a place."""
+def blocks(guide: Path = GUIDE) -> list[CodeBlock]:
+    """Return all blocks of a page in order; raise ValueError for one without a place."""
     found = []
     for part in re.split(r"^##+ ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
         found += [_block(part.partition("\n")[0], language, text) for language, text in _BLOCK.findall(part)]
     return found
 
 
-def _block(section: str, language: str, text: str) -> Block:
+def _block(section: str, language: str, text: str) -> CodeBlock:
     if language == "console":
-        return Block(section, CONSOLE, "on the master", language, text)
+        return CodeBlock(section, CONSOLE, "on the master", language, text)
     first, _newline, rest = text.partition("\n")
     if not first.startswith("# "):
         raise ValueError(f"{section}: the first line of a block names its file or its place, not {first!r}")
     place = first[2:]
     return (
-        Block(section, FILE, place, language, text)
+        CodeBlock(section, FILE, place, language, text)
         if place.startswith("/")
-        else Block(section, COMMANDS, place, language, rest)
+        else CodeBlock(section, COMMANDS, place, language, rest)
     )
 
 
-def commands_of(block: Block) -> list[tuple[str, str]]:
-    """The command lines of a block, continued lines joined, each with what it prints as far as the guide says."""
+def commands_of(block: CodeBlock) -> list[tuple[str, str]]:
+    """Return the command lines of a block, continued lines joined, with their printed output."""
     text = re.sub(r"\\\n\s*", "", block.text)
     if block.kind == COMMANDS:
         return [(line, "") for line in text.splitlines() if line.strip()]
@@ -87,7 +87,7 @@ def commands_of(block: Block) -> list[tuple[str, str]]:
 
 
 def is_as_printed(printed: str, actual: str) -> bool:
-    """Return True if a command has printed what the guide shows: times apart, and with any lines where the guide has "..."."""
+    """Return True if the output is that of the guide, apart from times, and lines at "..."."""
     lines = [_ANY_LINES if line.strip() == "..." else re.escape(line) + "\n" for line in _comparable(printed)]
     return re.fullmatch("".join(lines), "".join(line + "\n" for line in _comparable(actual))) is not None
 
@@ -99,8 +99,8 @@ def _comparable(text: str) -> list[str]:
     return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines()]
 
 
-class Reader:
-    """Follows sections of the guide, block by block, in folders of the site in the place of the system's.
+class GuideRunner:
+    """Executes sections of the guide, block by block, in folders of the cluster instead of the system's.
 
     Args:
         places: further texts of the guide, with what stands for them here.
@@ -110,34 +110,34 @@ class Reader:
 
     def __init__(
         self,
-        site: Site,
+        cluster: Cluster,
         sections: Sequence[str],
         places: Mapping[str, str] | None = None,
         masters: Mapping[str, Master] | None = None,
         has_master: bool = True,
     ) -> None:
-        self._site = site
+        self._site = cluster
         self._masters = masters or {}
         self._has_master = has_master
         self._blocks = [block for block in blocks() if block.section in sections]
         self._next = 0
-        self._stopped: list[Daemon] = []
+        self._stopped: list[SaltProcess] = []
         # where the commands of a place run
         self.folders: dict[str, Path] = {}
-        self._servers: list[Leashed] = []
+        self._servers: list[GuardedProcess] = []
         self.environment = {**os.environ, **QUIET, "PATH": f"{self._shims()}:{os.environ['PATH']}"}
-        self.run_folder = site.folder / "run"
+        self.run_folder = cluster.folder / "run"
         self.places = {
-            "/srv/": f"{site.folder / 'srv'}/",
+            "/srv/": f"{cluster.folder / 'srv'}/",
             "/opt/scheduled_events": str(REPOSITORY),
             "/run/": f"{self.run_folder}/",
             **(places or {}),
         }
-        for folder in (site.folder / "srv" / "salt", site.folder / "srv" / "pillar", self.run_folder):
+        for folder in (cluster.folder / "srv" / "salt", cluster.folder / "srv" / "pillar", self.run_folder):
             folder.mkdir(parents=True, exist_ok=True)
 
     def go_on(self, last: str = "") -> str:
-        """Do all blocks up to the one that holds this text, or to the end; returns what the last block printed."""
+        """Execute the blocks up to the one with this text, by default all; return the last output."""
         printed = ""
         while self._next < len(self._blocks):
             block = self._blocks[self._next]
@@ -151,17 +151,17 @@ class Reader:
         return printed
 
     def run(self, place: str, command: str) -> str:
-        """Run a command of a test in that place."""
+        """Run a command of a test in a place."""
         return self._run_line(place, command)
 
     def close(self) -> None:
-        """End what runs in terminals of its own."""
+        """End the processes in terminals of their own."""
         for server in self._servers:
             server.stop()
 
-    def _write(self, block: Block) -> str:
+    def _write(self, block: CodeBlock) -> str:
         place, _separator, host = block.place.partition(" on ")
-        daemons: Sequence[Daemon] = (
+        daemons: Sequence[SaltProcess] = (
             list(self._site.minions.values()) if place.startswith("/etc/salt/minion.d/") else [self._master(host)]
         )
         for daemon in daemons:
@@ -170,7 +170,7 @@ class Reader:
             path.write_text(self._here(block.text))
         return ""
 
-    def _run(self, block: Block) -> str:
+    def _run(self, block: CodeBlock) -> str:
         output = ""
         commands = commands_of(block)
         for number, (command, printed) in enumerate(commands, 1):
@@ -185,7 +185,7 @@ class Reader:
         return output
 
     def _run_until_as_printed(self, place: str, command: str, printed: str) -> str:
-        """Run a command that shows something, again until it shows what the guide has."""
+        """Repeat a command until its output is that of the guide."""
         ran = ""
 
         def is_shown() -> bool:
@@ -193,7 +193,7 @@ class Reader:
             ran = self._run_line(place, command, check=False)
             return is_as_printed(printed, ran)
 
-        until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", _PATIENCE)
+        wait_until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", timeout=_POLL_TIMEOUT)
         return ran
 
     def _run_line(self, place: str, command: str, check: bool = True) -> str:
@@ -219,14 +219,14 @@ class Reader:
         return ran.stdout
 
     def _restart(self, host: str, verb: str, service: str) -> None:
-        """The next command waits until the service answers."""
+        """Restart a service; the next command waits until it answers."""
         assert verb == "restart", verb
         if service == "salt-api":
             folder = self._master(host).folder
-            command = [*self._site.installed.command("salt-api"), "-c", str(folder)]
-            self._servers.append(Leashed(command, folder / "api", self.environment))
+            command = [*self._site.installation.command("salt-api"), "-c", str(folder)]
+            self._servers.append(GuardedProcess(command, folder / "api", self.environment))
             return
-        daemons: Sequence[Daemon] = (
+        daemons: Sequence[SaltProcess] = (
             [self._master(host)] if service == "salt-master" else list(self._site.minions.values())
         )
         for daemon in daemons:
@@ -244,13 +244,15 @@ class Reader:
         return self._masters.get(host, self._site.master)
 
     def _serve(self, place: str, command: str) -> None:
-        """Start the simulator on free ports, and learn them."""
+        """Start the simulator on free ports, and note them."""
         assert command.startswith(_SIMULATOR), command
         log = self._site.folder / "simulator"
         line = self._here(command) + " --listen 127.0.0.1:0 --control 127.0.0.1:0"
         words = ["sh", "-ec", f"cd {shlex.quote(str(self.folders[place]))} && exec {line}"]
-        self._servers.append(Leashed(words, log, self.environment))
-        until(lambda: log.exists() and "\ncontrol " in "\n" + log.read_text(), "the address of the simulator's control")
+        self._servers.append(GuardedProcess(words, log, self.environment))
+        wait_until(
+            lambda: log.exists() and "\ncontrol " in "\n" + log.read_text(), "the address of the simulator's control"
+        )
         started = log.read_text()
         endpoints = re.findall(r"^listening (\S+) for", started, re.MULTILINE)
         self.places.update({f"http://127.0.0.1:{port}": endpoint for port, endpoint in enumerate(endpoints, 8169)})
@@ -258,7 +260,7 @@ class Reader:
         self.environment["IMDS_SIMULATOR_CONTROL"] = control
 
     def approvals(self, event_id: str) -> list[str]:
-        """The VMs that approved this event at the simulator, once for each time."""
+        """Return the VM of each approval of this event at the simulator."""
         line = [sys.executable, "-m", "imds_simulator", "log", "--what", "approval"]
         folder = REPOSITORY / "roles" / "imds_simulator" / "files"
         ran = subprocess.run(
@@ -272,16 +274,18 @@ class Reader:
         return text
 
     def _shims(self) -> Path:
-        """Salt's commands for this master and its first minion, and the Python that has what the simulator needs."""
+        """Return a folder with Salt's commands for this cluster, and a Python that can run the simulator."""
         folder = self._site.folder / "bin"
         folder.mkdir(exist_ok=True)
         first = next(iter(self._site.minions.values()))
         configured = {"salt": self._site.master.folder, "salt-run": self._site.master.folder, "salt-call": first.folder}
-        commands = {name: [*self._site.installed.command(name), "-c", str(where)] for name, where in configured.items()}
+        commands = {
+            name: [*self._site.installation.command(name), "-c", str(where)] for name, where in configured.items()
+        }
         commands["python3"] = [sys.executable]
         commands["pip"] = [sys.executable, "-m", "pip"]
         # what the package needs is there
-        commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installed.python), "-m", "pip"]
+        commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installation.python), "-m", "pip"]
         for name, words in commands.items():
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (folder / name).chmod(0o755)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A server on loopback in a thread, for what tests answer or read themselves."""
+"""An HTTP server on loopback in a thread, whose requests a test handles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Documents of IMDS, and what a ledger makes of a row of them."""
+"""Documents of IMDS, and the ledger after a sequence of them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
 
 def after(*documents: EventDocument) -> tuple[Ledger, list[Notice]]:
     ledger = Ledger(0)
-    told: list[Notice] = []
+    events: list[Notice] = []
     for number, one in enumerate(documents):
         ledger, notices = advance(ledger, one, NOON + timedelta(seconds=number), lambda event: True)
-        told += notices
-    return ledger, told
+        events += notices
+    return ledger, events

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Salt's own loader with the modules of this checkout, against a simulated Azure. No master, no minion process."""
+"""Salt's loader with the modules of this checkout, against a simulated Azure, without processes."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,34 @@ import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
-from support.salt.until import until
+from support.wait import wait_until
 
 ROOT = REPOSITORY / "salt"
-# where a minion finds them once they are synced
+# as on a minion after a sync
 sys.path.insert(0, str(ROOT / "_utils"))
 
 salt_loader = pytest.importorskip("salt.loader", reason="runs in the Python of a Salt: make test-salt-3008 does")
 salt_beacons = pytest.importorskip("salt.beacons")
 salt_config = pytest.importorskip("salt.config")
 
-# until it is configured Salt keeps all log lines for the end, when pytest has closed the stream
+# before its configuration Salt keeps log lines until the end, when pytest has closed the stream
 pytest.importorskip("salt._logging").shutdown_temp_handler()
 
 
+def _find_spec(finder: Any, name: str, path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    """Find a module with an import hook that has only `find_module`, as Python 3.11 does."""
+    loader = finder.find_module(name, path)
+    return None if loader is None else importlib.util.spec_from_loader(name, loader)
+
+
+# pytest's import mode importlib calls find_spec of all hooks, and those of Salt have none
+for _finder in sys.meta_path:
+    if not hasattr(_finder, "find_spec"):
+        setattr(type(_finder), "find_spec", _find_spec)
+
+
 class Minion:
-    """A minion's configuration, and Salt's loaders with it."""
+    """The configuration of a minion, and Salt's loaders for it."""
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.opts = salt_config.DEFAULT_MINION_OPTS.copy()
@@ -55,7 +69,7 @@ class Minion:
         self.context: dict[str, Any] = {}
 
     def reload(self) -> None:
-        """Load the functions with the configuration as it is now."""
+        """Load the functions with the present configuration."""
         self.functions = salt_loader.minion_mods(self.opts, context={})
 
     def call(self, function: str, *args: Any, **kwargs: Any) -> Any:
@@ -74,8 +88,8 @@ class Minion:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
 
 
-class Counted(Minion):
-    """A minion whose steps leave a line each time."""
+class CountingMinion(Minion):
+    """A minion whose steps write a line into a file."""
 
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
@@ -117,7 +131,7 @@ class Counted(Minion):
 
 
 class Beacons:
-    """What a minion's loop does with its beacons; ``refresh`` is what refresh_beacons and refresh_pillar do."""
+    """Ticks the beacons as a minion's loop does; ``refresh`` is a refresh of beacons or pillar."""
 
     def __init__(self, minion: Minion, options: list[dict[str, Any]]) -> None:
         self._minion = minion
@@ -128,7 +142,7 @@ class Beacons:
     def _fresh(self) -> None:
         functions = salt_loader.minion_mods(self._opts, context={})
         self._salt = salt_beacons.Beacon(self._opts, functions)
-        # Salt loads modules when they are first wanted, which is not the beacon's time
+        # Salt loads modules at their first use; that time must not count as the beacon's
         self._salt.beacons["azure_events.validate"]([])
 
     def tick(self) -> list[dict[str, Any]]:
@@ -145,10 +159,10 @@ class Beacons:
             time.sleep(0.05)
         return fired
 
-    def until(self, holds: Callable[[list[dict[str, Any]]], bool], patience: float = 60) -> list[dict[str, Any]]:
-        """Tick until what was fired is as wished; returns all of it."""
+    def tick_until(self, holds: Callable[[list[dict[str, Any]]], bool], timeout: float = 60) -> list[dict[str, Any]]:
+        """Tick until the condition holds for the fired events, and return them all."""
         fired: list[dict[str, Any]] = []
-        ends = time.monotonic() + patience
+        ends = time.monotonic() + timeout
         while not holds(fired):
             assert time.monotonic() < ends, fired
             fired += self.tick()
@@ -160,24 +174,24 @@ class Beacons:
         self._fresh()
 
     def wait_until_written(self) -> None:
-        """Until the file says that what lasts was announced, and what is over was sent."""
+        """Wait until the state file has the listed events as announced, and the ends as sent."""
 
         def written() -> bool:
             entries = json.loads(self._minion.seen.read_text())["entries"]
             return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
 
-        until(written, f"what was sent in {self._minion.seen}")
+        wait_until(written, f"what was sent in {self._minion.seen}")
 
     def close(self) -> None:
-        # what 3006.28 and later do on a refresh
+        # as Salt 3006.28 and later on a refresh
         self._salt.beacons["azure_events.close"](
             self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}]
         )
 
 
 @contextmanager
-def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
-    """IMDS is ill for vm1, whether anybody asks or not."""
+def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
+    """Have IMDS fail for vm1 during the block."""
     fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
     try:
         yield
@@ -185,7 +199,7 @@ def ill(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
         azure.simulator.delete(f"/faults/{fault}")
 
 
-def watchers() -> list[threading.Thread]:
+def watcher_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("azure_events_watch")]
 
 

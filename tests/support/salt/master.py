@@ -12,22 +12,22 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from support.salt.event_bus import Bus
-from support.salt.salt_installation import QUIET, Installed
-from support.salt.salt_process import ADDRESS, PORTS, Daemon
-from support.salt.until import until
+from support.salt.event_bus import EventBus
+from support.salt.salt_installation import QUIET, SaltInstallation
+from support.salt.salt_process import ADDRESS, PORTS, SaltProcess
+from support.wait import wait_until
 
-# a busy machine may need a minute to start a master and its minions
+# seconds; a busy machine may need a minute to start a master and its minions
 WAIT_FOR_DAEMONS = 300.0
 DESK = Path(__file__).with_name("salt_client_loop.py")
 
 
 class Refused(Exception):
-    """A command of Salt's failed: its exit code and what it printed."""
+    """A command of Salt failed: its exit code and its output."""
 
 
-class Master(Daemon):
-    def __init__(self, folder: Path, installed: Installed, file_roots: list[Path], **config: Any) -> None:
+class Master(SaltProcess):
+    def __init__(self, folder: Path, installation: SaltInstallation, file_roots: list[Path], **config: Any) -> None:
         self.pillar = folder / "pillar"
         ports = {"publish_port": next(PORTS), "ret_port": next(PORTS)}
         settings = {
@@ -44,19 +44,19 @@ class Master(Daemon):
             **ports,
             **config,
         }
-        super().__init__("master", folder, installed, settings)
+        super().__init__("master", folder, installation, settings)
         self.pillar.mkdir()
-        self.bus = Bus(folder / "events")
+        self.bus = EventBus(folder / "events")
         self._desk: subprocess.Popen[str] | None = None
 
     def set_pillar(self, **pillars: dict[str, Any]) -> None:
-        """The pillar of each minion, by its id."""
+        """Set the pillar of each minion, by its id."""
         for name, pillar in pillars.items():
             (self.pillar / (f"{name}.sls")).write_text(json.dumps(pillar))
         (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in pillars}}))
 
     def ask(self, minion: str, function: str, *words: Any, timeout: int = 60, **named: Any) -> Any:
-        """What one minion returns, or None when it is silent."""
+        """Return the return of one minion, or None without an answer."""
         return self.ask_all(minion, function, *words, timeout=timeout, **named).get(minion)
 
     def ask_all(
@@ -70,7 +70,7 @@ class Master(Daemon):
             "timeout": timeout,
             "tgt_type": tgt_type,
         }
-        desk = self._open_desk()
+        desk = self._start_client_loop()
         assert desk.stdin and desk.stdout
         desk.stdin.write(json.dumps(request) + "\n")
         desk.stdin.flush()
@@ -81,10 +81,12 @@ class Master(Daemon):
         return returned
 
     def wait_for(self, *minions: str) -> None:
-        """Until each of them answers, the master first."""
+        """Wait until the master, and then each minion, answers."""
         for minion in minions:
             timeouts = itertools.chain((3, 6, 12, 24), itertools.repeat(48))
-            until(lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", WAIT_FOR_DAEMONS)
+            wait_until(
+                lambda: self._answers(minion, next(timeouts)), f"an answer of {minion}", timeout=WAIT_FOR_DAEMONS
+            )
 
     def _answers(self, minion: str, timeout: int) -> bool:
         try:
@@ -93,9 +95,9 @@ class Master(Daemon):
             return False
 
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
-        """Run one of Salt's own commands, such as salt-run, and give its answer, which is asked for in JSON."""
+        """Run one of Salt's commands, such as salt-run, and return its parsed JSON output."""
         name, *words = map(str, command)
-        line = [*self.within(), *self.installed.command(name), "-c", str(self.folder), "--out", "json", *words]
+        line = [*self.nested(), *self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(
             line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -104,20 +106,20 @@ class Master(Daemon):
         return json.loads(ran.stdout) if ran.stdout.strip() else None
 
     def processes(self) -> int:
-        """How many processes it has, without those of this test."""
+        """Return the number of its processes, without those of this test."""
         return len(self.pids())
 
     def stop(self) -> None:
-        self._close_desk()
+        self._stop_client_loop()
         super().stop()
 
     def kill(self) -> None:
-        self._close_desk()
+        self._stop_client_loop()
         super().kill()
 
-    def _open_desk(self) -> subprocess.Popen[str]:
+    def _start_client_loop(self) -> subprocess.Popen[str]:
         if not self._desk:
-            command = [self.installed.python, DESK, self.folder / "master"]
+            command = [self.installation.python, DESK, self.folder / "master"]
             environment = {**os.environ, **QUIET}
             with self.log.open("ab") as log:
                 self._desk = subprocess.Popen(
@@ -125,8 +127,8 @@ class Master(Daemon):
                 )
         return self._desk
 
-    def _close_desk(self) -> None:
-        """It ends by itself when its standard input does."""
+    def _stop_client_loop(self) -> None:
+        """Start the client loop, which ends with its standard input."""
         if self._desk:
             self._desk.communicate(timeout=60)
             self._desk = None

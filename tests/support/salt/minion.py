@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from support.salt.master import Master
-from support.salt.salt_installation import QUIET, Installed
-from support.salt.salt_process import Daemon
+from support.salt.salt_installation import QUIET, SaltInstallation
+from support.salt.salt_process import SaltProcess
 
 
-class Minion(Daemon):
-    def __init__(self, name: str, folder: Path, installed: Installed, master: Master, **config: Any) -> None:
+class Minion(SaltProcess):
+    def __init__(self, name: str, folder: Path, installation: SaltInstallation, master: Master, **config: Any) -> None:
         self.name = name
         self.master = master
         settings = {
@@ -30,28 +30,28 @@ class Minion(Daemon):
             "enable_fqdns_grains": False,
             **config,
         }
-        super().__init__("minion", folder, installed, settings)
+        super().__init__("minion", folder, installation, settings)
 
     def ask(self, function: str, *words: Any, **named: Any) -> Any:
         return self.master.ask(self.name, function, *words, **named)
 
     def start_job(self, *words: str) -> None:
         """Publish a job, and do not wait for its return."""
-        command = [*self.installed.command("salt"), "-c", str(self.master.folder), "--async", self.name, *words]
+        command = [*self.installation.command("salt"), "-c", str(self.master.folder), "--async", self.name, *words]
         subprocess.run(command, env={**os.environ, **QUIET}, check=True, capture_output=True)
 
-    def told(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
-        """What the beacon has put on the master's bus."""
+    def events(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
+        """Return the data of the beacon's events on the master's bus."""
         return [event.data for event in self.master.bus.events(self.tag(change), **fields)]
 
-    def tells(self, change: str, **fields: Any) -> dict[str, Any]:
-        """The first such message of the beacon, waited for."""
+    def wait_for_event(self, change: str, **fields: Any) -> dict[str, Any]:
+        """Wait for the first such event of the beacon, and return its data."""
         return self.master.bus.wait(self.tag(change), **fields).data
 
     def tag(self, change: str) -> str:
         return f"salt/beacon/{self.name}/azure_events/{change}"
 
     def threads(self) -> int:
-        """How many threads the minion's main process has, in which its beacons run."""
+        """Return the number of threads of the minion's main process, in which its beacons run."""
         pid = Path(self.config["pidfile"]).read_text().strip()
         return len(list(Path(f"/proc/{pid}/task").iterdir()))

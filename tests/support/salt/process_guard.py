@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Run a command until it ends or until the other end of standard input is closed, and leave nothing of it behind.
+"""Run a command until it exits or standard input is closed, and end all its processes.
 
     python leash.py COMMAND [ARGUMENT...]
 
@@ -25,8 +25,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    # orphans of the command become children of this process, which can then find them, end them and
-    # take their exit codes
+    # orphans of the command become children of this process, which can then end and reap them
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL).pid
     signal.signal(signal.SIGTERM, lambda *_signal: os.kill(child, signal.SIGTERM))
@@ -44,7 +43,7 @@ def hold(child: int) -> None:
 
 
 def end_children() -> None:
-    """Ending a child makes its own children ours, so this goes on until there are none."""
+    """End all children. The children of an ended child become ours; repeat until there are none."""
     while found := children(os.getpid()):
         for pid in found:
             os.kill(pid, signal.SIGKILL)
@@ -52,7 +51,7 @@ def end_children() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Those of all of its threads; one that ends meanwhile takes none of the others' away."""
+    """Return the children of all threads of a process; ignore threads that end meanwhile."""
     found = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Ask minions without starting Salt's command line each time. Runs in Salt's Python.
+"""Publish jobs without a start of Salt's command line for each. Runs in Salt's Python.
 
     python desk.py CONFIG
 
@@ -19,7 +19,7 @@ import salt.client
 
 def main() -> None:
     answers = sys.stdout
-    # Salt prints what it has to say about minions that are not there
+    # Salt prints messages about missing minions
     sys.stdout = sys.stderr
     client = None
     for line in sys.stdin:
@@ -29,7 +29,7 @@ def main() -> None:
         except Exception as error:  # pylint: disable=broad-exception-caught  # while there is no master it is one or another, by version
             answer = {"error": repr(error)}
         if not answer.get("returned"):
-            # a client that met no master never finds one later
+            # a client that did not find the master never finds it later
             client = None
         print(json.dumps(answer), file=answers, flush=True)
 

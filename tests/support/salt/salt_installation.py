@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Where a Salt is installed, and a second environment that shares it."""
+"""An environment with Salt, and further ones that share its packages."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHAPE = "import json, sysconfig; print(json.dumps([sysconfig.get_python_version(), sysconfig.get_path('purelib')]))"
-# deprecations inside Salt itself, in front of every answer
+# deprecations inside Salt itself, printed before every answer
 QUIET = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)
-class Installed:
-    """``python`` finds what the environment has; ``bin`` holds Salt's commands."""
+class SaltInstallation:
+    """``python`` imports the environment's packages; ``bin`` has Salt's commands."""
 
     python: Path
     bin: Path
 
     @classmethod
-    def at(cls, folder: Path) -> Installed:
+    def at(cls, folder: Path) -> SaltInstallation:
         return cls(folder / "bin" / "python", folder / "bin")
 
     def command(self, name: str) -> list[str]:
         return [str(self.python), str(self.bin / name)]
 
     def shape(self) -> tuple[str, str]:
-        """The version of Python, and the folder of its packages."""
+        """Return the version of Python, and the folder of its packages."""
         answer = subprocess.run([self.python, "-c", SHAPE], capture_output=True, text=True, check=True)
         version, packages = json.loads(answer.stdout)
         return version, packages
 
-    def shared_by(self, folder: Path) -> Installed:
-        """A new environment that has this one's packages and takes further ones of its own: Salt is installed once."""
+    def shared_by(self, folder: Path) -> SaltInstallation:
+        """Return a new environment with this one's packages, which can have more."""
         subprocess.run([self.python, "-m", "venv", "--without-pip", folder], check=True)
         version, packages = self.shape()
         own = sysconfig.get_path(
             "purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version}
         )
         Path(own, "shared.pth").write_text(packages + "\n")
-        return Installed(folder / "bin" / "python", self.bin)
+        return SaltInstallation(folder / "bin" / "python", self.bin)
 
     def install(self, *words: str | Path) -> None:
         """Run this environment's pip."""

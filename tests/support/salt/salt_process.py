@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a master and a minion have in common: a folder of their own, a configuration in it, and a process."""
+"""Base of a master and a minion: a folder, a configuration in it, and a process."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ import os
 from pathlib import Path
 from typing import Any
 
-from support.salt.guarded_process import Leashed
+from support.salt.guarded_process import GuardedProcess
 from support.salt.process_guard import children
-from support.salt.salt_installation import QUIET, Installed
+from support.salt.salt_installation import QUIET, SaltInstallation
 
-# loopback has an address for each process, and only the masters of this one listen there: nobody
-# takes a port that is wanted later, or while its master is down
+# each test process has an address of its own on loopback: no other one can take its ports
 ADDRESS, SECOND_ADDRESS = (
     f"127.{first + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}" for first in (128, 1)
 )
-# below those that the kernel gives to whoever does not care
+# below the ports that the kernel assigns
 PORTS = itertools.count(20000)
 
 
-class Daemon:
-    """``kind`` is master or minion. JSON is YAML, so the configuration is written as that."""
+class SaltProcess:
+    """``kind`` is master or minion. The configuration is written as JSON, which is YAML."""
 
-    def __init__(self, kind: str, folder: Path, installed: Installed, config: dict[str, Any]) -> None:
+    def __init__(self, kind: str, folder: Path, installation: SaltInstallation, config: dict[str, Any]) -> None:
         self.kind = kind
         self.folder = folder
-        self.installed = installed
+        self.installation = installation
         folder.mkdir(parents=True)
         self.log = folder / "output"
         private = {name: str(folder / name) for name in ("pki_dir", "cachedir", "sock_dir")}
@@ -49,42 +48,42 @@ class Daemon:
             **config,
         }
         self.configure()
-        self.process: Leashed | None = None
-        # a command that starts the daemon
+        self.process: GuardedProcess | None = None
+        # a command prefix that starts the daemon
         self.prefix: list[str] = []
 
     def configure(self, **config: Any) -> None:
-        """Write the configuration, with these changes; the daemon reads it at its next start."""
+        """Change and write the configuration; the daemon reads it at its next start."""
         self.config.update(config)
         (self.folder / self.kind).write_text(json.dumps(self.config))
 
     def start(self) -> None:
         if self.process and self.process.running:
             return
-        command = [*self.prefix, *self.installed.command(f"salt-{self.kind}"), "-c", str(self.folder)]
-        self.process = Leashed(command, self.log, {**os.environ, **QUIET})
+        command = [*self.prefix, *self.installation.command(f"salt-{self.kind}"), "-c", str(self.folder)]
+        self.process = GuardedProcess(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
-        """As `systemctl stop` does."""
+        """End the daemon as `systemctl stop` does."""
         if self.process:
             self.process.stop()
 
     def kill(self) -> None:
-        """As a crash or the power switch does."""
+        """Kill the daemon, as a crash does."""
         if self.process:
             self.process.kill()
 
-    def said(self) -> str:
-        """What the daemon logged and printed."""
+    def log_text(self) -> str:
+        """Return the daemon's log and output."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
-    def within(self) -> list[str]:
-        """A command that starts others where the daemon has its mounts."""
+    def nested(self) -> list[str]:
+        """Return a command prefix that enters the daemon's mount namespace."""
         return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
 
     def pids(self) -> list[int]:
-        """Its processes, the main one first."""
+        """Return its processes, the main one first."""
         found, waiting = [], [int(Path(self.config["pidfile"]).read_text())]
         while waiting:
             pid = waiting.pop()
@@ -93,7 +92,7 @@ class Daemon:
         return found
 
     def memory(self) -> float:
-        """What its processes take together, in MB; what they share counts once."""
+        """Return the memory of its processes in MB; shared memory counts once."""
         total = 0
         for pid in self.pids():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""An IMDS that answers what a test wants next."""
+"""An IMDS with answers that a test sets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from support.salt.http_server import HttpServer, QuietHandler
 
 
-class Scripted(HttpServer):
-    """An IMDS that answers what a test wants next: what Azure could say, but not the simulator."""
+class ScriptedImds(HttpServer):
+    """An IMDS with answers that a test sets, which Azure can give and the simulator cannot."""
 
     def __init__(self) -> None:
-        # None: the instance metadata fail
+        # None: requests for the instance metadata fail
         self.name: str | None = "vm1"
         self.events: list[dict[str, Any]] = []
         self.next: list[list[dict[str, Any]]] = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Minions and a master that load the modules from the checkout: nothing is synchronized, and nothing is started twice."""
+"""Minions and a master that load the modules from the checkout, without a sync or a second start."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.salt.cluster import TREE, Site
+from support.salt.cluster import TREE, Cluster
 from support.salt.minion import Minion
-from support.salt.until import until
+from support.wait import wait_until
 
 MASTER_DIRS: dict[str, Any] = {
     "engines_dirs": [str(TREE / "_engines")],
@@ -24,7 +24,7 @@ MINION_DIRS: dict[str, Any] = {
     "states_dirs": [str(TREE / "_states")],
     "utils_dirs": [str(TREE / "_utils")],
 }
-# in the place of the minion's module: answers what a file says
+# replaces the minion's module, and answers from a file
 HOSTILE = """
 import json, os
 __virtualname__ = "azure_events"
@@ -47,9 +47,11 @@ def approve_prepared(event_id, resources):
 """
 
 
-class Journal:
-    """The steps of a minion's pillar write what they do into a file. Preparation waits where there is a file "wait"; a step fails where there is a file
-    "fail-STEP"."""
+class StepLog:
+    """The log of a minion's steps, which they write into a file.
+
+    A preparation waits while there is a file "wait"; a step fails while there is a file "fail-STEP".
+    """
 
     def __init__(self, minion: Minion) -> None:
         self._folder = minion.folder
@@ -66,12 +68,12 @@ class Journal:
     def _step(self, name: str, first: str, wait: str) -> str:
         return f"cd {self._folder} && echo {first} >> done && {wait} && ! test -e fail-{name} && echo {name} >> done"
 
-    def start_over(self) -> None:
+    def reset(self) -> None:
         self.mend()
         (self._folder / "done").unlink(missing_ok=True)
 
     def mend(self) -> None:
-        """Nothing waits and nothing fails from now on."""
+        """Have all steps succeed without waiting."""
         for name in ("wait", "fail-prepare", "fail-recover"):
             (self._folder / name).unlink(missing_ok=True)
 
@@ -82,7 +84,7 @@ class Journal:
         (self._folder / "wait").unlink()
 
     def fail(self, step: str) -> None:
-        """This step fails until it is mended."""
+        """Have this step fail from now on."""
         (self._folder / ("fail-" + step)).touch()
 
     def count(self, step: str) -> int:
@@ -90,20 +92,20 @@ class Journal:
         return done.read_text().split().count(step) if done.exists() else 0
 
     def wait(self, step: str, times: int = 1) -> None:
-        until(lambda: self.count(step) >= times, f"{step} in {self._folder}")
+        wait_until(lambda: self.count(step) >= times, f"{step} in {self._folder}")
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Preparations and recoveries that succeeded."""
+        """Return the numbers of successful preparations and recoveries."""
         return self.count("prepare"), self.count("recover")
 
 
-def hostile(site: Site, name: str) -> Minion:
-    """A minion with a module of its own, which says what `say` has set."""
-    modules = site.folder / ("modules-" + name)
+def hostile(cluster: Cluster, name: str) -> Minion:
+    """A minion with a module of its own, which answers what `say` has set."""
+    modules = cluster.folder / ("modules-" + name)
     modules.mkdir()
     (modules / "azure_events.py").write_text(HOSTILE)
-    minion = site.minion(name, module_dirs=[str(modules)])
+    minion = cluster.minion(name, module_dirs=[str(modules)])
     say(minion)
     return minion
 
@@ -116,7 +118,7 @@ def status_answer(name: str | None, *events: dict[str, Any], **more: Any) -> dic
 def say(
     minion: Minion, status: Any = None, prepare: str = "prepared", recover: str = "failed", approve: str = "approved"
 ) -> None:
-    """What the hostile minion answers from now on."""
+    """Set the answers of the hostile minion."""
     answers = {"status": status if status is not None else status_answer(minion.name)}
     answers.update(
         {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A web hook that tests read."""
+"""A web hook whose requests a test reads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import json
 from typing import Any
 
 from support.salt.http_server import HttpServer, QuietHandler
-from support.salt.until import until
+from support.wait import wait_until
 
 
 class Hook(HttpServer):
-    """A web hook that keeps what it gets."""
+    """A web hook that keeps its requests."""
 
     def __init__(self) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []
@@ -32,4 +32,4 @@ class Hook(HttpServer):
         def found() -> list[dict[str, Any]]:
             return [body for where, body in self.posts if where == path and fields.items() <= body.items()]
 
-        return until(found, lambda: f"{fields} at {path}, which got {self.posts}")[0]
+        return wait_until(found, lambda: f"{fields} at {path}, which got {self.posts}")[0]

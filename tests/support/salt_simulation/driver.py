@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Drives the engine's reducer by hand: a clock that a test moves, answers that a test chooses, and the actions that follow."""
+"""Drives the engine's reducer: a test moves the clock, sets the answers and reads the actions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from azure_events_engine.messages import (
     Action,
     Announce,
-    Ask,
     Hint,
     Input,
     Known,
+    PublishJob,
     Reply,
     Request,
     Returned,
     Save,
     Saved,
+    SaveFailed,
     Tick,
-    Unsaved,
 )
 from azure_events_engine.reducer import reduce
 from azure_events_engine.settings import Settings
@@ -33,7 +33,7 @@ Answer = dict[str, Any]
 def event(
     *resources: str, event_id: str = EVENT, status: str = "Scheduled", kind: str = "Reboot", **more: Any
 ) -> Answer:
-    """An event as a minion lists it."""
+    """Return an event as a minion lists it."""
     listed = {
         "event_id": event_id,
         "event_type": kind,
@@ -56,7 +56,7 @@ def record(event_id: str = EVENT, state: str = "prepared", this_boot: bool = Tru
 
 
 def status(name: str | None, *events: Answer, records: list[Answer] | None = None, **more: Any) -> Answer:
-    """The answer of a minion to the question for its status."""
+    """Return the answer of a minion to a poll."""
     whole = {"version": 1, "resource_name": name, "available": True, "reason": "", "complete": True, "incarnation": 1}
     return {**whole, "events": list(events), "records": records or [], "working": None, **more}
 
@@ -69,24 +69,26 @@ class Driver:
     def __init__(self, *minions: str, **settings: Any) -> None:
         self.state = State(Settings(**settings))
         self.now = 1000.0
-        self.asked: list[Ask] = []
+        self.asked: list[PublishJob] = []
         self.announced: list[Announce] = []
         self.replies: list[Reply] = []
         self.disk_is_full = False
         self.give(Known(frozenset(minions)))
 
     def give(self, given: Input) -> list[Action]:
-        """One input; what has to be on disk is written, unless the disk is full."""
+        """Apply one input, and write what the actions save, unless the disk is full."""
         self.state, actions = reduce(self.state, given, self.now)
         for action in actions:
-            if isinstance(action, Ask):
+            if isinstance(action, PublishJob):
                 self.asked.append(action)
             elif isinstance(action, Announce):
                 self.announced.append(action)
             elif isinstance(action, Reply):
                 self.replies.append(action)
             elif isinstance(action, Save) and action.needed:
-                self.give(Unsaved(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
+                self.give(
+                    SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key)
+                )
         return actions
 
     def wait(self, seconds: float, step: float = 0.5) -> None:
@@ -108,28 +110,28 @@ class Driver:
         self.give(Returned(job, minion, answer))
         self.give(Tick())
 
-    def pending(self, function: str) -> list[Ask]:
+    def pending(self, function: str) -> list[PublishJob]:
         return [ask for ask in self.asked if ask.function == function]
 
     def count(self, function: str, minion: str | None = None) -> int:
         return sum(1 for ask in self.asked if ask.function == function and (minion is None or minion in ask.minions))
 
     def answer(self, function: str, answers: dict[str, Any]) -> None:
-        """Each of these minions answers the last such question to it, in one moment."""
+        """Have each of these minions answer its last such job, at one moment."""
         for minion, answer in answers.items():
             ask = [ask for ask in self.asked if ask.function == function and minion in ask.minions][-1]
             self.give(Returned(ask.job, minion, answer))
         self.give(Tick())
 
-    def look(self, answers: dict[str, Any]) -> None:
-        """Each of these minions sends a hint, is asked, and answers so."""
+    def poll(self, answers: dict[str, Any]) -> None:
+        """Have each of these minions send a hint, be polled, and answer."""
         self.hint(*answers)
         self.answer("status", answers)
 
     def see_over(self, *minions: str) -> None:
-        """These minions, which are prepared for the event, say twice that their IMDS does not list it any more."""
+        """Have these prepared minions answer twice that their IMDS no longer lists the event."""
         for _answer in range(2):
-            self.look({minion: status(minion, records=[record()]) for minion in minions})
+            self.poll({minion: status(minion, records=[record()]) for minion in minions})
 
     def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
         self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})
@@ -146,6 +148,6 @@ class Driver:
 
     @property
     def reason(self) -> str:
-        """Why the last approval was withheld, as announced."""
+        """Return the announced reason why the last approval was withheld."""
         held = [one.data["reason"] for one in self.announced if one.step == "held"]
         return str(held[-1]) if held else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A model of Azure and of minions: what the contract between minions and engine promises, in virtual time."""
+"""A model of Azure and of minions in virtual time, by the contract between minions and engine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Azure:
         return [event for event in self.lasting.values() if vm in event.vms and event.is_listed(now)]
 
     def approve(self, event: Event, now: float) -> None:
-        """An honest minion approves; whose VM was not prepared is noted."""
+        """Approve for an honest minion, and note the VMs that were not prepared."""
         if event.status != "Scheduled":
             return
         event.approvals += 1
@@ -57,7 +57,7 @@ class Azure:
 
 
 class ModelMinion:
-    """A minion that does what the contract says.
+    """A minion that keeps the contract.
 
     Attributes:
         sessions: times from the first preparation on, each of which ends with a recovery.
@@ -132,7 +132,7 @@ class ModelMinion:
         }
 
     def begin_prepare(self, event_id: str, now: float) -> tuple[float, Answer | None]:
-        """Seconds until the return, and the return where nothing has to be done."""
+        """Return the seconds until the return, and the return if no step has to run."""
         event = self.azure.lasting.get(event_id)
         if event is None or not event.is_listed(now) or self.vm not in event.vms:
             return 0.0, self.done(event_id, "not_listed")
@@ -192,7 +192,7 @@ class ModelMinion:
 
 
 class HostileMinion(ModelMinion):
-    """Answers to its own advantage, or with nonsense."""
+    """A minion that answers to its own advantage, or invalidly."""
 
     is_honest = False
 
@@ -221,7 +221,7 @@ class HostileMinion(ModelMinion):
             found["resource_name"] = victim
             found["events"] = [dict(self.shown(event), status="Started") for event in others if victim in event.vms]
         elif kind == 2:
-            # lists everybody's events as its own
+            # lists the events of all others as its own
             found["events"] = [dict(self.shown(event), resources=[*event.vms, self.vm]) for event in others[:20]]
         elif kind == 3:
             found["events"] = [dict(self.shown(event), resources=[self.vm]) for event in others[:20]]

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     for folder in ("plugins/module_utils", "salt/_utils", "tests"):
         sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
 
-from azure_events_engine.messages import Ask, Hint, Input, Known, Returned, Save, Saved, SaveName, Tick
+from azure_events_engine.messages import Hint, Input, Known, PublishJob, Returned, Save, Saved, SaveName, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result of one run."""
 
     events: int
     approved: int
@@ -68,15 +68,15 @@ class Result:
 
 
 class Master:
-    """One engine with its disk."""
+    """An engine with its disk."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._disk: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._tick_at = -1.0
-        # a new number for each start; what was on its way to an earlier one is lost
-        self.life = 0
+        # a new number for each start; messages to an earlier one are lost
+        self.generation = 0
         self.is_up = False
         self.jobs = 0
         self.most_maintenances = 0
@@ -87,28 +87,28 @@ class Master:
         now = self._simulation.now
         written = {key: from_dict(json.loads(text), now) for key, text in self._disk.items()}
         self.state = restored(State(Settings()), written, dict(self._names))
-        self.life += 1
+        self.generation += 1
         self.is_up = True
         self.give(Known(frozenset(self._simulation.by_name)))
-        self._tick(self.life)
+        self._tick(self.generation)
 
     def kill(self) -> None:
-        """It comes back later with what is on its disk, which is lost now and then."""
+        """Kill it; it starts later with its disk, which is lost in some runs."""
         if self.is_up:
             self.is_up = False
             if self._simulation.chance.random() < 0.3:
                 self._disk.clear()
             self._simulation.later(self._simulation.chance.uniform(0.5, 120.0), self.start)
 
-    def give(self, given: Input, life: int | None = None) -> None:
-        """An input, if the engine still lives to which it was on its way."""
-        if not self.is_up or life not in (None, self.life):
+    def give(self, given: Input, generation: int | None = None) -> None:
+        """Apply an input, unless it was sent to an earlier start of the engine."""
+        if not self.is_up or generation not in (None, self.generation):
             return
         inputs = [given]
         while inputs:
             self.state, actions = reduce(self.state, inputs.pop(0), self._simulation.now)
             for action in actions:
-                if isinstance(action, Ask):
+                if isinstance(action, PublishJob):
                     self.jobs += 1
                     self._simulation.publish(self, action)
                 elif isinstance(action, Save):
@@ -119,7 +119,7 @@ class Master:
         if not isinstance(given, Tick) and self._tick_at < self._simulation.now:
             # several inputs are decided on together
             self._tick_at = self._simulation.now + 0.1
-            self._simulation.later(0.1, partial(self.give, Tick(), self.life))
+            self._simulation.later(0.1, partial(self.give, Tick(), self.generation))
 
     def _save(self, action: Save) -> list[Input]:
         if action.maintenance is None:
@@ -128,10 +128,10 @@ class Master:
             self._disk[action.key] = json.dumps(as_dict(action.maintenance))
         return [Saved(action.key)] if action.needed else []
 
-    def _tick(self, life: int) -> None:
-        if self.is_up and life == self.life:
+    def _tick(self, generation: int) -> None:
+        if self.is_up and generation == self.generation:
             self.give(Tick())
-            self._simulation.later(1.0, partial(self._tick, life))
+            self._simulation.later(1.0, partial(self._tick, generation))
 
 
 class Simulation:
@@ -150,7 +150,7 @@ class Simulation:
         names = [f"vm{number:04d}" for number in range(self.plan.minions)]
         for name in names:
             kind = HostileMinion if self.chance.random() < self.plan.hostile else ModelMinion
-            # a third have minion ids that are not the names of their VMs
+            # a third of the minions have ids that are not the names of their VMs
             self.azure.minions[name] = kind(
                 name if self.chance.random() < 0.67 else "id-" + name, name, self.azure, self.chance
             )
@@ -232,14 +232,15 @@ class Simulation:
     def _minions(self, event: Event) -> list[ModelMinion]:
         return [self.azure.minions[vm] for vm in event.vms if vm in self.azure.minions]
 
-    def publish(self, master: Master, ask: Ask) -> None:
+    def publish(self, master: Master, ask: PublishJob) -> None:
         for name in ask.minions:
             if self.chance.random() > self.plan.loss:
                 self.later(
-                    self.chance.uniform(0.05, 0.5), partial(self._work, master, master.life, ask, self.by_name[name])
+                    self.chance.uniform(0.05, 0.5),
+                    partial(self._work, master, master.generation, ask, self.by_name[name]),
                 )
 
-    def _work(self, master: Master, life: int, ask: Ask, minion: ModelMinion) -> None:
+    def _work(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion) -> None:
         if self.now < minion.down_until:
             return
         answer: Any = None
@@ -248,24 +249,24 @@ class Simulation:
         elif ask.function == "prepare":
             seconds, answer = minion.begin_prepare(ask.kwargs["event_id"], self.now)
             if answer is None:
-                self.later(seconds, partial(self._end_prepare, master, life, ask, minion))
+                self.later(seconds, partial(self._end_prepare, master, generation, ask, minion))
                 return
         elif ask.function == "recover":
             answer = minion.recover(ask.kwargs["event_id"], self.now)
         else:
             answer = minion.approve_prepared(ask.kwargs["event_id"], ask.kwargs["resources"], self.now)
-        self._return(master, life, ask, minion, answer)
+        self._return(master, generation, ask, minion, answer)
 
-    def _end_prepare(self, master: Master, life: int, ask: Ask, minion: ModelMinion) -> None:
+    def _end_prepare(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion) -> None:
         if minion.working == ask.kwargs["event_id"] and self.now >= minion.down_until:
-            self._return(master, life, ask, minion, minion.end_prepare(ask.kwargs["event_id"], self.now))
+            self._return(master, generation, ask, minion, minion.end_prepare(ask.kwargs["event_id"], self.now))
 
-    def _return(self, master: Master, life: int, ask: Ask, minion: ModelMinion, answer: Any) -> None:
+    def _return(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion, answer: Any) -> None:
         if self.chance.random() > self.plan.loss:
             seconds = (
                 self.chance.uniform(20.0, 200.0) if self.chance.random() < 0.01 else self.chance.uniform(0.01, 0.3)
             )
-            self.later(seconds, partial(master.give, Returned(ask.job, minion.name, answer), life))
+            self.later(seconds, partial(master.give, Returned(ask.job, minion.name, answer), generation))
 
     def _result(self, seconds: float) -> Result:
         honest = [minion for minion in self.azure.minions.values() if minion.is_honest]

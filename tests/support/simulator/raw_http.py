@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Asking a simulated IMDS over a plain socket connection, with nothing added that a test did not ask for."""
+"""HTTP requests to a simulated IMDS without proxies, retries or added headers."""
 
 from __future__ import annotations
 
@@ -16,42 +16,46 @@ EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 HEADER: Mapping[str, str] = MappingProxyType({"Metadata": "true"})
 
 
-class Got(NamedTuple):
+class Response(NamedTuple):
+    """One response."""
+
     status: int
     headers: http.client.HTTPMessage
     body: bytes
 
     @property
     def json(self) -> Any:
+        """The body as JSON data."""
         return json.loads(self.body)
 
 
-def ask(
+def send_request(
     endpoint: str,
     path: str = EVENTS,
     method: str = "GET",
     headers: Mapping[str, str] = HEADER,
     body: bytes | None = None,
     timeout: float = 60.0,
-) -> Got:
-    """One request on a connection of its own."""
+) -> Response:
+    """Send one request on a connection of its own."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout)
     try:
         connection.request(method, path, body=body, headers=dict(headers))
-        answer = connection.getresponse()
-        return Got(answer.status, answer.headers, answer.read())
+        response = connection.getresponse()
+        return Response(response.status, response.headers, response.read())
     finally:
         connection.close()
 
 
-def approve(endpoint: str, *ids: str, headers: Mapping[str, str] = HEADER, path: str = EVENTS) -> Got:
-    body = json.dumps({"StartRequests": [{"EventId": each} for each in ids]}).encode()
-    return ask(endpoint, path, "POST", headers, body)
+def approve(endpoint: str, *sequential_ids: str, headers: Mapping[str, str] = HEADER, path: str = EVENTS) -> Response:
+    """Approve the events ``ids``."""
+    body = json.dumps({"StartRequests": [{"EventId": each} for each in sequential_ids]}).encode()
+    return send_request(endpoint, path, "POST", headers, body)
 
 
-def raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
-    """Everything that comes back for ``data`` until the other side closes; OSError as it comes."""
-    with connected(endpoint, timeout) as connection:
+def send_raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
+    """Send ``data`` and return all bytes until the server closes the connection; raises OSError."""
+    with connect(endpoint, timeout) as connection:
         connection.sendall(data or request_bytes())
         parts: list[bytes] = []
         while True:
@@ -61,23 +65,25 @@ def raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
             parts.append(part)
 
 
-def connected(endpoint: str, timeout: float = 60.0) -> socket.socket:
+def connect(endpoint: str, timeout: float = 60.0) -> socket.socket:
+    """Return a connection to ``endpoint``, a URL."""
     parts = urlsplit(endpoint)
     return socket.create_connection((parts.hostname or "", parts.port or 80), timeout)
 
 
 def request_bytes(path: str = EVENTS, more: str = "Connection: close\r\n") -> bytes:
+    """Return a GET request; ``more`` are further header lines."""
     return (f"GET {path} HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n{more}\r\n").encode()
 
 
-def one_answer(connection: socket.socket) -> bytes:
-    """One whole answer from a connection that stays open; servers may send head and body apart."""
-    answer = b""
+def read_response(connection: socket.socket) -> bytes:
+    """Read one complete response from a connection that stays open."""
+    received = b""
     while True:
-        head, blank, body = answer.partition(b"\r\n\r\n")
+        head, blank, body = received.partition(b"\r\n\r\n")
         length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
         if blank and len(body) >= int(length or 0):
-            return answer
+            return received
         part = connection.recv(65536)
-        assert part, f"the connection closed after {answer!r}"
-        answer += part
+        assert part, f"the connection closed after {received!r}"
+        received += part

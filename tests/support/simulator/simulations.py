@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Pure simulations for tests: a scenario as data, a clock that is a number, ids that can be predicted."""
+"""Simulations for tests: scenarios as data, a clock without real time, predictable ids."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from imds_simulator.model import operations
+from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.protocol.document import document
@@ -29,33 +30,35 @@ def make_simulation(
     begin: float | None = T0,
     **more: Any,
 ) -> Simulation:
-    """A simulation at simulated time 0 with one group ``web``, unless ``groups`` says otherwise."""
+    """Return a simulation at simulated time 0 with one group ``web``, or with ``groups``."""
     data = {
         "groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}},
         "events": list(events),
         **more,
     }
     scenario = parse(json.dumps(data), "test")
-    world = World(scenario.groups, scenario.knobs, speed=speed, new_id=ids())
+    world = World(scenario.groups, Rules(scenario.knobs, speed), new_id=sequential_ids())
     return Simulation(world, scenario.events, scenario.incarnations, begin)
 
 
-def ids() -> Callable[[], str]:
+def sequential_ids() -> Callable[[], str]:
+    """Return a function that returns a new id with each call, the same ones in each simulation."""
     count = itertools.count(1)
     return lambda: f"00000000-0000-4000-8000-{next(count):012X}"
 
 
-def seen(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:
-    """The document that ``vm`` sees ``now`` seconds after T0 on the clock."""
+def document_at(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:
+    """Return the document that ``vm`` sees ``now`` seconds after T0 on the clock."""
     simulation.advance_to(T0 + now)
     return document(simulation.world, simulation.world.scope_for(simulation.world.vms[vm]), version)
 
 
 def statuses(simulation: Simulation, vm: str, now: float) -> list[str]:
-    return [event["EventStatus"] for event in seen(simulation, vm, now)["Events"]]
+    """Return the EventStatus of each event that ``vm`` sees ``now`` seconds after T0."""
+    return [event["EventStatus"] for event in document_at(simulation, vm, now)["Events"]]
 
 
 def approve(simulation: Simulation, event: str, by: str, now: float) -> list[str]:
-    """Approve by name as a VM; what happened."""
+    """Approve an event by name as a VM and return the kinds of the occurrences."""
     simulation.advance_to(T0 + now)
-    return [line.what for line in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]
+    return [each.kind for each in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]

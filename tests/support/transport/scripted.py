@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A server that keeps connections, and that answers or breaks them as a list of steps says."""
+"""A server that keeps connections, and answers or breaks them by a list of steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RST = "RST"
 
 
 class Step(NamedTuple):
-    """What happens to one request.
+    """The reaction to one request.
 
     Attributes:
         body: of the answer; None for a connection that ends without an answer.
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Scripted:
-    """The server. ``steps`` are taken one for each request, the last one for ever.
+    """The server. Each request takes one of ``steps``; the last one is repeated.
 
     Attributes:
         endpoint: its base URL.
@@ -54,6 +54,7 @@ class Scripted:
         self._listener = listener
 
     def serve(self) -> None:
+        """Serve one connection after the other until the listener is closed."""
         with contextlib.suppress(OSError):
             while True:
                 connection, _address = self._listener.accept()
@@ -92,7 +93,7 @@ class Scripted:
 
 @contextlib.contextmanager
 def scripted(*steps: Step | dict[str, Any]) -> Iterator[Scripted]:
-    """Such a server, as long as the block lasts; a dictionary is answered as the JSON that it makes."""
+    """Run such a server during the block; a dictionary is a good answer with that JSON."""
     taken = [Step(json.dumps(step).encode()) if isinstance(step, dict) else step for step in steps]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Scripted(listener, taken)
@@ -100,6 +101,6 @@ def scripted(*steps: Step | dict[str, Any]) -> Iterator[Scripted]:
         try:
             yield server
         finally:
-            # close() alone leaves a thread that waits in accept()
+            # close() alone does not end a thread that waits in accept()
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Real simulators for the tests that speak HTTP."""
+"""Simulator processes for tests that use HTTP."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from support import simulator_process
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _hang_up_as_usual() -> None:
-    """Whoever runs the tests under nohup would hand it on to every simulator, which rightly goes on then."""
+def _default_sighup() -> None:
+    """Restore the default of SIGHUP: under nohup every simulator would inherit that it is ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
 def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
-    """``simulator_process.start``, with every started process ended after the test."""
+    """Return ``simulator_process.start``; the started processes end after the test."""
     started: list[simulator_process.Simulator] = []
 
     def start(*args: Any, **kwargs: Any) -> simulator_process.Simulator:
@@ -34,8 +34,8 @@ def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
 
 
 @pytest.fixture(scope="session")
-def _still() -> Iterator[simulator_process.Simulator]:
-    """One simulator for the tests that only ask: time stands still, nothing limits the rate."""
+def _shared_simulator() -> Iterator[simulator_process.Simulator]:
+    """One simulator for tests that need no process of their own: manual clock, no rate limit."""
     scenario = {
         "title": "tests",
         "groups": {
@@ -70,12 +70,12 @@ def _still() -> Iterator[simulator_process.Simulator]:
 
 
 @pytest.fixture
-def still(_still: simulator_process.Simulator) -> simulator_process.Simulator:
-    """``_still`` without events, faults or changed knobs."""
-    _still.delete("/faults")
-    for event in _still.get("/events")["events"]:
+def frozen_simulator(_shared_simulator: simulator_process.Simulator) -> simulator_process.Simulator:
+    """Return the shared simulator without events, faults or changed knobs."""
+    _shared_simulator.delete("/faults")
+    for event in _shared_simulator.get("/events")["events"]:
         if event["status"] != "Gone":
-            _still.post(f"/events/{event['id']}/complete")
-    if _still.get("/knobs") != _still.knobs_at_start:
-        _still.post("/knobs", _still.knobs_at_start)
-    return _still
+            _shared_simulator.post(f"/events/{event['id']}/complete")
+    if _shared_simulator.get("/knobs") != _shared_simulator.knobs_at_start:
+        _shared_simulator.post("/knobs", _shared_simulator.knobs_at_start)
+    return _shared_simulator

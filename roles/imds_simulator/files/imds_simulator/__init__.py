@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A local stand-in for Azure Scheduled Events and the parts of instance metadata that go with it.
+"""A simulator of Azure Scheduled Events and the related parts of instance metadata.
 
 Docstrings and messages cite statements of docs/reference/scheduled-events.md as "reference NUMBER".
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Which api-versions exist, and what each adds (docs/reference/scheduled-events.md 1.3 and 3.3)."""
+"""The api-versions and the members that each adds (docs/reference/scheduled-events.md 1.3, 3.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEDULED_EVENTS_VERSIONS = (
     "2019-08-01",
     "2020-07-01",
 )
-# the only version that answers without the Metadata header, and puts "_" before IaaS names
+# the only version that needs no Metadata header and adds "_" to names of IaaS VMs
 # (reference 1.2.2, 3.2)
 PREVIEW_VERSION = "2017-03-01"
 LATEST_EVENTS_VERSION = SCHEDULED_EVENTS_VERSIONS[-1]
@@ -65,8 +65,7 @@ INSTANCE_VERSIONS = (
     "2024-07-17",
     "2025-04-07",
 )
-# members of "compute" and the instance version that introduced them; what is not named was there
-# from the start
+# members of "compute" and the instance version that introduced them; all versions have the others
 COMPUTE_FIELD_SINCE: Mapping[str, str] = {
     "name": "2017-04-02",
     "location": "2017-04-02",
@@ -105,5 +104,5 @@ COMPUTE_FIELD_SINCE: Mapping[str, str] = {
 
 
 def newest(versions: tuple[str, ...]) -> list[str]:
-    """The three newest, newest first, as a version error lists them (reference 1.6)."""
+    """Return the three newest of ``versions``, newest first, as in a version error (reference 1.6)."""
     return sorted(versions, reverse=True)[:3]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A whole simulator, from start to stop: engine, listeners, control API and the ticker."""
+"""A whole simulator: engine, listeners, control API and ticker, from start to stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .server.listeners import Listeners, bind, bound
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What the command line decides."""
+    """The settings of a simulator that do not change while it runs."""
 
     scenario: Scenario
     listen: Address
@@ -43,18 +43,26 @@ class RunningSimulator:
 
     @property
     def endpoints(self) -> Mapping[str, str]:
+        """VM name -> URL, in the order of the scenario."""
         return self.listeners.endpoints()
 
 
 @contextlib.asynccontextmanager
-async def run_simulator(setup: ServerOptions, say: Callable[[str], None]) -> AsyncIterator[RunningSimulator]:
-    """Serve while the block runs; raises CannotListen when an address is not to be had."""
-    clock: Clock = ManualClock(time.time()) if setup.manual_clock else WallClock()
-    engine = Engine(setup.scenario, clock, say)
-    listeners = Listeners(engine, setup.listen)
-    sock = bind(setup.control)
-    # all of this before the control API answers anybody: who asks it whether the simulator is there
-    # asks the VMs' addresses next
+async def run_simulator(options: ServerOptions, print_line: Callable[[str], None]) -> AsyncIterator[RunningSimulator]:
+    """Serve while the block runs.
+
+    Args:
+        options: settings.
+        print_line: prints a line of the log.
+
+    Raises:
+        CannotListen: an address is in use, or does not belong to this machine.
+    """
+    clock: Clock = ManualClock(time.time()) if options.manual_clock else WallClock()
+    engine = Engine(options.scenario, clock, print_line)
+    listeners = Listeners(engine, options.listen)
+    sock = bind(options.control)
+    # before the control API answers: a client that found it ready uses the addresses of the VMs next
     await listeners.open()
     await listeners.apply_refusals()
     async with _control(engine, listeners, sock) as control:
@@ -74,7 +82,7 @@ async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) ->
     await runner.setup()
     factory = runner.server
     if factory is None:
-        raise RuntimeError("aiohttp gave no server")
+        raise RuntimeError("aiohttp: AppRunner.setup() made no server")
     server = await asyncio.get_running_loop().create_server(factory, sock=sock)
     try:
         yield f"http://{bound(sock)}"
@@ -85,7 +93,7 @@ async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) ->
 
 
 def with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
-    """``scenario`` with VMs told apart by source address instead of by their own listening address."""
+    """Return ``scenario`` with the VMs in ``sources`` identified by these source addresses."""
     groups = tuple(
         dataclasses.replace(
             group,

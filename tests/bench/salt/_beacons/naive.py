@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A beacon as one would write it in ten minutes: one blocking request a call, and each new event is told once."""
+"""A simple beacon: one blocking request per call, and one event for each new Azure event."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Ansible's way into a host of the lab, without a daemon, keys or sockets that could stay behind."""
+"""A connection plugin for hosts of the lab, without a daemon, keys or sockets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ description: Runs commands in a host of the lab.
 author: Contributors to the azure_imds.scheduled_events collection
 options:
   keeper:
-    description: File with the number of the process that keeps the host.
+    description: File with the PID of the systemd-nspawn of the host.
     type: path
     vars:
       - name: ansible_nsenter_keeper

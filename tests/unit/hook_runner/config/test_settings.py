@@ -159,7 +159,7 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("interval: .inf\n", "config.yml:1: interval: expected seconds"),
         ("interval: -1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not -1.0"),
         ("interval:\n", "config.yml:1: interval: expected seconds"),
-        ("endpoint: https://x\n", "config.yml:1: endpoint: endpoint 'https://x' is no address of IMDS"),
+        ("endpoint: https://x\n", "config.yml:1: endpoint: endpoint 'https://x' is not an address of IMDS"),
         ("endpoint: 5\n", "config.yml:1: endpoint: expected a text, not 5"),
         ("api_version: latest\n", "config.yml:1: api_version: expected an api-version such as 2020-07-01"),
         ("api_version: []\n", "config.yml:1: api_version: expected"),

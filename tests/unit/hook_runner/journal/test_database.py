@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A journal that is broken, newer, older or somebody else's: kept aside, told of, and begun anew."""
+"""Journals that are damaged, newer, older or of another program: quarantined, logged and replaced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_at_noon(path: str, said: list[str]) -> Journal:
     return Journal.open(path, said.append, wall=lambda: NOON)
 
 
-def aside(path: str) -> list[str]:
+def quarantined(path: str) -> list[str]:
     folder, name = os.path.split(path)
     return sorted(entry for entry in os.listdir(folder) if entry.startswith((name + ".corrupt", name + ".version")))
 
@@ -51,7 +51,7 @@ def garble(path: str) -> None:
         content = Path(path).read_bytes()
         Path(path).write_bytes(content[:4096] + random.Random(1).randbytes(len(content) - 4096))
 
-    # by another process: to close a file takes all locks of a process, and so SQLite's
+    # by another process: closing a file releases all locks of a process, also SQLite's
     assert in_child(work) == 0
 
 
@@ -114,12 +114,12 @@ def foreign(path: str) -> None:
         "bad text",
     ],
 )
-def test_broken_journal_is_kept_aside_and_begun_anew(path: str, breakage: Callable[[str], None]) -> None:
+def test_damaged_journal_is_quarantined_and_replaced(path: str, breakage: Callable[[str], None]) -> None:
     breakage(path)
     content = Path(path).read_bytes()
     said: list[str] = []
     journal = open_at_noon(path, said)
-    assert aside(path) == ["journal.db.corrupt-20261121T120000Z"]
+    assert quarantined(path) == ["journal.db.corrupt-20261121T120000Z"]
     assert Path(path + ".corrupt-20261121T120000Z").read_bytes() == content
     assert len(said) == 1 and path + ".corrupt-20261121T120000Z" in said[0] and "a new one begins" in said[0]
     assert journal.open_records() == [] and journal.write_error is None
@@ -130,7 +130,7 @@ def test_broken_journal_is_kept_aside_and_begun_anew(path: str, breakage: Callab
     again.close()
 
 
-def test_log_of_a_broken_journal_goes_with_it(path: str) -> None:
+def test_log_of_a_damaged_journal_is_quarantined_with_it(path: str) -> None:
     def work() -> None:
         journal = Journal.open(path, print)
         journal.save(make_record(journal.next_id(), "in-the-log"))
@@ -141,17 +141,17 @@ def test_log_of_a_broken_journal_goes_with_it(path: str) -> None:
     os.truncate(path, 0)
     said: list[str] = []
     journal = open_at_noon(path, said)
-    assert aside(path) == ["journal.db.corrupt-20261121T120000Z" + suffix for suffix in ("", "-shm", "-wal")]
+    assert quarantined(path) == ["journal.db.corrupt-20261121T120000Z" + suffix for suffix in ("", "-shm", "-wal")]
     assert "it is missing or empty, and the log beside it is not" in said[0]
     assert journal.reader().records(10) == []
     journal.close()
 
 
-def test_newer_journal_is_kept_aside_under_its_version(path: str) -> None:
+def test_newer_journal_is_quarantined_under_its_version(path: str) -> None:
     change("PRAGMA user_version = 7", "ALTER TABLE records ADD COLUMN colour TEXT")(path)
     said: list[str] = []
     journal = open_at_noon(path, said)
-    assert aside(path) == ["journal.db.version-7-20261121T120000Z"]
+    assert quarantined(path) == ["journal.db.version-7-20261121T120000Z"]
     assert len(said) == 1 and "it has version 7, and this program knows versions up to 1" in said[0]
     assert journal.open_records() == [] and journal.save(make_record(journal.next_id()))
     journal.close()
@@ -160,37 +160,37 @@ def test_newer_journal_is_kept_aside_under_its_version(path: str) -> None:
     kept.close()
 
 
-def test_two_broken_journals_of_one_second_have_two_names(path: str) -> None:
+def test_two_journals_quarantined_in_one_second_have_two_names(path: str) -> None:
     for _time in range(2):
         Path(path).write_bytes(b"nonsense")
         open_at_noon(path, []).close()
-    assert aside(path) == ["journal.db.corrupt-20261121T120000Z", "journal.db.corrupt-20261121T120000Z-2"]
+    assert quarantined(path) == ["journal.db.corrupt-20261121T120000Z", "journal.db.corrupt-20261121T120000Z-2"]
 
 
-def test_disk_that_breaks_every_journal_is_not_filled_with_them(path: str) -> None:
+def test_quarantined_journals_are_bounded(path: str) -> None:
     for _time in range(9):
         Path(path).write_bytes(b"nonsense")
         open_at_noon(path, []).close()
-    assert len(aside(path)) == 5
+    assert len(quarantined(path)) == 5
 
 
-def test_journal_that_breaks_in_use_is_begun_anew_with_all_that_is_not_over(path: str) -> None:
+def test_journal_damaged_in_use_is_replaced_with_all_open_records(path: str) -> None:
     said: list[str] = []
     journal = open_at_noon(path, said)
     (old,) = journal.open_records()
     new = make_record(journal.next_id(), "new")
     assert journal.save(new)
-    beside_it = sqlite3.connect(path)  # what it changes has to be read anew
-    beside_it.execute("INSERT INTO reserve VALUES (1)")
-    beside_it.commit()
-    beside_it.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    beside_it.close()
+    other_program = sqlite3.connect(path)  # its change requires the file to be read again
+    other_program.execute("INSERT INTO reserve VALUES (1)")
+    other_program.commit()
+    other_program.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other_program.close()
     garble(path)
     for number in range(3):
         new.timeline.append(new.timeline[0]._replace(at=after(number)))
         assert journal.save(new)
     assert journal.write_error is None
-    assert aside(path)[0] == "journal.db.corrupt-20261121T120000Z"
+    assert quarantined(path)[0] == "journal.db.corrupt-20261121T120000Z"
     journal.close()
     again = open_at_noon(path, said)
     assert [everything(record) for record in again.open_records()] == [everything(old), everything(new)]
@@ -198,9 +198,7 @@ def test_journal_that_breaks_in_use_is_begun_anew_with_all_that_is_not_over(path
 
 
 @pytest.mark.parametrize("taken", [os.unlink, lambda path: os.rename(path, path + ".taken")], ids=["removed", "moved"])
-def test_file_that_is_taken_away_in_use_is_made_again_with_all_that_is_not_over(
-    path: str, taken: Callable[[str], None]
-) -> None:
+def test_file_removed_in_use_is_replaced_with_all_open_records(path: str, taken: Callable[[str], None]) -> None:
     said: list[str] = []
     journal = open_at_noon(path, said)
     (old,) = journal.open_records()
@@ -244,7 +242,7 @@ def test_migration_that_fails_is_undone_and_the_old_program_can_go_on(
         assert "no such table: nowhere" in (journal.write_error or "")
         assert not journal.save(make_record(journal.next_id(), "new"))
         journal.close()
-    assert aside(path) == []
+    assert quarantined(path) == []
     journal = open_at_noon(path, said)
     assert len(journal.reader().records(100)) == 41 and len(journal.open_records()[0].steps) == 1
     assert journal.save(make_record(journal.next_id(), "new"))
@@ -271,7 +269,7 @@ def test_process_killed_while_it_migrates_leaves_the_old_or_the_new_version(
         connection.close()
 
 
-def test_history_leaves_out_a_record_that_cannot_be_read_and_says_so(path: str) -> None:
+def test_reader_leaves_out_and_reports_an_unreadable_record(path: str) -> None:
     change("UPDATE records SET event = 'no JSON' WHERE key = 'e-7'")(path)
     reader = JournalReader.open(path)
     assert len(reader.records(100)) == 40
@@ -284,10 +282,10 @@ def test_history_leaves_out_a_record_that_cannot_be_read_and_says_so(path: str) 
     [(write(b"nonsense" * 99), "not a database"), (change("PRAGMA user_version = 7"), "version 7")],
     ids=["corrupt", "newer"],
 )
-def test_reader_of_a_journal_that_is_of_no_use_is_told_and_moves_nothing(
+def test_reader_of_an_unusable_journal_fails_and_moves_nothing(
     path: str, breakage: Callable[[str], None], words: str
 ) -> None:
     breakage(path)
     with pytest.raises(JournalUnreadable, match=words):
         JournalReader.open(path)
-    assert aside(path) == []
+    assert quarantined(path) == []

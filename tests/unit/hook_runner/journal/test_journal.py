@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the journal remembers while nothing goes wrong."""
+"""Saving and loading records without faults."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_file_and_folder_are_made_and_closed_to_others(journal: Journal, path: s
     assert said == [] and journal.write_error is None
 
 
-def test_everything_of_a_record_comes_back(journal: Journal, path: str) -> None:
+def test_record_is_loaded_as_it_was_saved(journal: Journal, path: str) -> None:
     record = make_record(journal.next_id())
     step = add_step(record, journal.next_id())
     assert journal.save(record)
@@ -87,7 +87,7 @@ def test_closed_record_is_not_open_and_is_remembered(journal: Journal, path: str
     ["half \ud800 of a pair", "nothing \0 inside", "\x1b[2J\r\n\t", "\U0001f600 ü \u202e", "", "n" * 1_000_000],
     ids=["half surrogate", "NUL", "control characters", "beyond ASCII", "empty", "1 MB"],
 )
-def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
+def test_odd_texts_are_loaded_as_they_were_saved(journal: Journal, path: str, odd: str) -> None:
     record = make_record(
         journal.next_id(), "id" + odd, resources=(odd, "web-1"), description=odd, source=odd, event_type=odd
     )
@@ -115,7 +115,7 @@ def test_odd_texts_survive(journal: Journal, path: str, odd: str) -> None:
     ],
     ids=str,
 )
-def test_times_come_back_exactly(journal: Journal, path: str, moment: datetime) -> None:
+def test_times_are_loaded_as_they_were_saved(journal: Journal, path: str, moment: datetime) -> None:
     record = make_record(journal.next_id(), not_before=moment)
     record.first_seen = moment
     record.timeline.append(TimelineEntry(moment, "now", ""))
@@ -181,7 +181,7 @@ def test_numbers_are_not_used_again_after_the_file_was_lost(path: str) -> None:
     again.close()
 
 
-def test_last_life_counts_closed_and_open_ones(journal: Journal) -> None:
+def test_last_occurrence_counts_closed_and_open_records(journal: Journal) -> None:
     first, second = make_record(journal.next_id()), make_record(journal.next_id())
     second.occurrence = 2
     close_record(first)
@@ -212,7 +212,7 @@ def test_pruning_keeps_the_newest_closed_ones_and_every_open_one(journal: Journa
         journal.save(record)
     journal.prune(2)
     assert [record.event.event_id for record in journal.reader().records(10)] == ["E-5", "E-4", "E-1"]
-    connection = journal._connection  # to see that nothing is left behind in the other tables
+    connection = journal._connection  # shows that the other tables have no rows left
     assert connection is not None
     assert connection.execute("SELECT count(*) FROM steps").fetchone() == (3,)
     assert connection.execute("SELECT count(DISTINCT record) FROM timeline").fetchone() == (3,)
@@ -262,6 +262,6 @@ def test_saving_costs_little_more_than_reaching_the_disk(journal: Journal, tmp_p
     assert sorted(own)[30] < 0.005 + 3 * sorted(disk)[30]
 
 
-def test_reader_without_a_journal_is_told(tmp_path: Path) -> None:
+def test_reader_without_a_journal_fails_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(JournalUnreadable, match="journal.db cannot be read: .*No such file"):
         JournalReader.open(str(tmp_path / "journal.db"))

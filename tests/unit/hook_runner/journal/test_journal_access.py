@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Who else is at the journal: readers, people with tools, and folders that cannot be written."""
+"""Access by others: readers, programs that lock the file, and folders that cannot be written."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from support.daemon.child_processes import in_child
 from support.daemon.record_factory import add_step, after, close_record, end_step, everything, make_record
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    for folder in (tmp_path, *tmp_path.parents):  # so that a user who is nobody can come here
+    for folder in (tmp_path, *tmp_path.parents):  # the other user has to reach the file
         if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 0o001:
             folder.chmod(folder.stat().st_mode | 0o055)
     return str(tmp_path / "state" / "journal.db")
 
 
 def as_another_user(path: str) -> None:
-    """Go on as a user who may read the journal, because somebody allowed that, and write nothing there."""
+    """Continue as a user who may read the journal but not write it."""
     if os.geteuid() != 0:
         os._exit(77)
     os.chmod(os.path.dirname(path), 0o755)
     os.chmod(path, 0o644)
     os.setgroups([])
-    os.setegid(NOBODY)
-    os.seteuid(NOBODY)
+    os.setegid(OTHER_USER)
+    os.seteuid(OTHER_USER)
 
 
 def checked(status: int) -> None:
@@ -45,7 +45,7 @@ def checked(status: int) -> None:
     assert status == 0
 
 
-def test_reader_sees_what_the_living_daemon_has_saved(path: str) -> None:
+def test_reader_finds_records_of_the_running_daemon(path: str) -> None:
     journal = Journal.open(path, print)
     record = make_record(journal.next_id())
     journal.save(record)
@@ -64,14 +64,14 @@ def test_the_group_of_the_folder_can_neither_read_nor_lock_the_journal(path: str
     if os.geteuid() != 0:
         pytest.skip("to become another user needs root")
     os.mkdir(os.path.dirname(path), 0o750)
-    os.chown(os.path.dirname(path), 0, NOBODY)
+    os.chown(os.path.dirname(path), 0, OTHER_USER)
     journal = Journal.open(path, print)
     journal.save(make_record(journal.next_id()))
 
     def work() -> None:
-        os.setgroups([NOBODY])
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
+        os.setgroups([OTHER_USER])
+        os.setegid(OTHER_USER)
+        os.seteuid(OTHER_USER)
         for suffix in ("", "-wal", "-shm"):
             with pytest.raises(PermissionError):
                 os.open(path + suffix, os.O_RDONLY)
@@ -81,7 +81,7 @@ def test_the_group_of_the_folder_can_neither_read_nor_lock_the_journal(path: str
     journal.close()
 
 
-def test_a_journal_that_an_earlier_version_gave_to_a_group_is_taken_back(path: str) -> None:
+def test_access_that_an_earlier_version_gave_to_a_group_is_removed(path: str) -> None:
     journal = Journal.open(path, print)
     journal.save(make_record(journal.next_id()))
     for suffix in ("", "-wal", "-shm"):
@@ -93,20 +93,20 @@ def test_a_journal_that_an_earlier_version_gave_to_a_group_is_taken_back(path: s
     journal.close()
 
 
-def test_reader_of_a_journal_that_is_still_empty_is_told(path: str) -> None:
+def test_reader_of_an_empty_file_fails_with_the_reason(path: str) -> None:
     os.mkdir(os.path.dirname(path))
     Path(path).touch()
     with pytest.raises(JournalUnreadable, match="nothing has been written into it"):
         JournalReader.open(path)
 
 
-def test_user_without_rights_gets_exit_code_77(path: str) -> None:
+def test_reader_without_permission_fails_with_the_reason(path: str) -> None:
     journal = Journal.open(path, print)
 
     def work() -> None:
         os.setgroups([])
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
+        os.setegid(OTHER_USER)
+        os.seteuid(OTHER_USER)
         with pytest.raises(JournalUnreadable, match="Permission denied"):
             JournalReader.open(path)
 
@@ -152,7 +152,7 @@ def test_program_that_holds_the_file_delays_saving_and_loses_nothing(path: str) 
     journal.close()
 
 
-def test_folder_that_cannot_be_written_still_tells_what_was_done_before(path: str) -> None:
+def test_records_in_a_read_only_folder_are_read(path: str) -> None:
     journal = Journal.open(path, print)
     record = make_record(journal.next_id())
     end_step(record, add_step(record, journal.next_id()))
@@ -182,7 +182,7 @@ def test_folder_that_cannot_be_written_still_tells_what_was_done_before(path: st
     again.close()
 
 
-def test_folder_that_cannot_be_made_is_no_end_of_the_world(tmp_path: Path) -> None:
+def test_journal_works_in_memory_while_its_folder_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
     now = [0.0]
     said: list[str] = []
@@ -219,7 +219,7 @@ def test_numbers_stay_unique_when_the_file_comes_late(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_record_that_nothing_can_write_does_not_hold_up_the_others(path: str) -> None:
+def test_record_that_cannot_be_written_does_not_block_others(path: str) -> None:
     journal = Journal.open(path, print)
     impossible, good = make_record(journal.next_id()), make_record(journal.next_id())
     impossible.approval_attempts = 2**70

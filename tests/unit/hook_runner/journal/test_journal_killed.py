@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""kill -9 and power loss at any point: what was saved is there, what was not is not, and nothing is half there."""
+"""SIGKILL and power loss at any point: each saved record is complete, and no other record is there."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Deadly(Journal):
                 die()
 
 
-def life() -> Iterator[EventRecord]:
-    """One event from its appearance to its end, as it is before each save."""
+def states_of_a_record() -> Iterator[EventRecord]:
+    """One event from its appearance to its end, as it is at each save."""
     record = make_record(IDS[0])
     yield record
     step = add_step(record, IDS[1])
@@ -54,19 +54,19 @@ def life() -> Iterator[EventRecord]:
 
 
 def states() -> list[dict[str, Any] | None]:
-    """What the journal may hold: nothing, and then the record after each save."""
-    return [None, *(everything(record) for record in life())]
+    """The possible contents of the journal: nothing, or the record after one of the saves."""
+    return [None, *(everything(record) for record in states_of_a_record())]
 
 
 def kill_at(path: str, countdown: float) -> int:
-    """How many saves had ended before the process was killed."""
+    """Return how many saves had ended before the process was killed."""
     reading, writing = os.pipe()
 
     def work() -> None:
         journal = Deadly.open(path, print)
         assert isinstance(journal, Deadly)
         journal.countdown = countdown
-        for record in life():
+        for record in states_of_a_record():
             assert journal.save(record)
             os.write(writing, b".")
 
@@ -102,7 +102,7 @@ def test_killed_after_a_commit_leaves_the_state_after_it(tmp_path: Path, number:
 
 @pytest.mark.parametrize("countdown", [0.5, 1, 1.5, 2, 2.5, 3])
 def test_killed_while_the_file_is_made(tmp_path: Path, countdown: float) -> None:
-    """The commits of opening: the tables, and the reserve, taken and given back."""
+    """The commits of opening: the tables, and the reserve, taken and returned."""
     path = str(tmp_path / "journal.db")
 
     def work() -> None:
@@ -122,8 +122,8 @@ def test_step_that_ran_when_the_process_was_killed_is_known_to_have_begun(tmp_pa
     journal.close()
 
 
-def test_log_that_lost_its_end_gives_a_state_that_was(tmp_path: Path) -> None:
-    """Power loss: what was on its way to the disk may be cut, or be anything, at any place."""
+def test_log_without_its_end_gives_an_earlier_state(tmp_path: Path) -> None:
+    """Power loss: the last writes may be cut, or replaced by any bytes, at any place."""
     path = str(tmp_path / "journal.db")
     kill_at(path, 4)
     log = Path(path + "-wal").read_bytes()
@@ -142,15 +142,15 @@ def test_log_that_lost_its_end_gives_a_state_that_was(tmp_path: Path) -> None:
     assert len(seen) > 1
 
 
-def test_log_left_behind_without_its_index_is_read(tmp_path: Path) -> None:
+def test_log_without_its_index_is_read(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     kill_at(path, 3)
     os.unlink(path + "-shm")
     assert found_in(path) == states()[3]
 
 
-def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path) -> None:
-    """Not at a commit but by the clock, in the middle of whatever goes on, while the log is emptied again and again."""
+def test_every_acknowledged_record_survives_a_kill(tmp_path: Path) -> None:
+    """Not at a commit but at random times, while the log is checkpointed repeatedly."""
     path = str(tmp_path / "journal.db")
     for round_number in range(15):
         reading, writing = os.pipe()
@@ -168,22 +168,20 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there(tmp_path: Path)
 
         child = start_child(work)
         os.close(writing)
-        with open(reading, "rb") as told:
-            first = told.read(8)
+        with open(reading, "rb") as pipe:
+            first = pipe.read(8)
             time.sleep(0.003 * round_number)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            acknowledged = int((first + told.read())[-8:])
-        found = (
-            found_in(path) if round_number % 3 == 0 else None
-        )  # and mostly the next process finds what this one left
+            acknowledged = int((first + pipe.read())[-8:])
+        found = found_in(path) if round_number % 3 == 0 else None  # mostly the next process finds the files of this one
         if found is not None:
             names = [entry.what for entry in found["timeline"]]
             assert names == ["appeared", *(f"number-{number}" for number in range(1, len(names)))]
             assert acknowledged <= len(names) <= acknowledged + 1
 
 
-def test_many_kills_in_a_row_lose_and_repeat_nothing(tmp_path: Path) -> None:
+def test_repeated_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
     """Each start adds one line to the timeline and dies at another point of it."""
     path = str(tmp_path / "journal.db")
     journal = Journal.open(path, print)

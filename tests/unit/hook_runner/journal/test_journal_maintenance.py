@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the journal does by itself while nothing is saved: it catches up, and it writes what was lost with the file into a new one."""
+"""Maintenance while nothing is saved: pending records are written, and a lost file is replaced."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def journal(path: str, clock: Clock, said: list[str]) -> Iterator[Journal]:
 
 
 def lock(path: str) -> sqlite3.Connection:
-    """Hold the journal's write lock, until the connection is closed."""
+    """Hold the journal's write lock until the connection is closed."""
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     return holder
 
 
 def read_anew(path: str) -> list[EventRecord]:
-    """The open records that a daemon would find that starts now; none of this process's writing is lost by it."""
+    """Return the open records that a daemon would find that starts now, from a copy of the file."""
     copy = path + ".copy"
     for suffix in ("", "-wal"):
         if os.path.exists(path + suffix):
@@ -103,7 +103,7 @@ def test_journal_that_was_locked_is_written_by_itself(
     assert len(said) == 2 and "is written again" in said[1]
 
 
-def test_an_approval_asks_the_journal_once_more(journal: Journal, clock: Clock, path: str) -> None:
+def test_approval_makes_the_journal_try_again(journal: Journal, clock: Clock, path: str) -> None:
     holder = lock(path)
     assert not journal.save(make_record(journal.next_id()))
     holder.close()
@@ -120,13 +120,13 @@ def test_an_approval_asks_the_journal_once_more(journal: Journal, clock: Clock, 
 def test_waiting_for_another_program_is_bounded(
     journal: Journal, clock: Clock, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten seconds of a program that holds the file cost no more than two waits, however often something is saved."""
+    """Ten seconds of a program that holds the file cost at most two waits, however often a record is saved."""
     waits: list[float] = []
     begin = Journal._begin
 
     def counted(self: Journal, connection: sqlite3.Connection) -> None:
         waits.append(self._busy_timeout())
-        monkeypatch.setattr(journal_module, "BUSY_TIMEOUT", 0.001)  # what is counted need not be waited for
+        monkeypatch.setattr(journal_module, "BUSY_TIMEOUT", 0.001)  # the test counts waits; it need not wait
         try:
             begin(self, connection)
         finally:
@@ -143,8 +143,8 @@ def test_waiting_for_another_program_is_bounded(
     assert len(waits) == 200 and sum(waits) == 2 * BUSY_TIMEOUT
 
 
-def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, path: str) -> None:
-    """Nothing is pending when pruning fails: the journal is well again as soon as something could be written."""
+def test_failed_query_does_not_last(journal: Journal, clock: Clock, path: str) -> None:
+    """Nothing is pending when pruning fails: the error ends as soon as the file can be written."""
     record = make_record(journal.next_id())
     close_record(record)
     assert journal.save(record)
@@ -163,8 +163,8 @@ def test_failed_question_is_no_lasting_trouble(journal: Journal, clock: Clock, p
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
 @pytest.mark.parametrize("shared_memory", [True, False], ids=["with -shm", "without -shm"])
 def test_journal_that_was_read_only_at_the_start_is_written_after_that(clock: Clock, shared_memory: bool) -> None:
-    """A crash left the log, which has the only copy of what was done; nobody can write there when the daemon starts again."""
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to other users
+    """A crash left records in the log only, and the file is read-only when the daemon starts again."""
+    with tempfile.TemporaryDirectory() as folder:  # the folder of pytest is closed to other users
         os.chmod(folder, 0o755)
         start_after_a_crash(folder + "/state/journal.db", clock, shared_memory)
 
@@ -219,10 +219,10 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
 
 
 @pytest.mark.parametrize("damage", list(DAMAGE))
-def test_what_is_known_is_written_into_a_new_file_at_once(
+def test_known_records_are_written_into_a_new_file_at_once(
     damage: str, journal: Journal, clock: Clock, path: str
 ) -> None:
-    """Also what has not changed since, with all steps and the timeline."""
+    """Also records without changes, with all runs and the timeline."""
     records = [make_record(journal.next_id(), f"E-{number}") for number in range(3)]
     for record in records:
         end_step(record, add_step(record, journal.next_id()))
@@ -254,7 +254,7 @@ def test_damage_between_two_saves_loses_nothing(damage: str, journal: Journal, c
     assert [everything(each) for each in read_anew(path)] == [everything(record)]
 
 
-def test_damage_that_comes_again_and_again_is_repaired_again(journal: Journal, clock: Clock, path: str) -> None:
+def test_repeated_damage_is_repaired_each_time(journal: Journal, clock: Clock, path: str) -> None:
     record = make_record(journal.next_id())
     assert journal.save(record)
     for damage in DAMAGE.values():
@@ -284,7 +284,7 @@ def test_record_that_an_older_copy_of_the_file_has_open_stays_closed(journal: Jo
     assert [each.id for each in read_anew(path)] == [records[0].id]
 
 
-def test_folder_with_files_in_the_place_of_the_journal_is_left_alone(journal: Journal, clock: Clock, path: str) -> None:
+def test_folder_with_files_in_place_of_the_journal_is_not_moved(journal: Journal, clock: Clock, path: str) -> None:
     record = make_record(journal.next_id())
     assert journal.save(record)
     remove_all(path)
@@ -314,7 +314,7 @@ def test_reading_by_others_is_no_change(journal: Journal, clock: Clock, path: st
     assert journal.files_opened == before == 1
 
 
-def test_file_whose_time_of_change_changes_by_itself_is_not_opened_at_each_save(
+def test_file_whose_mtime_changes_by_itself_is_not_reopened_at_each_save(
     journal: Journal, clock: Clock, path: str, said: list[str]
 ) -> None:
     record = make_record(journal.next_id())
@@ -338,7 +338,7 @@ def test_known_records_do_not_grow_with_the_events_of_the_past() -> None:
     assert superseded == list(range(50, OWN_KEYS + 50))
 
 
-def test_index_finds_by_event_and_forgets_whole() -> None:
+def test_index_finds_by_event_and_clears() -> None:
     index = RecordIndex()
     first, second, other = make_record(1, "E-1"), make_record(2, "E-1"), make_record(3, "E-2")
     for record in (first, second, other, first):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A full disk: what was set aside at the start carries an event through, and what does not fit is written later."""
+"""A full disk: the reserved room suffices for an event, and larger records are written later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.daemon.record_factory import (
 
 
 def an_event(journal: Journal, event_id: str = "E-1") -> EventRecord:
-    """An event from its appearance to its end, saved after each step, with four hooks that print as much as is kept of it."""
+    """Save an event from its appearance to its end, with four hooks of the longest output that is stored."""
     record = make_record(journal.next_id(), event_id)
     assert journal.save(record), journal.write_error
     for number in range(4):
@@ -111,7 +111,7 @@ def test_record_that_does_not_fit_is_kept_and_written_when_there_is_room(tmp_pat
 
 
 def test_record_is_kept_while_files_must_not_grow_and_written_later(tmp_path: Path) -> None:
-    """The same without a file system of its own; here SQLite speaks of an I/O error."""
+    """The same without a separate file system; here SQLite reports an I/O error."""
     path = str(tmp_path / "journal.db")
 
     def work() -> None:
@@ -132,7 +132,7 @@ def test_record_is_kept_while_files_must_not_grow_and_written_later(tmp_path: Pa
     assert in_child(work) == 0
 
 
-def test_start_on_a_full_disk_still_tells_what_was_done_before(tmp_path: Path) -> None:
+def test_records_are_read_at_a_start_on_a_full_disk(tmp_path: Path) -> None:
     path, filler = str(tmp_path / "journal.db"), str(tmp_path / "filler")
 
     def work() -> None:
@@ -177,7 +177,7 @@ def test_first_start_on_a_full_disk_works_from_memory_until_there_is_room(tmp_pa
         assert journal.write_error is not None and said
         assert journal.open_records() == [record] and journal.reader().records(5) == [record]
         os.unlink(filler)
-        assert not journal.save(record)  # it is too early to look again
+        assert not journal.save(record)  # too early for another attempt
         now[0] += 5
         assert journal.save(record) and journal.write_error is None
         journal.close()
@@ -188,7 +188,7 @@ def test_first_start_on_a_full_disk_works_from_memory_until_there_is_room(tmp_pa
     run_on_small_disk(tmp_path, 4 << 20, work)
 
 
-def test_memory_does_not_grow_without_end_while_the_disk_is_full(tmp_path: Path) -> None:
+def test_memory_is_bounded_while_the_disk_is_full(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
     journal = Journal.open(str(tmp_path / "state" / "journal.db"), print)
     for number in range(50):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A journal that cannot be read for a while is not an empty one, and what it could not take is written at the end."""
+"""A journal that cannot be read for a while is not empty, and pending records are written when it can."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.daemon.simulated_azure import Azure
 
 
 class Disk:
-    """Errors for whoever opens the journal while `is_broken`."""
+    """Errors for every process that opens the journal while `is_broken`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_broken = False
@@ -64,19 +64,19 @@ def read(path: str) -> list[EventRecord]:
     return found
 
 
-def test_what_was_read_or_is_new_is_known(path: str) -> None:
+def test_file_that_was_read_or_is_new_is_known(path: str) -> None:
     for _time in range(2):
         journal = Journal.open(path, print)
         assert journal.is_known
         journal.close()
 
 
-def test_a_file_that_is_not_there_and_cannot_be_made_is_known(tmp_path: Path) -> None:
+def test_missing_file_that_cannot_be_created_is_known(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     assert Journal.open(str(tmp_path / "state" / "journal.db"), print).is_known
 
 
-def test_a_file_that_is_kept_aside_is_known(path: str) -> None:
+def test_quarantined_file_is_known(path: str) -> None:
     Path(path).write_bytes(b"x" * 5000)
     assert Journal.open(path, print).is_known
 
@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_read_is_not_known_until_it_is_read(path: str, dis
     journal.close()
 
 
-def test_a_record_of_a_file_that_comes_late_is_told_of_once(path: str, disk: Disk) -> None:
+def test_record_of_a_file_read_late_is_returned_once(path: str, disk: Disk) -> None:
     record = with_open_record(path)
     disk.is_broken = True
     journal = Journal.open(path, print)
@@ -108,7 +108,7 @@ def test_a_record_of_a_file_that_comes_late_is_told_of_once(path: str, disk: Dis
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_of_two_records_of_one_event_the_file_s_is_closed(path: str, disk: Disk, closed: bool) -> None:
+def test_open_record_of_the_file_is_superseded_by_that_in_memory(path: str, disk: Disk, closed: bool) -> None:
     record = with_open_record(path)
     disk.is_broken = True
     now = [0.0]
@@ -144,7 +144,7 @@ def test_close_writes_what_is_left_at_once(path: str) -> None:
     assert [everything(each) for each in read(path)] == [everything(record)]
 
 
-def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
+def test_closing_record_is_written_at_once(path: str) -> None:
     journal = Journal.open(path, print, clock=lambda: 0.0)
     record = make_record(journal.next_id())
     assert journal.save(record)
@@ -153,7 +153,7 @@ def test_the_end_of_an_event_is_not_put_off(path: str) -> None:
     assert not journal.save(record)
     os.removedirs(path + "/not-empty")
     os.rename(path + ".away", path)
-    assert not journal.save(record)  # no sooner than after a pause
+    assert not journal.save(record)  # not before the interval is over
     close_record(record)
     assert journal.save(record) and journal.write_error is None
     journal.close()
@@ -196,7 +196,7 @@ def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
     assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_events_of_a_journal_that_comes_after_the_start_are_recovered_from_once(
+def test_events_of_a_journal_read_after_the_start_are_recovered_once(
     azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
     vm = make_daemon()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The newest record of an event, which may be opened again, and a journal that is about another VM."""
+"""The newest record of an event, which may be opened again, and journals of another VM."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_last_of_returns_the_newest_record_open_or_closed(path: str, restarted: 
     for key, record in (("e-1", second), ("e-2", other)):
         found = journal.last_of(key)
         assert found is not None and everything(found) == everything(record)
-    assert journal.last_of("e-2") in journal.open_records()  # not another copy of a record that somebody changes
+    assert journal.last_of("e-2") in journal.open_records()  # the same object, which the engine changes
     journal.close()
 
 
@@ -117,9 +117,9 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     journal.note("vm", "other")
     highest = journal.next_id()
     journal.set_aside("other-vm", "it is about the VM other")
-    aside = path + ".other-vm-20261121T120000Z"
+    renamed = path + ".other-vm-20261121T120000Z"
     assert said == [
-        f"the journal {path} cannot be used: it is about the VM other; it is kept as {aside},"
+        f"the journal {path} cannot be used: it is about the VM other; it is kept as {renamed},"
         " and a new one begins with the records in memory"
     ]
     assert (
@@ -135,7 +135,7 @@ def test_journal_of_another_vm_is_kept_and_forgotten(path: str) -> None:
     again = Journal.open(path, print)
     assert [each.event.event_id for each in again.open_records()] == ["mine"] and again.noted("vm") == "mine"
     again.close()
-    kept = JournalReader.open(aside)
+    kept = JournalReader.open(renamed)
     assert [everything(each) for each in kept.records(10)] == [everything(record)]
     kept.close()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A journal that this version has written is read and written by version 0.1.0, and read by this one afterwards."""
+"""Version 0.1.0 reads and writes a journal of this version, and this version reads it afterwards."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hook_runner.journal.journal import Journal
 from hook_runner.records import Cause
 from support.daemon.record_factory import add_step, make_record
 
-# what version 0.1.0 asks and writes, to the letter of its column lists
+# the column lists of version 0.1.0, verbatim
 VERSION = 1
 RECORD = (
-    "id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval, approval_reason,"
-    " approval_attempts, approval_asked_by, approval_forced, closed_at, event"
+    "id, key, life, first_seen, first_type, first_status, concerned, seen_started, gone_at, outcome, approval,"
+    " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event"
 )
 STEP = "id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output"
 

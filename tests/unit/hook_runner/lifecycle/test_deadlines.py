@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The next moment at which the service has to end a hook."""
+"""The next moment at which the daemon has to end a hook."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_deadline_of_the_service_is_that_of_the_hook_that_runs(
     vm = make_vm(hook_timeout=100, margin=10)
     vm.hook("prepare/10-a", HANGS)
     vm.start()
-    assert vm.engine.work.next_deadline() is None
+    assert vm.engine.stage_runner.next_deadline() is None
     azure.schedule("Reboot", notice=600, hold=True)
     vm.poll()
-    assert vm.engine.work.next_deadline() == vm.monotonic() + 100
+    assert vm.engine.stage_runner.next_deadline() == vm.monotonic() + 100
     vm.release("prepare/10-a")
     vm.settle()
-    assert vm.engine.work.next_deadline() is None
+    assert vm.engine.stage_runner.next_deadline() is None
 
 
 COUNTS_TICKS = """
@@ -63,7 +63,7 @@ def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
     vm.wait(lambda: len(azure.requests("GET")) > looked + 5)
     looked, before = len(azure.requests("GET")), ticks.stat().st_size
     vm.wait(lambda: len(azure.requests("GET")) > looked + 15)
-    # each document is looked at, and nothing else is a reason
+    # each document causes a tick, and nothing else does
     assert ticks.stat().st_size - before <= 2 * (len(azure.requests("GET")) - looked) + 4
     vm.harness.release("prepare/10-a")
     vm.wait(lambda: azure.approvals() == [("vm1", event)])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A pause: the daemon watches, recovers and records, but begins no prepare hook and approves nothing."""
+"""A pause: the daemon polls, recovers and records, but begins no prepare hook and approves nothing."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def pause(vm: EngineHarness, seconds: float = 0, reason: str = "") -> None:
         ("2026-11-21T18:00:00+02:00", {"until": "2026-11-21T16:00:00Z"}),
     ],
 )
-def test_a_time_is_a_span_a_time_of_day_or_a_date(text: str, meant: dict[str, Any]) -> None:
+def test_moment_takes_a_duration_a_time_of_day_or_a_date(text: str, meant: dict[str, Any]) -> None:
     assert moment(text, NOON) == meant
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-5m", "24:00", "12:60", "2026-13-01T00:00:00Z", "2026-11-21"])
-def test_a_time_that_is_none_is_refused(text: str) -> None:
+def test_moment_refuses_a_text_that_is_not_a_time(text: str) -> None:
     with pytest.raises(ValueError, match="expected a time such as 30m, 2h, 18:00"):
         moment(text, NOON)
 
@@ -108,7 +108,7 @@ def test_recovery_goes_on_and_so_do_the_hooks_of_a_start(vm: EngineHarness, azur
     assert vm.ran("started") and vm.ran("recover") and vm.engine.records == []
 
 
-def test_it_ends_by_itself_by_the_servers_clock(vm: EngineHarness, azure: Azure) -> None:
+def test_pause_ends_by_itself_by_the_servers_clock(vm: EngineHarness, azure: Azure) -> None:
     vm.wall_offset = timedelta(hours=5)
     vm.poll()
     pause(vm, 60)
@@ -121,7 +121,7 @@ def test_it_ends_by_itself_by_the_servers_clock(vm: EngineHarness, azure: Azure)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
-def test_it_outlives_a_restart_and_its_time_passes_meanwhile(vm: EngineHarness, azure: Azure, how: str) -> None:
+def test_pause_outlives_a_restart_and_its_time_passes_meanwhile(vm: EngineHarness, azure: Azure, how: str) -> None:
     vm.poll()
     pause(vm, 60, "a change of the cluster")
     azure.schedule("Reboot", hold=True)
@@ -135,7 +135,7 @@ def test_it_outlives_a_restart_and_its_time_passes_meanwhile(vm: EngineHarness, 
     assert vm.ran() == ["prepare/10-a"]
 
 
-def test_a_wrong_clock_of_the_host_does_not_end_it_at_a_restart(vm: EngineHarness, azure: Azure) -> None:
+def test_wrong_clock_of_the_host_does_not_end_a_pause_at_a_restart(vm: EngineHarness, azure: Azure) -> None:
     vm.poll()
     pause(vm, 3600)
     azure.schedule("Reboot", hold=True)
@@ -146,7 +146,7 @@ def test_a_wrong_clock_of_the_host_does_not_end_it_at_a_restart(vm: EngineHarnes
     assert vm.ran() == [] and vm.engine.pausing.current() is not None
 
 
-def test_a_person_approves_by_force_only(vm: EngineHarness, azure: Azure) -> None:
+def test_manual_approval_while_paused_needs_force(vm: EngineHarness, azure: Azure) -> None:
     event = azure.schedule("Reboot", hold=True)
     vm.delivers_approvals = False
     vm.configure(policy="observe")
@@ -161,7 +161,7 @@ def test_a_person_approves_by_force_only(vm: EngineHarness, azure: Azure) -> Non
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_an_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pause(
+def test_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pause(
     vm: EngineHarness, azure: Azure
 ) -> None:
     vm.hook("prepare/10-a", HANGS)

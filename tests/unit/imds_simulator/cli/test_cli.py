@@ -20,11 +20,10 @@ import pytest
 
 from imds_simulator.__main__ import main
 from support import simulator_process
-from support.simulator.raw_http import EVENTS, ask, connected, request_bytes
+from support.simulator.raw_http import EVENTS, connect, request_bytes, send_request
 
-# seconds: ten times what it takes, for a busy machine; what a test waits for otherwise takes a
-# minute and more
-AT_ONCE = 10
+# seconds: ten times the usual time, for a busy machine, and much less than the minutes without the tested effect
+STOP_LIMIT = 10
 
 
 def run(*arguments, timeout=60, **env):
@@ -39,8 +38,8 @@ def run(*arguments, timeout=60, **env):
     )
 
 
-def refused_here(capsys, *arguments):
-    """What ``main`` says to arguments that it refuses, without a process for each of them."""
+def run_refused(capsys, *arguments):
+    """Run ``main`` in this process and return its exit code and stderr."""
     try:
         code = main(arguments)
     except SystemExit as stop:
@@ -54,14 +53,14 @@ def verb(sim, *arguments, code=0):
     return json.loads(done.stdout) if code == 0 else done.stderr
 
 
-def test_one_vm_without_any_configuration(start_simulator):
-    sim = start_simulator(args=["--vm", "me"])
-    assert list(sim.endpoints) == ["me"]
-    assert ask(sim.endpoints["me"]).json == {"DocumentIncarnation": 1, "Events": []}
-    assert sim.output[:2] == [f"listening {sim.endpoints['me']} for me\n", f"control {sim.control}\n"]
+def test_serve_without_configuration_has_one_vm(start_simulator):
+    sim = start_simulator(args=["--vm", "solo"])
+    assert list(sim.endpoints) == ["solo"]
+    assert send_request(sim.endpoints["solo"]).json == {"DocumentIncarnation": 1, "Events": []}
+    assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
 
 
-def test_the_addresses_come_before_whatever_happens_at_once(start_simulator):
+def test_serve_prints_addresses_before_log_lines(start_simulator):
     sim = start_simulator(
         {"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
         args=["--clock", "manual"],
@@ -70,8 +69,8 @@ def test_the_addresses_come_before_whatever_happens_at_once(start_simulator):
     assert sim.get("/log?what=scheduled")["lines"]
 
 
-def refused_posts(endpoint, count):
-    """How many of ``count`` POSTs without the header were answered with 400, on one connection."""
+def count_rejected_posts(endpoint, count):
+    """Send POSTs without the header on one connection and return how many were answered with 400."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
     statuses = []
     for _each in range(count):
@@ -83,7 +82,7 @@ def refused_posts(endpoint, count):
     return statuses.count(400)
 
 
-def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
+def test_serve_with_unread_or_closed_stdout_does_not_block():
     process = subprocess.Popen(
         [
             sys.executable,
@@ -104,9 +103,9 @@ def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
     )
     try:
         endpoint = process.stdout.readline().split()[1]
-        assert refused_posts(endpoint, 1500) == 1500
+        assert count_rejected_posts(endpoint, 1500) == 1500
         process.stdout.close()
-        assert refused_posts(endpoint, 20) == 20
+        assert count_rejected_posts(endpoint, 20) == 20
         process.terminate()
         assert process.wait(60) == 0
         assert process.stderr.read() == ""
@@ -115,7 +114,7 @@ def test_a_stdout_that_nobody_reads_or_that_is_closed_holds_nobody_up():
         process.stderr.close()
 
 
-def test_it_serves_without_any_stdout():
+def test_serve_without_stdout_answers():
     with simulator_process.reserved_port() as port:
         process = subprocess.Popen(
             [
@@ -140,7 +139,7 @@ def test_it_serves_without_any_stdout():
             end = time.monotonic() + 60
             while time.monotonic() < end and process.poll() is None:
                 with contextlib.suppress(ConnectionRefusedError):
-                    assert refused_posts(f"http://127.0.0.1:{port}", 1) == 1
+                    assert count_rejected_posts(f"http://127.0.0.1:{port}", 1) == 1
                     break
                 time.sleep(0.02)
             process.terminate()
@@ -150,26 +149,26 @@ def test_it_serves_without_any_stdout():
             process.stderr.close()
 
 
-def test_the_default_name_is_vm1(start_simulator):
+def test_serve_default_vm_name_is_vm1(start_simulator):
     assert list(start_simulator().endpoints) == ["vm1"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_at_once_even_with_hanging_requests(start_simulator, how):
+def test_signal_ends_the_simulator_despite_hanging_requests(start_simulator, how):
     sim = start_simulator(args=["--knob", "enable_delay=2h"])
-    waiting = [connected(sim.endpoints["vm1"]) for _each in range(3)]
+    waiting = [connect(sim.endpoints["vm1"]) for _each in range(3)]
     for connection in waiting:
         connection.sendall(request_bytes())
-    lines_when(sim, 1, what="enabled")
+    wait_for_lines(sim, 1, what="enabled")
     began = time.monotonic()
     assert sim.stop(how) == 0
-    assert time.monotonic() - began < AT_ONCE
+    assert time.monotonic() - began < STOP_LIMIT
     for connection in waiting:
         connection.close()
 
 
 @pytest.mark.parametrize("option", ["--listen", "--control"])
-def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
+def test_address_in_use_is_one_line_and_exit_2(option):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         options = {"--listen": "127.0.0.1:0", "--control": "127.0.0.1:0", option: address}
@@ -182,18 +181,18 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
     "arguments, text",
     [
         (["--listen", "nonsense"], "'nonsense' is not HOST:PORT"),
-        (["--speed", "0"], "speed must be a number above 0"),
+        (["--speed", "0"], "'0' is not a number above 0"),
         (["--scenario", "nothing.yaml"], "no such file, and no shipped scenario of that name"),
         (["--scenario", "live-migratoin"], "did you mean live-migration?"),
         (["--knob", "etag"], "is not NAME=VALUE"),
         (["--knob", "etagg=1"], "there is no knob 'etagg'"),
         (["--control", "0.0.0.0:0"], "add --control-anywhere"),
-        (["--scenario", "live-migration", "--vm", "x"], "with --scenario the file names the VMs"),
+        (["--scenario", "live-migration", "--vm", "x"], "--vm: not allowed with --scenario"),
         (["--scenario", "live-migration", "--source", "vm9=10.0.0.1"], "there is no VM vm9; there are vm1, vm2"),
         (["--source", "vm1=here"], "does not appear to be an IPv4 or IPv6 address"),
         (["--frobnicate"], "unrecognized arguments"),
         (["exec", "--scenario", "live-migration"], "exec needs a command"),
-        (["exec", "--"], "there is no command behind --"),
+        (["exec", "--"], "exec: there is no command after --"),
         (["aprove", "e"], "there is no verb aprove (did you mean approve?)"),
         (["zzz"], "there is no verb zzz; --help lists them"),
         (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"),
@@ -202,42 +201,40 @@ def test_an_address_in_use_is_one_clear_line_and_exit_2(option):
         (["schedule", "--json", "{"], "'{' is not JSON"),
         (
             ["--scenario", "live-migration", "--source", "vm1=::1", "--source", "vm2=0:0:0:0:0:0:0:1"],
-            "vm1 and vm2 cannot both have the source address ::1",
+            "vm1 and vm2 have the same source address ::1",
         ),
         (["--knob", "xff_status=200"], "'200' is not an error status from 400 to 599"),
     ],
 )
-def test_bad_options_are_one_clear_line_and_exit_2(arguments, text, capsys):
-    code, said = refused_here(capsys, *arguments)
-    assert code == 2 and text in said.splitlines()[-1]
+def test_bad_options_are_one_line_and_exit_2(arguments, text, capsys):
+    code, stderr = run_refused(capsys, *arguments)
+    assert code == 2 and text in stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
     "command, code, text",
     [("/nonexistent/command", 127, "No such file or directory"), ("/etc/passwd", 126, "Permission denied")],
 )
-def test_exec_of_what_does_not_run_is_the_exit_code_of_a_shell(command, code, text, capsys):
-    found, said = refused_here(
+def test_exec_of_a_missing_command_has_the_exit_code_of_a_shell(command, code, text, capsys):
+    found, stderr = run_refused(
         capsys, "exec", "--quiet", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", command
     )
-    assert (found, said) == (code, f"imds_simulator: cannot run {command}: {text}\n")
+    assert (found, stderr) == (code, f"imds_simulator: cannot run {command}: {text}\n")
 
 
 @pytest.mark.parametrize(
     "library, arguments",
     [("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])],
 )
-def test_a_missing_library_is_one_clear_line(library, arguments, tmp_path):
+def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
     (tmp_path / (library + ".py")).write_text(f"raise ModuleNotFoundError('No module named {library}')")
     done = run(*arguments, PYTHONPATH=f"{tmp_path}:{simulator_process.PACKAGE_ROOT}")
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr
-        == f"imds_simulator: cannot serve with {sys.executable}: No module named {library}; it needs aiohttp, PyYAML and jsonschema\n"
-    )
+    problem = f"cannot serve with {sys.executable}: No module named {library}"
+    assert done.stderr == f"imds_simulator: {problem}; install aiohttp, PyYAML and jsonschema\n"
 
 
-def test_a_refused_option_is_the_exit_code_of_the_process():
+def test_refused_option_is_exit_code_2_of_the_process():
     done = run("--knob", "etagg=1", "--quiet")
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(
         "imds_simulator: there is no knob 'etagg'"
@@ -245,16 +242,17 @@ def test_a_refused_option_is_the_exit_code_of_the_process():
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_check_names_every_problem_with_its_line(tmp_path, capsys):
+def test_check_prints_every_problem_with_its_line(tmp_path, capsys):
     bad = tmp_path / "bad.yaml"
     bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
     done = run("--check", str(bad))
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate (did you mean Freeze?)",
+        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate "
+        "(did you mean Freeze?)",
         f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)",
     ]
-    assert refused_here(capsys, "--scenario", str(bad)) == (2, done.stderr)
+    assert run_refused(capsys, "--scenario", str(bad)) == (2, done.stderr)
     assert main(["--check", "terminate"]) == 0
     assert capsys.readouterr().out == "terminate: good (3 VMs, 2 events, 0 faults)\n"
 
@@ -268,39 +266,39 @@ def test_check_names_every_problem_with_its_line(tmp_path, capsys):
         ("--schema", "A scenario of imds_simulator"),
     ],
 )
-def test_lists(option, text, capsys):
+def test_list_options_print_their_lists(option, text, capsys):
     assert main([option]) == 0 and text in capsys.readouterr().out
 
 
-def test_manual_clock_stands_still_and_speed_divides(start_simulator):
+def test_manual_clock_moves_by_advance_only_and_speed_divides(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual", "--speed", "10"])
     before = sim.get("/state")["unix"]
     assert before == int(before) == sim.get("/state")["unix"]
     sim.advance(10)
     assert sim.get("/state")["unix"] == before + 1
-    assert len(ask(sim.endpoints["vm1"]).json["Events"]) == 1
+    assert len(send_request(sim.endpoints["vm1"]).json["Events"]) == 1
 
 
-def test_real_time_passes_and_speed_compresses_it(start_simulator):
+def test_real_clock_passes_and_speed_divides(start_simulator):
     sim = start_simulator("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
-    lines_when(sim, 1, what="finished")
+    wait_for_lines(sim, 1, what="finished")
     lives = ("scheduled", "started", "finished")
     assert [line["what"] for line in sim.get("/log")["lines"] if line["what"] in lives] == list(lives)
-    assert ask(sim.endpoints["vm1"]).json["Events"] == []
+    assert send_request(sim.endpoints["vm1"]).json["Events"] == []
     (event,) = sim.get("/events")["events"]
     assert event["not_before"].endswith(".000Z") and event["started_at"] == event["not_before"]
 
 
-def test_advance_in_real_time_moves_dates_too(start_simulator):
+def test_advance_with_real_clock_moves_dates(start_simulator):
     sim = start_simulator("predicted-failure")
     sim.advance(5 * 86400 + 11)
-    assert ask(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
+    assert send_request(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
     assert sim.get("/state")["unix"] - time.time() > 5 * 86400
 
 
-def test_verbs_speak_to_the_control_api(still):
+def test_verbs_for_events_use_the_control_api(frozen_simulator):
     made = verb(
-        still,
+        frozen_simulator,
         "schedule",
         "--type",
         "Reboot",
@@ -315,36 +313,36 @@ def test_verbs_speak_to_the_control_api(still):
         '{"impact_for": 3}',
     )
     assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])
-    assert verb(still, "approve", "by-hand")["approved_by"] == ["control-plane"]
-    assert verb(still, "approve", made["id"], "--as", "other-tenants")["name"] == "by-hand"
-    assert "not Scheduled" not in verb(still, "change", "by-hand", "--description", "new")["description"]
-    verb(still, "advance", "1s")
-    assert verb(still, "complete", "by-hand")["status"] == "Gone"
-    assert "is over" in verb(still, "cancel", "by-hand", code=1)
-    assert verb(still, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
+    assert verb(frozen_simulator, "approve", "by-hand")["approved_by"] == ["control-plane"]
+    assert verb(frozen_simulator, "approve", made["id"], "--as", "other-tenants")["name"] == "by-hand"
+    assert "not Scheduled" not in verb(frozen_simulator, "change", "by-hand", "--description", "new")["description"]
+    verb(frozen_simulator, "advance", "1s")
+    assert verb(frozen_simulator, "complete", "by-hand")["status"] == "Gone"
+    assert "it has ended" in verb(frozen_simulator, "cancel", "by-hand", code=1)
+    assert verb(frozen_simulator, "fail", "vm1", "--type", "Redeploy")["status"] == "Started"
     assert (
-        verb(still, "events")["events"]
-        and verb(still, "state")["vms"]
-        and verb(still, "log", "--what", "started")["lines"]
+        verb(frozen_simulator, "events")["events"]
+        and verb(frozen_simulator, "state")["vms"]
+        and verb(frozen_simulator, "log", "--what", "started")["lines"]
     )
-    assert verb(still, "requests", "--vm", "vm1")["counts"] is not None
+    assert verb(frozen_simulator, "requests", "--vm", "vm1")["counts"] is not None
 
 
-def test_verbs_find_the_control_api_by_its_address_alone(still):
-    address = urlsplit(still.control).netloc
-    assert json.loads(run("knob", "--control", address).stdout) == still.get("/knobs")
-    assert json.loads(run("knob", IMDS_SIMULATOR_CONTROL=address + "/").stdout) == still.get("/knobs")
+def test_verbs_accept_host_and_port_as_control(frozen_simulator):
+    address = urlsplit(frozen_simulator.control).netloc
+    assert json.loads(run("knob", "--control", address).stdout) == frozen_simulator.get("/knobs")
+    assert json.loads(run("knob", IMDS_SIMULATOR_CONTROL=address + "/").stdout) == frozen_simulator.get("/knobs")
 
 
-def test_verbs_quote_what_goes_into_a_path(still):
-    verb(still, "schedule", "--type", "Freeze", "--resources", "vm1", "--name", "a/b?c#d %2F")
-    assert verb(still, "cancel", "a/b?c#d %2F")["name"] == "a/b?c#d %2F"
-    assert "there is no fault 1/2" in verb(still, "fault", "clear", "1/2", code=1)
+def test_verbs_quote_names_in_paths(frozen_simulator):
+    verb(frozen_simulator, "schedule", "--type", "Freeze", "--resources", "vm1", "--name", "a/b?c#d %2F")
+    assert verb(frozen_simulator, "cancel", "a/b?c#d %2F")["name"] == "a/b?c#d %2F"
+    assert "there is no fault 1/2" in verb(frozen_simulator, "fault", "clear", "1/2", code=1)
 
 
-def test_options_of_a_fault_have_their_types(still):
+def test_verb_fault_parses_option_types(frozen_simulator):
     verb(
-        still,
+        frozen_simulator,
         "fault",
         "inject",
         "status",
@@ -357,7 +355,7 @@ def test_options_of_a_fault_have_their_types(still):
         "--set",
         "retry_after=1.5m",
     )
-    answer = ask(still.endpoints["vm1"])
+    answer = send_request(frozen_simulator.endpoints["vm1"])
     assert (answer.status, answer.body, answer.headers["X-A"], answer.headers["Retry-After"]) == (
         418,
         b"123",
@@ -365,13 +363,13 @@ def test_options_of_a_fault_have_their_types(still):
         "90",
     )
     assert "status: '4x' is not a whole number" in verb(
-        still, "fault", "inject", "status", "--set", "status=4x", code=1
+        frozen_simulator, "fault", "inject", "status", "--set", "status=4x", code=1
     )
 
 
-def test_verbs_for_faults_knobs_and_groups(still):
+def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator):
     fault = verb(
-        still,
+        frozen_simulator,
         "fault",
         "inject",
         "status",
@@ -386,30 +384,31 @@ def test_verbs_for_faults_knobs_and_groups(still):
         "--set",
         "body=tea",
     )
-    assert (ask(still.endpoints["vm1"]).status, fault["last"]) == (418, 2)
-    assert [each["kind"] for each in verb(still, "fault", "list")["faults"]] == ["status"]
-    assert verb(still, "fault", "clear", str(fault["number"])) == {"cleared": 1} and verb(still, "fault", "clear") == {
-        "cleared": 0
-    }
-    assert "hang" in verb(still, "fault", "kinds")
-    assert verb(still, "knob", "etag=off", "enable_delay=3s")["etag"] is False
-    assert verb(still, "knob")["enable_delay"] == 3
-    assert verb(still, "incarnation", "web", "--to", "9") == {"incarnation": [9]}
-    verb(still, "knob", "enable_delay=0")
-    ask(still.endpoints["vm1"])
-    assert verb(still, "disable", "web")["scopes"] == ["web"]
+    assert (send_request(frozen_simulator.endpoints["vm1"]).status, fault["last"]) == (418, 2)
+    assert [each["kind"] for each in verb(frozen_simulator, "fault", "list")["faults"]] == ["status"]
+    assert verb(frozen_simulator, "fault", "clear", str(fault["number"])) == {"cleared": 1} and verb(
+        frozen_simulator, "fault", "clear"
+    ) == {"cleared": 0}
+    assert "hang" in verb(frozen_simulator, "fault", "kinds")
+    assert verb(frozen_simulator, "knob", "etag=off", "enable_delay=3s")["etag"] is False
+    assert verb(frozen_simulator, "knob")["enable_delay"] == 3
+    assert verb(frozen_simulator, "incarnation", "web", "--to", "9") == {"incarnation": [9]}
+    verb(frozen_simulator, "knob", "enable_delay=0")
+    send_request(frozen_simulator.endpoints["vm1"])
+    assert verb(frozen_simulator, "disable", "web")["scopes"] == ["web"]
 
 
-def test_a_verb_without_a_simulator_says_so():
+def test_verb_without_a_simulator_is_exit_1():
     done = run("state", "--control", "http://127.0.0.1:9")
-    assert done.returncode == 1 and "is the simulator running" in done.stderr
+    assert done.returncode == 1 and "check that the simulator runs" in done.stderr
 
 
 CHILD = """
 import json, os, sys, urllib.request
 endpoints = json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"])
 assert list(endpoints) == ["vm1", "vm2"] and endpoints["vm1"] == os.environ["IMDS_SIMULATOR_ENDPOINT"]
-request = urllib.request.Request(endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01", headers={"Metadata": "true"})
+url = endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01"
+request = urllib.request.Request(url, headers={"Metadata": "true"})
 print(json.load(urllib.request.urlopen(request))["DocumentIncarnation"])
 print(json.load(urllib.request.urlopen(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health"))["ok"])
 sys.exit(int(sys.argv[1]))
@@ -417,7 +416,7 @@ sys.exit(int(sys.argv[1]))
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_exec_runs_a_command_beside_the_simulator_and_returns_its_exit_code(code):
+def test_exec_returns_the_exit_code_of_the_command(code):
     done = run(
         "exec",
         "--scenario",
@@ -438,22 +437,22 @@ def test_exec_runs_a_command_beside_the_simulator_and_returns_its_exit_code(code
     assert "control http://" in done.stderr
 
 
-def test_exec_reports_a_signal_as_a_shell_does():
+def test_exec_of_a_signalled_command_has_the_exit_code_of_a_shell():
     done = run("exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--quiet", "--", "sh", "-c", "kill -9 $$")
     assert done.returncode == 137 and done.stderr == ""
 
 
 AS_MODULE = ("-m", "imds_simulator")
-# the second, for which an interrupt waits, made so long that it never comes
-PATIENT = (
+# delays the forwarded SIGINT so long that it is never sent
+NO_SECOND_INTERRUPT = (
     "-c",
     "import sys; from imds_simulator.cli import serve_command; serve_command._SECOND_INTERRUPT = 3600\n"
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
 
 
-def started_beside(*command, simulator=AS_MODULE):
-    """``exec`` without a terminal, in a process group of its own, once its command said that it is up."""
+def start_exec(*command, simulator=AS_MODULE):
+    """Start ``exec`` without a terminal, in a process group of its own, and wait until its command runs."""
     process = subprocess.Popen(
         [sys.executable, *simulator, "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--", *command],
         stdin=subprocess.DEVNULL,
@@ -468,14 +467,14 @@ def started_beside(*command, simulator=AS_MODULE):
 
 
 @pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")])
-def test_exec_passes_signals_on(how, name):
-    process = started_beside("sh", "-c", f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done")
+def test_exec_forwards_signals(how, name):
+    process = start_exec("sh", "-c", f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done")
     process.send_signal(how)
     assert process.wait(60) == 5
     process.stdout.close()
 
 
-def test_nohup_means_that_it_goes_on():
+def test_nohup_ignores_sighup():
     process = subprocess.Popen(
         [
             "sh",
@@ -497,7 +496,7 @@ def test_nohup_means_that_it_goes_on():
     )
     endpoint = process.stdout.readline().split()[1]
     process.send_signal(signal.SIGHUP)
-    assert ask(endpoint).status == 200 and process.poll() is None
+    assert send_request(endpoint).status == 200 and process.poll() is None
     process.terminate()
     assert process.wait(60) == 0
     process.stdout.close()
@@ -516,19 +515,20 @@ sys.exit(len(counted))
 """
 
 
-@pytest.mark.parametrize("simulator, group, count", [(PATIENT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)])
-def test_exec_sends_an_interrupt_only_to_a_command_that_still_runs_a_second_later(simulator, group, count):
-    process = started_beside(sys.executable, "-c", COUNT_INTERRUPTS, str(count), simulator=simulator)
+@pytest.mark.parametrize(
+    "simulator, group, count", [(NO_SECOND_INTERRUPT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)]
+)
+def test_exec_forwards_sigint_after_a_second_only(simulator, group, count):
+    process = start_exec(sys.executable, "-c", COUNT_INTERRUPTS, str(count), simulator=simulator)
     command = int(process.stdout.readline())
     began = time.monotonic()
     if group:
-        # the command takes its own first: two interrupts that reach it before it runs again would
-        # be one
+        # two signals that arrive before the command runs again would count as one
         os.kill(command, signal.SIGINT)
         assert process.stdout.readline() == "!\n"
     process.send_signal(signal.SIGINT)
     assert process.wait(90) == count
-    assert simulator is PATIENT or time.monotonic() - began >= 1
+    assert simulator is NO_SECOND_INTERRUPT or time.monotonic() - began >= 1
     process.stdout.close()
 
 
@@ -557,7 +557,7 @@ def impact(tmp_path, **more):
     }
 
 
-def lines_when(sim, count, what="impact-command"):
+def wait_for_lines(sim, count, what="impact-command"):
     end = time.monotonic() + 60
     while time.monotonic() < end:
         lines = sim.get("/log?what=" + what)["lines"]
@@ -569,9 +569,9 @@ def lines_when(sim, count, what="impact-command"):
 
 def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
     sim = start_simulator(impact(tmp_path), args=["--clock", "manual"])
-    lines_when(sim, 2)
+    wait_for_lines(sim, 2)
     sim.advance(5)
-    lines = lines_when(sim, 4)
+    lines = wait_for_lines(sim, 4)
     event_id = sim.get("/events/e")["id"]
     assert sorted((tmp_path / "notes").read_text().splitlines()) == sorted(
         f"{phase} Freeze {vm} e web {vm}:{event_id}" for phase in ("start", "end") for vm in ("vm1", "vm2")
@@ -579,30 +579,30 @@ def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 
 
-def test_a_command_that_hangs_is_ended(start_simulator, tmp_path):
+def test_impact_command_that_hangs_is_killed(start_simulator, tmp_path):
     scenario = impact(tmp_path, timeout="300ms")
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}
     sim = start_simulator(scenario)
-    assert {line["error"] for line in lines_when(sim, 2)} == {"stopped after 0.3 s"}
+    assert {line["error"] for line in wait_for_lines(sim, 2)} == {"stopped after 0.3 s"}
 
 
-def test_a_command_that_cannot_run_is_logged_and_running_ones_hold_nobody_up_and_end_with_the_simulator(
-    start_simulator, tmp_path
-):
+def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
     scenario = impact(tmp_path)
     scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
-    assert "No such file" in lines_when(start_simulator(scenario), 2)[0]["error"]
+    assert "No such file" in wait_for_lines(start_simulator(scenario), 2)[0]["error"]
     scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
     sim = start_simulator(scenario)
     began = time.monotonic()
-    assert ask(sim.endpoints["vm1"]).status == 200
-    assert sim.stop() == 0 and time.monotonic() - began < AT_ONCE
+    assert send_request(sim.endpoints["vm1"]).status == 200
+    assert sim.stop() == 0 and time.monotonic() - began < STOP_LIMIT
 
 
-def test_many_clients_at_once(still):
+def test_many_clients_at_once_are_answered(frozen_simulator):
     statuses = []
     threads = [
-        threading.Thread(target=lambda: statuses.extend(ask(still.endpoints["vm1"]).status for _each in range(5)))
+        threading.Thread(
+            target=lambda: statuses.extend(send_request(frozen_simulator.endpoints["vm1"]).status for _each in range(5))
+        )
         for _t in range(20)
     ]
     for thread in threads:

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from support.simulator.raw_http import approve, ask
+from support.simulator.raw_http import approve, send_request
 from support.simulator_process import ControlError
 
 
@@ -16,41 +16,45 @@ def schedule(sim, **more):
     return sim.post("/events", {"type": "Freeze", "resources": ["vm1"], **more})
 
 
-def shown(sim, vm="vm1"):
-    return ask(sim.endpoints[vm]).json["Events"]
+def visible_events(sim, vm="vm1"):
+    return send_request(sim.endpoints[vm]).json["Events"]
 
 
-def refused(status, call, *arguments):
+def expect_error(status, call, *arguments):
     with pytest.raises(ControlError) as caught:
         call(*arguments)
     assert caught.value.status == status and list(caught.value.body) == ["error"]
     return caught.value.body["error"]
 
 
-def test_schedule_shows_the_event_and_its_hidden_state(still):
-    made = schedule(still, name="mine", notice="5m", source="User", description="d", duration=3)
+def test_schedule_returns_the_event_with_hidden_state(frozen_simulator):
+    made = schedule(frozen_simulator, name="mine", notice="5m", source="User", description="d", duration=3)
     assert (made["status"], made["name"], made["approved"], made["approved_by"]) == ("Scheduled", "mine", False, [])
-    (event,) = shown(still)
+    (event,) = visible_events(frozen_simulator)
     assert (event["EventId"], event["Description"], event["EventSource"], event["DurationInSeconds"]) == (
         made["id"],
         "d",
         "User",
         3,
     )
-    assert still.get("/events/mine")["id"] == still.get("/events/" + made["id"].lower())["id"] == made["id"]
-    assert "mine" in [each["name"] for each in still.get("/events")["events"]]
+    assert (
+        frozen_simulator.get("/events/mine")["id"]
+        == frozen_simulator.get("/events/" + made["id"].lower())["id"]
+        == made["id"]
+    )
+    assert "mine" in [each["name"] for each in frozen_simulator.get("/events")["events"]]
 
 
-def test_schedule_for_later_and_after_another(still):
-    first = schedule(still, at=30, starts="automatic_approval", started_for=60)
-    schedule(still, name="next", after=first["name"], at=5)
-    assert shown(still) == []
-    still.advance(30)
-    assert [event["EventStatus"] for event in shown(still)] == ["Started"]
-    still.advance(60)
-    assert shown(still) == []
-    still.advance(5)
-    assert [event["EventStatus"] for event in shown(still)] == ["Scheduled"]
+def test_schedule_with_at_and_after_appears_later(frozen_simulator):
+    first = schedule(frozen_simulator, at=30, starts="automatic_approval", started_for=60)
+    schedule(frozen_simulator, name="next", after=first["name"], at=5)
+    assert visible_events(frozen_simulator) == []
+    frozen_simulator.advance(30)
+    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Started"]
+    frozen_simulator.advance(60)
+    assert visible_events(frozen_simulator) == []
+    frozen_simulator.advance(5)
+    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Scheduled"]
 
 
 @pytest.mark.parametrize(
@@ -60,114 +64,127 @@ def test_schedule_for_later_and_after_another(still):
         ({"type": "Freez", "resources": ["vm1"]}, "did you mean Freeze?"),
         ({"type": "Freeze", "resources": ["vm8"]}, "there is no VM vm8"),
         ({"resources": ["vm1"]}, "the key type is missing"),
-        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event concerns one group"),
+        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event affects VMs of one group"),
         ({"type": "Freeze", "resources": ["vm1"], "after": "nothing"}, "there is no event nothing"),
         ({"type": "Freeze", "resources": ["vm1"], "notise": 1}, "notise: unknown key (did you mean notice?)"),
         ([], "not a JSON object"),
     ],
 )
-def test_what_cannot_be_scheduled_is_400_and_says_why(still, body, text):
-    assert text in refused(400, still.post, "/events", body)
+def test_schedule_of_invalid_event_is_400(frozen_simulator, body, text):
+    assert text in expect_error(400, frozen_simulator.post, "/events", body)
 
 
-def test_names_of_events_are_unique(still):
-    schedule(still, name="only-once")
-    assert "only-once already" in refused(
-        400, still.post, "/events", {"type": "Freeze", "resources": ["vm1"], "name": "only-once"}
+def test_schedule_with_a_used_name_is_400(frozen_simulator):
+    schedule(frozen_simulator, name="only-once")
+    assert "only-once already" in expect_error(
+        400, frozen_simulator.post, "/events", {"type": "Freeze", "resources": ["vm1"], "name": "only-once"}
     )
 
 
-def test_approve_as_control_plane_other_tenants_and_vm(still):
-    held = schedule(still, hold=True)["id"]
-    assert still.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
-    assert still.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
-    still.advance(5)
-    assert shown(still)[0]["EventStatus"] == "Scheduled"
-    still.post(f"/events/{held}/approve", {"as": "other-tenants"})
-    assert shown(still)[0]["EventStatus"] == "Scheduled"
-    still.advance(1)
-    assert shown(still)[0]["EventStatus"] == "Started"
-    assert "not Scheduled" in refused(409, still.post, f"/events/{held}/approve")
-    other = schedule(still)["id"]
-    assert "nobody is called" in refused(400, still.post, f"/events/{other}/approve", {"as": "me"})
-    assert "does not see" in refused(409, still.post, f"/events/{other}/approve", {"as": "stranger"})
+def test_approve_as_control_plane_other_tenants_or_vm(frozen_simulator):
+    held = schedule(frozen_simulator, hold=True)["id"]
+    assert frozen_simulator.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
+    assert frozen_simulator.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
+    frozen_simulator.advance(5)
+    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Scheduled"
+    frozen_simulator.post(f"/events/{held}/approve", {"as": "other-tenants"})
+    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Scheduled"
+    frozen_simulator.advance(1)
+    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Started"
+    assert "not Scheduled" in expect_error(409, frozen_simulator.post, f"/events/{held}/approve")
+    other = schedule(frozen_simulator)["id"]
+    assert "there is no approver" in expect_error(400, frozen_simulator.post, f"/events/{other}/approve", {"as": "vm9"})
+    assert "does not see" in expect_error(409, frozen_simulator.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
-def test_cancel_complete_and_change(still):
-    event = schedule(still)["id"]
+def test_cancel_complete_and_change_act_on_events(frozen_simulator):
+    event = schedule(frozen_simulator)["id"]
     assert (
-        still.post(f"/events/{event}/change", {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})["type"]
+        frozen_simulator.post(f"/events/{event}/change", {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})[
+            "type"
+        ]
         == "Reboot"
     )
-    assert shown(still)[0]["Resources"] == ["vm1", "vm2"]
-    assert still.post(f"/events/{event}/change", {"status": "Started"})["status"] == "Started"
-    assert "cancelled" in refused(409, still.post, f"/events/{event}/cancel")
-    assert still.post(f"/events/{event}/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
-    assert still.post(f"/events/{event}/cancel")["cancelled"]
-    assert shown(still) == [] and "is over" in refused(409, still.post, f"/events/{event}/complete")
-    other = schedule(still)["id"]
-    assert still.post(f"/events/{other}/complete")["status"] == "Gone"
+    assert visible_events(frozen_simulator)[0]["Resources"] == ["vm1", "vm2"]
+    assert frozen_simulator.post(f"/events/{event}/change", {"status": "Started"})["status"] == "Started"
+    assert "cancelled" in expect_error(409, frozen_simulator.post, f"/events/{event}/cancel")
+    assert (
+        frozen_simulator.post(f"/events/{event}/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
+    )
+    assert frozen_simulator.post(f"/events/{event}/cancel")["cancelled"]
+    assert visible_events(frozen_simulator) == [] and "it has ended" in expect_error(
+        409, frozen_simulator.post, f"/events/{event}/complete"
+    )
+    other = schedule(frozen_simulator)["id"]
+    assert frozen_simulator.post(f"/events/{other}/complete")["status"] == "Gone"
 
 
 @pytest.mark.parametrize(
     "body, text",
     [
-        ({}, "changes nothing"),
-        ({"after": 5, "notice": 1}, "happens now"),
+        ({}, "the change is empty"),
+        ({"after": 5, "notice": 1}, "applies a change immediately"),
         ({"resources": ["stranger"]}, "cannot move to another group"),
         ({"notise": 1}, "did you mean notice?"),
-        ({"action": "impact"}, "needs impact_for"),
+        ({"action": "impact"}, "impact_for is missing"),
     ],
 )
-def test_changes_that_cannot_be(still, body, text):
-    event = schedule(still)["id"]
-    assert text in refused(400, still.post, f"/events/{event}/change", body)
+def test_change_with_invalid_body_is_400(frozen_simulator, body, text):
+    event = schedule(frozen_simulator)["id"]
+    assert text in expect_error(400, frozen_simulator.post, f"/events/{event}/change", body)
 
 
-def test_hardware_failure(still):
-    failed = still.post("/fail", {"vm": "vm2"})
+def test_fail_adds_a_started_event(frozen_simulator):
+    failed = frozen_simulator.post("/fail", {"vm": "vm2"})
     assert (failed["status"], failed["type"], failed["resources"]) == ("Started", "Reboot", ["vm2"])
-    assert still.post("/fail", {"resources": ["vm1", "vm2"], "type": "Redeploy"})["type"] == "Redeploy"
-    assert [event["EventStatus"] for event in shown(still)] == ["Started", "Started"]
-    assert "resources" in refused(400, still.post, "/fail", {})
+    assert frozen_simulator.post("/fail", {"resources": ["vm1", "vm2"], "type": "Redeploy"})["type"] == "Redeploy"
+    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Started", "Started"]
+    assert "resources" in expect_error(400, frozen_simulator.post, "/fail", {})
 
 
-def test_unknown_events_and_paths_are_404_as_json(still):
-    assert "nothing" in refused(404, still.post, "/events/nothing/cancel")
-    refused(404, still.get, "/nowhere")
-    refused(405, still.delete, "/events")
+def test_unknown_events_and_paths_are_404_with_json(frozen_simulator):
+    assert "nothing" in expect_error(404, frozen_simulator.post, "/events/nothing/cancel")
+    expect_error(404, frozen_simulator.get, "/nowhere")
+    expect_error(405, frozen_simulator.delete, "/events")
 
 
-def test_advance_moves_the_clock_and_rejects_nonsense(still):
-    before = still.get("/state")["unix"]
-    assert still.post("/advance", {"seconds": "2m"})["unix"] == before + 120
-    assert "missing" in refused(400, still.post, "/advance", {})
-    assert "not a duration" in refused(400, still.post, "/advance", {"seconds": -1})
+def test_advance_moves_the_clock_and_rejects_nonsense(frozen_simulator):
+    before = frozen_simulator.get("/state")["unix"]
+    assert frozen_simulator.post("/advance", {"seconds": "2m"})["unix"] == before + 120
+    assert "missing" in expect_error(400, frozen_simulator.post, "/advance", {})
+    assert "not a duration" in expect_error(400, frozen_simulator.post, "/advance", {"seconds": -1})
 
 
-def test_knobs_can_be_read_and_turned(still):
-    assert still.get("/knobs")["etag"] is True
-    assert still.post("/knobs", {"etag": False, "notice_overrides": {"Freeze": 60}})["notice_overrides"]["Freeze"] == 60
-    assert "no knob" in refused(400, still.post, "/knobs", {"nope": 1})
+def test_knobs_can_be_read_and_set(frozen_simulator):
+    assert frozen_simulator.get("/knobs")["etag"] is True
+    assert (
+        frozen_simulator.post("/knobs", {"etag": False, "notice_overrides": {"Freeze": 60}})["notice_overrides"][
+            "Freeze"
+        ]
+        == 60
+    )
+    assert "no knob" in expect_error(400, frozen_simulator.post, "/knobs", {"nope": 1})
 
 
-def test_incarnation_and_disable(still):
-    ask(still.endpoints["vm1"])
-    assert still.post("/incarnation", {"group": "web", "to": 500}) == {"incarnation": [500]}
-    assert still.post("/incarnation", {"group": "web", "add": -3}) == {"incarnation": [497]}
-    assert ask(still.endpoints["vm2"]).json["DocumentIncarnation"] == 497
-    assert still.post("/disable", {"group": "web"}) == {"scopes": ["web"]}
-    assert not still.get("/state")["scopes"]["web"]["enabled"]
-    assert ask(still.endpoints["vm2"]).json["DocumentIncarnation"] == 1
-    assert "there is no group" in refused(400, still.post, "/disable", {"group": "x"})
-    assert "whole numbers" in refused(400, still.post, "/incarnation", {"group": "web", "to": "x"})
+def test_incarnation_and_disable_change_a_group(frozen_simulator):
+    send_request(frozen_simulator.endpoints["vm1"])
+    assert frozen_simulator.post("/incarnation", {"group": "web", "to": 500}) == {"incarnation": [500]}
+    assert frozen_simulator.post("/incarnation", {"group": "web", "add": -3}) == {"incarnation": [497]}
+    assert send_request(frozen_simulator.endpoints["vm2"]).json["DocumentIncarnation"] == 497
+    assert frozen_simulator.post("/disable", {"group": "web"}) == {"scopes": ["web"]}
+    assert not frozen_simulator.get("/state")["scopes"]["web"]["enabled"]
+    assert send_request(frozen_simulator.endpoints["vm2"]).json["DocumentIncarnation"] == 1
+    assert "there is no group" in expect_error(400, frozen_simulator.post, "/disable", {"group": "x"})
+    assert "not a whole number" in expect_error(400, frozen_simulator.post, "/incarnation", {"group": "web", "to": "x"})
 
 
-def test_state_says_everything(still):
-    schedule(still)
-    still.post("/faults", {"kind": "gone", "vm": "vm2", "for": "70s", "route": "instance"})
-    state = still.get("/state")
-    assert state["vms"]["vm1"]["endpoint"] == still.endpoints["vm1"] and state["vms"]["vm1"]["scope"] == "web"
+def test_state_has_all_sections(frozen_simulator):
+    schedule(frozen_simulator)
+    frozen_simulator.post("/faults", {"kind": "gone", "vm": "vm2", "for": "70s", "route": "instance"})
+    state = frozen_simulator.get("/state")
+    assert (
+        state["vms"]["vm1"]["endpoint"] == frozen_simulator.endpoints["vm1"] and state["vms"]["vm1"]["scope"] == "web"
+    )
     assert {"now", "unix", "speed", "epoch", "title", "scopes", "events", "faults"} <= set(state)
     assert (state["faults"][0]["kind"], state["faults"][0]["vms"], state["faults"][0]["active"]) == (
         "gone",
@@ -176,31 +193,31 @@ def test_state_says_everything(still):
     )
 
 
-def test_health_and_index(still):
-    assert still.get("/health") == {"ok": True, "title": "tests", "vms": 5}
-    assert "POST /events/{event}/approve" in still.get("/")["endpoints"]
-    assert "empty" in still.get("/fault-kinds")
+def test_health_index_and_fault_kinds_answer(frozen_simulator):
+    assert frozen_simulator.get("/health") == {"ok": True, "title": "tests", "vms": 5}
+    assert "POST /events/{event}/approve" in frozen_simulator.get("/")["endpoints"]
+    assert "empty" in frozen_simulator.get("/fault-kinds")
 
 
-def test_faults_can_be_listed_and_cleared_by_number(still):
-    numbers = [still.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
-    assert [each["number"] for each in still.get("/faults")["faults"]] == numbers
-    assert still.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
-    assert ask(still.endpoints["vm1"]).status == 410
-    refused(400, still.delete, f"/faults/{numbers[0]}")
-    assert still.delete("/faults") == {"cleared": 1}
-    assert "did you mean empty?" in refused(400, still.post, "/faults", {"kind": "emty"})
+def test_faults_can_be_listed_and_cleared_by_number(frozen_simulator):
+    numbers = [frozen_simulator.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
+    assert [each["number"] for each in frozen_simulator.get("/faults")["faults"]] == numbers
+    assert frozen_simulator.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
+    assert send_request(frozen_simulator.endpoints["vm1"]).status == 410
+    expect_error(400, frozen_simulator.delete, f"/faults/{numbers[0]}")
+    assert frozen_simulator.delete("/faults") == {"cleared": 1}
+    assert "did you mean empty?" in expect_error(400, frozen_simulator.post, "/faults", {"kind": "emty"})
 
 
-def test_the_log_says_who_asked_and_approved_what_when(still):
-    last = still.get("/log")["lines"][-1]["number"]
-    event = schedule(still, name="logged")["id"]
-    approve(still.endpoints["vm2"], event)
-    approve(still.endpoints["vm2"], "nonsense")
-    still.advance(2)
-    lines = still.get(f"/log?after={last}")["lines"]
-    told = [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines]
-    assert told[:5] == [
+def test_log_has_requests_and_approvals_with_times(frozen_simulator):
+    last = frozen_simulator.get("/log")["lines"][-1]["number"]
+    event = schedule(frozen_simulator, name="logged")["id"]
+    approve(frozen_simulator.endpoints["vm2"], event)
+    approve(frozen_simulator.endpoints["vm2"], "nonsense")
+    frozen_simulator.advance(2)
+    lines = frozen_simulator.get(f"/log?after={last}")["lines"]
+    logged = [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines]
+    assert logged[:5] == [
         ("scheduled", None, None),
         ("approval", "vm2", 200),
         ("approved", "vm2", None),
@@ -209,45 +226,45 @@ def test_the_log_says_who_asked_and_approved_what_when(still):
     ]
     assert all(line["time"].endswith("Z") for line in lines)
     assert [line["ids"] for line in lines if line["what"] == "approval"] == [[event], ["nonsense"]]
-    assert [line["what"] for line in still.get(f"/log?what=approval&after={last}")["lines"]] == [
+    assert [line["what"] for line in frozen_simulator.get(f"/log?what=approval&after={last}")["lines"]] == [
         "approval",
         "approval",
     ]
-    refused(400, still.get, "/log?after=x")
+    expect_error(400, frozen_simulator.get, "/log?after=x")
 
 
-def test_requests_are_counted_and_the_recent_ones_kept(still):
-    last = still.get("/requests")["requests"][-1]["number"]
-    ask(still.endpoints["vm2"])
-    ask(still.endpoints["vm1"], "/metadata/versions", headers={})
-    got = still.get(f"/requests?after={last}")
+def test_requests_are_counted_and_recent_ones_listed(frozen_simulator):
+    last = frozen_simulator.get("/requests")["requests"][-1]["number"]
+    send_request(frozen_simulator.endpoints["vm2"])
+    send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions", headers={})
+    got = frozen_simulator.get(f"/requests?after={last}")
     assert [(each["vm"], each["route"], each["method"], each["status"]) for each in got["requests"]] == [
         ("vm2", "scheduledevents", "GET", 200),
         ("vm1", "versions", "GET", 400),
     ]
-    assert [each["vm"] for each in still.get(f"/requests?vm=vm1&after={last}")["requests"]] == ["vm1"]
+    assert [each["vm"] for each in frozen_simulator.get(f"/requests?vm=vm1&after={last}")["requests"]] == ["vm1"]
     assert {"vm": "vm1", "method": "GET", "route": "versions", "status": 400} in [
         {key: each[key] for key in ("vm", "method", "route", "status")} for each in got["counts"]
     ]
 
 
-def test_the_rings_are_bounded():
-    from imds_simulator.server import activity_log as journal
+def test_activity_log_is_bounded():
+    from imds_simulator.server import activity_log
 
-    kept = journal.ActivityLog()
-    for number in range(journal.KEEP_REQUESTS + 100):
+    kept = activity_log.ActivityLog()
+    for number in range(activity_log.MAX_REQUESTS + 100):
         kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
-    for number in range(journal.KEEP_LINES + 50):
+    for number in range(activity_log.MAX_LINES + 50):
         kept.add_line(float(number), "x")
     assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})
     assert sum(each["count"] for each in kept.request_counts()) == 20100
 
 
-def test_bodies_that_are_no_json_are_400(still):
+def test_body_that_is_not_json_is_400(frozen_simulator):
     import urllib.error
     import urllib.request
 
-    request = urllib.request.Request(still.control + "/advance", data=b"{", method="POST")
+    request = urllib.request.Request(frozen_simulator.control + "/advance", data=b"{", method="POST")
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
     assert caught.value.code == 400 and "not JSON" in json.loads(caught.value.read())["error"]
@@ -284,9 +301,9 @@ NINES = "9" * 5000
         ("POST", "/fail", {"vm": ["vm1"]}),
     ],
 )
-def test_odd_input_is_400(still, method, path, body):
-    refused(400, still.call, method, path, body)
-    assert still.get("/health")["ok"]
+def test_odd_input_is_400(frozen_simulator, method, path, body):
+    expect_error(400, frozen_simulator.call, method, path, body)
+    assert frozen_simulator.get("/health")["ok"]
 
 
 @pytest.mark.parametrize(
@@ -298,18 +315,18 @@ def test_odd_input_is_400(still, method, path, body):
         (b'{"seconds": %s}' % NINES.encode(), "application/json"),
     ],
 )
-def test_bodies_that_cannot_be_decoded_are_400(still, body, kind):
-    assert ask(still.control, "/advance", "POST", {"Content-Type": kind}, body).status == 400
+def test_body_that_cannot_be_decoded_is_400(frozen_simulator, body, kind):
+    assert send_request(frozen_simulator.control, "/advance", "POST", {"Content-Type": kind}, body).status == 400
 
 
-def test_what_has_not_appeared_cannot_change_its_notice(still):
-    schedule(still, name="not-yet", at=60)
+def test_change_before_appearance_is_409(frozen_simulator):
+    schedule(frozen_simulator, name="not-yet", at=60)
     for body in ({"notice": 60}, {"status": "Started"}, {"action": "impact", "impact_for": 5}):
-        assert "has not appeared yet" in refused(409, still.post, "/events/not-yet/change", body)
-    assert still.post("/events/not-yet/change", {"description": "new"})["description"] == "new"
+        assert "has not appeared yet" in expect_error(409, frozen_simulator.post, "/events/not-yet/change", body)
+    assert frozen_simulator.post("/events/not-yet/change", {"description": "new"})["description"] == "new"
 
 
-def test_the_log_has_dates(still):
-    made = schedule(still, name="dated", notice="5m")
-    (line,) = [line for line in still.get("/log?what=scheduled")["lines"] if line["id"] == made["id"]]
+def test_log_has_not_before_as_a_date(frozen_simulator):
+    made = schedule(frozen_simulator, name="dated", notice="5m")
+    (line,) = [line for line in frozen_simulator.get("/log?what=scheduled")["lines"] if line["id"] == made["id"]]
     assert line["not_before"] == made["not_before"]

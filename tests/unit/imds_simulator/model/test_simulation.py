@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The life of an event (docs/reference/scheduled-events.md 2.1 to 2.4), with a clock that is a number: no second of these tests is real."""
+"""The transitions of an event (docs/reference/scheduled-events.md 2.1 to 2.4), on a clock without real time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from imds_simulator.model import operations
 from imds_simulator.model.timing import start_moment
 from imds_simulator.scenario.plans import Change
-from support.simulator.simulations import T0, approve, make_simulation, seen, statuses
+from support.simulator.simulations import T0, approve, document_at, make_simulation, statuses
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
 
@@ -20,10 +20,10 @@ def event(simulation, name="e"):
     return simulation.world.find(name)
 
 
-def test_absent_scheduled_started_absent_with_one_id_throughout():
+def test_event_passes_through_all_states_with_one_id():
     simulation = make_simulation(FREEZE)
-    documents = [seen(simulation, "vm1", now) for now in (9.9, 10, 909.9, 910, 1509.9, 1510)]
-    ids = {each["EventId"] for document in documents for each in document["Events"]}
+    documents = [document_at(simulation, "vm1", now) for now in (9.9, 10, 909.9, 910, 1509.9, 1510)]
+    event_ids = {each["EventId"] for document in documents for each in document["Events"]}
     assert [[each["EventStatus"] for each in document["Events"]] for document in documents] == [
         [],
         ["Scheduled"],
@@ -33,19 +33,19 @@ def test_absent_scheduled_started_absent_with_one_id_throughout():
         [],
     ]
     assert [document["DocumentIncarnation"] for document in documents] == [1, 2, 2, 3, 3, 4]
-    assert len(ids) == 1
+    assert len(event_ids) == 1
 
 
 @pytest.mark.parametrize(
     "kind, notice", [("Freeze", 900), ("Reboot", 900), ("Redeploy", 600), ("Preempt", 30), ("Terminate", 300)]
 )
-def test_notice_per_type(kind, notice):
+def test_notice_defaults_to_the_value_of_the_type(kind, notice):
     simulation = make_simulation({**FREEZE, "type": kind})
     assert statuses(simulation, "vm1", 10 + notice - 0.1) == ["Scheduled"]
     assert statuses(simulation, "vm1", 10 + notice) == ["Started"]
 
 
-def test_notice_and_started_duration_can_be_overridden_by_knob_and_by_event():
+def test_notice_and_started_duration_follow_knobs_and_event():
     knobs = {"notice_overrides": {"Freeze": "2m"}, "started_duration": {"Freeze": "1m"}}
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "own", "notice": "3m", "started_for": "5s"}, knobs=knobs)
     simulation.advance_to(T0 + 130)
@@ -56,48 +56,48 @@ def test_notice_and_started_duration_can_be_overridden_by_knob_and_by_event():
     assert event(simulation, "own").status == "Gone"
 
 
-def test_approval_starts_the_event_soon_but_not_at_once_and_changes_nothing_visible():
+def test_approval_starts_event_after_start_delay():
     simulation = make_simulation(FREEZE)
-    before = seen(simulation, "vm1", 20)
+    before = document_at(simulation, "vm1", 20)
     assert approve(simulation, "e", "vm1", 20) == ["approved"]
-    assert seen(simulation, "vm1", 20.9) == before
+    assert document_at(simulation, "vm1", 20.9) == before
     assert statuses(simulation, "vm1", 21) == ["Started"]
 
 
-def test_approving_again_by_anybody_is_no_news():
+def test_approval_repeated_changes_nothing():
     simulation = make_simulation({**FREEZE, "hold": True})
     approve(simulation, "e", "vm1", 20)
-    before = seen(simulation, "vm1", 20)
+    before = document_at(simulation, "vm1", 20)
     assert approve(simulation, "e", "vm1", 21) == []
     assert approve(simulation, "e", "vm2", 21) == ["approved"]
-    assert seen(simulation, "vm1", 30) == before
+    assert document_at(simulation, "vm1", 30) == before
     assert event(simulation).approved_at == T0 + 20
 
 
-def test_two_approvals_in_the_same_moment_are_one_transition():
+def test_approvals_at_the_same_moment_cause_one_start():
     simulation = make_simulation(FREEZE)
     approve(simulation, "e", "vm1", 20)
     approve(simulation, "e", "vm2", 20)
-    assert seen(simulation, "vm2", 30)["DocumentIncarnation"] == 3
+    assert document_at(simulation, "vm2", 30)["DocumentIncarnation"] == 3
 
 
-def test_an_approval_that_comes_after_the_start_is_a_no_op():
+def test_approval_after_the_start_changes_nothing():
     simulation = make_simulation(FREEZE)
     assert approve(simulation, "e", "vm1", 911) == []
     assert statuses(simulation, "vm1", 912) == ["Started"]
 
 
-def test_other_tenants_hold_an_approved_event_until_released():
+def test_hold_delays_approved_event_until_release():
     simulation = make_simulation({**FREEZE, "hold": True})
     approve(simulation, "e", "vm1", 20)
     assert statuses(simulation, "vm1", 500) == ["Scheduled"]
     operations.change(simulation, event(simulation), Change(0, action="release"), T0 + 500)
     assert statuses(simulation, "vm1", 500.9) == ["Scheduled"]
     operations.change(simulation, event(simulation), Change(0, action="release"), T0 + 500.9)
-    assert statuses(simulation, "vm1", 501) == ["Started"], "a second release delays nothing"
+    assert statuses(simulation, "vm1", 501) == ["Started"], "a second release does not delay the start"
 
 
-def test_other_tenants_hold_for_a_time_or_at_most_until_not_before():
+def test_hold_ends_after_its_duration_or_at_not_before():
     simulation = make_simulation({**FREEZE, "hold": "4m"}, {**FREEZE, "name": "long", "hold": True})
     approve(simulation, "e", "vm1", 20)
     approve(simulation, "long", "vm1", 20)
@@ -109,21 +109,21 @@ def test_other_tenants_hold_for_a_time_or_at_most_until_not_before():
     assert event(simulation, "long").status == "Started"
 
 
-def test_release_by_other_tenants_alone_starts_nothing():
+def test_release_without_approval_starts_nothing():
     simulation = make_simulation({**FREEZE, "hold": True})
     simulation.advance_to(T0 + 20)
     operations.change(simulation, event(simulation), Change(0, action="release"), T0 + 20)
     assert statuses(simulation, "vm1", 300) == ["Scheduled"]
 
 
-def test_the_control_plane_approves_like_a_vm():
+def test_approve_after_approves_as_control_plane():
     simulation = make_simulation({**FREEZE, "approve_after": "1m"})
     assert statuses(simulation, "vm1", 70) == ["Scheduled"]
     assert statuses(simulation, "vm1", 71) == ["Started"]
     assert list(event(simulation).approvals) == ["control-plane"]
 
 
-def test_cancelled_events_go_straight_from_scheduled_to_absent():
+def test_cancel_after_removes_scheduled_events():
     simulation = make_simulation(
         {**FREEZE, "cancel_after": "8m"}, {**FREEZE, "name": "approved", "hold": True, "cancel_after": "8m"}
     )
@@ -135,22 +135,22 @@ def test_cancelled_events_go_straight_from_scheduled_to_absent():
     )
 
 
-def test_a_started_event_cannot_be_cancelled_but_completed():
+def test_started_event_rejects_cancel_and_accepts_complete():
     simulation = make_simulation(FREEZE)
     simulation.advance_to(T0 + 920)
     with pytest.raises(operations.InvalidState, match="Started"):
         operations.change(simulation, event(simulation), Change(0, action="cancel"), T0 + 920)
     operations.change(simulation, event(simulation), Change(0, action="complete"), T0 + 920)
     assert statuses(simulation, "vm1", 920) == []
-    with pytest.raises(operations.InvalidState, match="over"):
+    with pytest.raises(operations.InvalidState, match="it has ended"):
         operations.change(simulation, event(simulation), Change(0, action="complete"), T0 + 921)
 
 
 @pytest.mark.parametrize("knobs, kind", [({}, "Reboot"), ({"hardware_failure_type": "Redeploy"}, "Redeploy")])
-def test_hardware_failure_is_started_from_its_first_moment(knobs, kind):
+def test_hardware_failure_is_started_when_it_appears(knobs, kind):
     simulation = make_simulation({"resources": ["vm1"], "starts": "hardware_failure", "at": 10}, knobs=knobs)
     assert statuses(simulation, "vm1", 9) == []
-    document = seen(simulation, "vm1", 10)
+    document = document_at(simulation, "vm1", 10)
     assert document["DocumentIncarnation"] == 2
     shown = document["Events"][0]
     assert (shown["EventStatus"], shown["EventType"], shown["NotBefore"], shown["EventSource"]) == (
@@ -161,36 +161,36 @@ def test_hardware_failure_is_started_from_its_first_moment(knobs, kind):
     )
 
 
-def test_automatic_approval_goes_straight_to_started_with_source_user():
+def test_automatic_approval_is_started_when_it_appears():
     simulation = make_simulation({**FREEZE, "type": "Reboot", "starts": "automatic_approval"})
-    shown = seen(simulation, "vm1", 10)["Events"][0]
+    shown = document_at(simulation, "vm1", 10)["Events"][0]
     assert (shown["EventStatus"], shown["EventSource"]) == ("Started", "User")
 
 
-def test_a_reboot_that_turns_out_to_be_a_freeze_has_the_impact_of_one():
+def test_impact_of_reboot_that_is_a_freeze_has_type_freeze():
     simulation = make_simulation(
         {**FREEZE, "type": "Reboot", "actual": "Freeze", "impact_for": 5, "starts": "automatic_approval"}
     )
     lines = [
-        (line.what, line.detail["type"], line.moment - T0)
+        (line.kind, line.detail["type"], line.moment - T0)
         for line in simulation.advance_to(T0 + 1000)
-        if "impact" in line.what
+        if "impact" in line.kind
     ]
     assert lines == [("impact-start", "Freeze", 10), ("impact-end", "Freeze", 15)]
 
 
-def test_impact_lasts_as_long_as_advertised_or_to_the_end_or_not_at_all():
+def test_impact_lasts_as_long_as_duration_says():
     direct = {"starts": "automatic_approval", "resources": ["vm1"], "started_for": "10m"}
     simulation = make_simulation(
         {**direct, "name": "freeze", "type": "Freeze", "duration": 7},
         {**direct, "name": "boot", "type": "Reboot"},
         {**direct, "name": "net", "type": "Freeze", "duration": 0},
     )
-    ends = {line.event: line.moment - T0 for line in simulation.advance_to(T0 + 700) if line.what == "impact-end"}
+    ends = {line.event: line.moment - T0 for line in simulation.advance_to(T0 + 700) if line.kind == "impact-end"}
     assert ends == {"freeze": 7, "boot": 600}
 
 
-def test_a_second_impact_while_started_changes_nothing_visible():
+def test_impact_change_of_started_event_is_not_visible():
     simulation = make_simulation(
         {
             **FREEZE,
@@ -198,13 +198,13 @@ def test_a_second_impact_while_started_changes_nothing_visible():
             "changes": [{"after_start": "4m", "action": "impact", "impact_for": "2s"}],
         }
     )
-    before = seen(simulation, "vm1", 200)
-    lines = [(line.what, line.moment - T0) for line in simulation.advance_to(T0 + 260)]
+    before = document_at(simulation, "vm1", 200)
+    lines = [(line.kind, line.moment - T0) for line in simulation.advance_to(T0 + 260)]
     assert lines == [("impact-start", 250), ("impact-end", 252)]
-    assert seen(simulation, "vm1", 260) == before
+    assert document_at(simulation, "vm1", 260) == before
 
 
-def test_not_before_can_move_later_and_earlier():
+def test_notice_changed_moves_not_before():
     simulation = make_simulation(
         {**FREEZE, "changes": [{"after": "2m", "notice": "45m"}, {"after": "10m", "notice": "1m"}]}
     )
@@ -214,11 +214,11 @@ def test_not_before_can_move_later_and_earlier():
         deadlines.append(event(simulation).not_before - T0)
     assert deadlines == [910, 130 + 2700, 610 + 60]
     assert statuses(simulation, "vm1", 669) == ["Scheduled"]
-    document = seen(simulation, "vm1", 670)
+    document = document_at(simulation, "vm1", 670)
     assert document["Events"][0]["EventStatus"] == "Started" and document["DocumentIncarnation"] == 5
 
 
-def test_type_description_and_resources_can_change_under_the_same_id():
+def test_change_of_members_keeps_the_id():
     simulation = make_simulation(
         {
             **FREEZE,
@@ -229,10 +229,10 @@ def test_type_description_and_resources_can_change_under_the_same_id():
             ],
         }
     )
-    first = seen(simulation, "vm1", 10)["Events"][0]
-    worse = seen(simulation, "vm1", 70)["Events"][0]
+    first = document_at(simulation, "vm1", 10)["Events"][0]
+    worse = document_at(simulation, "vm1", 70)["Events"][0]
     assert (worse["EventType"], worse["Description"], worse["EventSource"]) == ("Redeploy", "worse", "User")
-    assert [seen(simulation, "vm1", now)["Events"][0]["Resources"] for now in (70, 130, 190)] == [
+    assert [document_at(simulation, "vm1", now)["Events"][0]["Resources"] for now in (70, 130, 190)] == [
         ["vm1"],
         ["vm1", "vm2"],
         ["vm2"],
@@ -240,7 +240,7 @@ def test_type_description_and_resources_can_change_under_the_same_id():
     assert first["EventId"] == worse["EventId"]
 
 
-def test_back_to_scheduled_although_officially_impossible():
+def test_change_of_started_event_to_scheduled_starts_it_again_later():
     simulation = make_simulation(
         {**FREEZE, "notice": 60, "changes": [{"after_start": 60, "status": "Scheduled", "notice": "2m"}]}
     )
@@ -255,34 +255,34 @@ def test_back_to_scheduled_although_officially_impossible():
     assert statuses(simulation, "vm1", 250 + 600) == []
 
 
-def test_the_same_id_can_come_back():
+def test_event_with_a_used_id_appears_again():
     guid = "5eed0000-0000-4000-8000-0000000000aa"
     simulation = make_simulation(
         {**FREEZE, "id": guid, "starts": "automatic_approval", "started_for": 60},
         {**FREEZE, "name": "again", "id": guid, "after": "e", "at": 30},
     )
-    assert [[each["EventId"] for each in seen(simulation, "vm1", now)["Events"]] for now in (10, 80, 100)] == [
+    assert [[each["EventId"] for each in document_at(simulation, "vm1", now)["Events"]] for now in (10, 80, 100)] == [
         [guid.upper()],
         [],
         [guid.upper()],
     ]
 
 
-def test_events_after_another_wait_for_its_end_and_a_gap():
+def test_after_delays_event_until_the_other_has_ended():
     simulation = make_simulation(
         {**FREEZE, "started_for": 60}, {**FREEZE, "name": "next", "after": "e", "at": 5, "resources": ["vm2"]}
     )
     approve(simulation, "e", "vm1", 20)
-    assert seen(simulation, "vm1", 81)["Events"] == []
-    assert seen(simulation, "vm1", 86)["Events"][0]["Resources"] == ["vm2"]
+    assert document_at(simulation, "vm1", 81)["Events"] == []
+    assert document_at(simulation, "vm1", 86)["Events"][0]["Resources"] == ["vm2"]
 
 
-def test_one_poll_can_show_an_end_and_a_beginning():
+def test_after_without_gap_shows_end_and_beginning_together():
     simulation = make_simulation(
         {**FREEZE, "starts": "automatic_approval", "started_for": 60},
         {**FREEZE, "name": "next", "after": "e", "at": 0, "resources": ["vm2"]},
     )
-    first, second = seen(simulation, "vm1", 69), seen(simulation, "vm1", 70)
+    first, second = document_at(simulation, "vm1", 69), document_at(simulation, "vm1", 70)
     assert first["Events"][0]["Resources"] == ["vm1"] and second["Events"][0]["Resources"] == ["vm2"]
     assert second["DocumentIncarnation"] == first["DocumentIncarnation"] + 2
 
@@ -294,7 +294,7 @@ def terminations(**more):
     ]
 
 
-def test_terminate_has_one_event_per_instance_and_an_approved_one_waits_for_its_batch():
+def test_batch_starts_when_all_events_are_approved():
     simulation = make_simulation(
         *terminations(), groups={"pool": {"kind": "scale_set", "vms": {"pool_1": {}, "pool_2": {}}}}
     )
@@ -307,7 +307,7 @@ def test_terminate_has_one_event_per_instance_and_an_approved_one_waits_for_its_
     assert event(simulation, "t2").started_at == T0 + 101
 
 
-def test_terminate_starts_at_its_timeout_even_when_the_batch_never_agrees():
+def test_batch_not_fully_approved_starts_at_not_before():
     simulation = make_simulation(
         *terminations(), groups={"pool": {"kind": "scale_set", "vms": {"pool_1": {}, "pool_2": {}}}}
     )
@@ -316,7 +316,7 @@ def test_terminate_starts_at_its_timeout_even_when_the_batch_never_agrees():
     assert {each.status for each in simulation.world.events} == {"Started"}
 
 
-def test_a_batch_does_not_wait_for_a_cancelled_mate():
+def test_batch_does_not_wait_for_cancelled_events():
     simulation = make_simulation(
         *terminations(), groups={"pool": {"kind": "scale_set", "vms": {"pool_1": {}, "pool_2": {}}}}
     )
@@ -327,30 +327,30 @@ def test_a_batch_does_not_wait_for_a_cancelled_mate():
 
 
 @pytest.mark.parametrize("knobs, source", [({}, "User"), ({"terminate_source": "Platform"}, "Platform")])
-def test_source_of_terminate_is_a_knob(knobs, source):
+def test_terminate_source_follows_the_knob(knobs, source):
     simulation = make_simulation({**FREEZE, "type": "Terminate"}, knobs=knobs)
-    assert seen(simulation, "vm1", 10)["Events"][0]["EventSource"] == source
+    assert document_at(simulation, "vm1", 10)["Events"][0]["EventSource"] == source
 
 
-def test_a_predicted_failure_lies_days_ahead():
+def test_notice_of_five_days_starts_after_five_days():
     simulation = make_simulation({**FREEZE, "type": "Redeploy", "notice": "5d"})
     assert statuses(simulation, "vm1", 5 * 86400) == ["Scheduled"]
     assert statuses(simulation, "vm1", 5 * 86400 + 10) == ["Started"]
 
 
-def test_speed_compresses_durations_but_not_before_is_a_wall_clock_second_that_is_kept():
+def test_speed_divides_durations_and_keeps_not_before_a_whole_second():
     simulation = make_simulation({**FREEZE, "at": 30}, speed=60)
     simulation.advance_to(T0 + 0.5)
     assert event(simulation).not_before == T0 + 16  # 0.5 + 15 = 15.5, rounded up
     assert statuses(simulation, "vm1", 15.99) == ["Scheduled"]
     assert statuses(simulation, "vm1", 16) == ["Started"]
     assert event(simulation).ends_at == T0 + 26
-    assert seen(simulation, "vm1", 16)["Events"][0]["DurationInSeconds"] == 9
+    assert document_at(simulation, "vm1", 16)["Events"][0]["DurationInSeconds"] == 9
 
 
-def test_everything_due_happens_in_order_however_late_one_looks():
+def test_advance_to_runs_all_due_steps_in_order():
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "f", "at": 1000, "resources": ["vm2"]})
-    lines = [(line.event, line.what, line.moment - T0) for line in simulation.advance_to(T0 + 5000)]
+    lines = [(line.event, line.kind, line.moment - T0) for line in simulation.advance_to(T0 + 5000)]
     assert lines == [
         ("e", "scheduled", 10),
         ("e", "started", 910),
@@ -366,16 +366,16 @@ def test_everything_due_happens_in_order_however_late_one_looks():
     assert simulation.next_due() == math.inf
 
 
-def test_knob_start_delay_and_approval_shortens():
+def test_start_moment_follows_start_delay_and_approval_shortens():
     simulation = make_simulation(FREEZE, knobs={"start_delay": "30s"})
     approve(simulation, "e", "vm1", 20)
     assert (statuses(simulation, "vm1", 49), statuses(simulation, "vm1", 50)) == (["Scheduled"], ["Started"])
-    stubborn = make_simulation(FREEZE, knobs={"approval_shortens": False})
-    approve(stubborn, "e", "vm1", 20)
-    assert (statuses(stubborn, "vm1", 909), statuses(stubborn, "vm1", 910)) == (["Scheduled"], ["Started"])
+    not_shortened = make_simulation(FREEZE, knobs={"approval_shortens": False})
+    approve(not_shortened, "e", "vm1", 20)
+    assert (statuses(not_shortened, "vm1", 909), statuses(not_shortened, "vm1", 910)) == (["Scheduled"], ["Started"])
 
 
-def test_knob_approve_hold_is_the_default_for_events_that_say_nothing():
+def test_approve_hold_is_the_default_of_hold():
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "own", "hold": 0}, knobs={"approve_hold": True})
     approve(simulation, "e", "vm1", 20)
     approve(simulation, "own", "vm1", 20)
@@ -383,7 +383,7 @@ def test_knob_approve_hold_is_the_default_for_events_that_say_nothing():
     assert event(simulation).status == "Scheduled" and event(simulation, "own").status == "Started"
 
 
-def test_knob_approval_needed_all_wants_every_vm_in_resources():
+def test_approval_needed_all_requires_every_vm_in_resources():
     simulation = make_simulation({**FREEZE, "resources": ["vm1", "vm2"]}, knobs={"approval_needed": "all"})
     approve(simulation, "e", "vm1", 20)
     assert statuses(simulation, "vm1", 30) == ["Scheduled"]
@@ -391,58 +391,56 @@ def test_knob_approval_needed_all_wants_every_vm_in_resources():
     assert statuses(simulation, "vm1", 31) == ["Started"]
 
 
-def test_knob_approve_changes_incarnation():
+def test_approve_changes_incarnation_raises_the_incarnation():
     simulation = make_simulation({**FREEZE, "hold": True}, knobs={"approve_changes_incarnation": True})
-    before = seen(simulation, "vm1", 20)["DocumentIncarnation"]
+    before = document_at(simulation, "vm1", 20)["DocumentIncarnation"]
     approve(simulation, "e", "vm1", 20)
-    assert seen(simulation, "vm1", 20)["DocumentIncarnation"] == before + 1
+    assert document_at(simulation, "vm1", 20)["DocumentIncarnation"] == before + 1
 
 
-def test_a_thousand_finished_events_do_not_pile_up():
+def test_world_keeps_at_most_a_thousand_ended_events():
     simulation = make_simulation(
         *[{**FREEZE, "name": f"e{number}", "at": number, "notice": 0, "started_for": 0} for number in range(1200)]
     )
     simulation.advance_to(T0 + 5000)
-    assert len(simulation.world.gone) == 1000 and simulation.world.events == []
+    assert len(simulation.world.ended) == 1000 and simulation.world.events == []
 
 
-def test_a_large_batch_is_judged_by_the_first_that_has_not_agreed():
+def test_start_moment_of_a_large_batch_stops_at_the_first_unapproved_event():
     names = [f"vm{number}" for number in range(300)]
     simulation = make_simulation(
         *({"name": name, "type": "Terminate", "resources": [name], "batch": "all"} for name in names), vms=names
     )
     simulation.advance_to(T0 + 1)
-    looked_at = []
-    mates = (looked_at.append(mate) or mate for mate in simulation.world.events)
-    assert start_moment(event(simulation, "vm0"), mates, simulation.world.knobs, 1.0) == T0 + 300 and looked_at == []
+    examined = []
+    others = (examined.append(other) or other for other in simulation.world.events)
+    assert start_moment(event(simulation, "vm0"), others, simulation.world.rules) == T0 + 300 and examined == []
     approve(simulation, "vm0", "vm0", 2)
-    mates = (looked_at.append(mate) or mate for mate in simulation.world.events)
-    assert (
-        start_moment(event(simulation, "vm0"), mates, simulation.world.knobs, 1.0) == T0 + 300 and len(looked_at) == 2
-    )
+    others = (examined.append(other) or other for other in simulation.world.events)
+    assert start_moment(event(simulation, "vm0"), others, simulation.world.rules) == T0 + 300 and len(examined) == 2
     simulation.advance_to(T0 + 300)
     assert {each.status for each in simulation.world.events} == {"Started"} and len(simulation.world.events) == 300
     simulation.advance_to(T0 + 400)
     assert simulation.world.events == [] and simulation.next_due() == math.inf
 
 
-def test_what_has_not_appeared_has_nothing_to_change():
+def test_change_before_appearance_rejects_not_before_status_and_impact():
     simulation = make_simulation(FREEZE)
     for change in (Change(0, notice=60.0), Change(0, status="Started"), Change(0, action="impact", impact_for=5.0)):
         with pytest.raises(operations.InvalidState, match="has not appeared yet"):
             operations.change(simulation, event(simulation), change, T0)
     operations.change(simulation, event(simulation), Change(0, description="new"), T0)
-    assert seen(simulation, "vm1", 10)["Events"][0]["Description"] == "new"
+    assert document_at(simulation, "vm1", 10)["Events"][0]["Description"] == "new"
 
 
-def test_a_start_comes_start_delay_after_the_release_in_simulated_time():
+def test_release_starts_approved_event_after_start_delay():
     simulation = make_simulation({**FREEZE, "hold": True}, knobs={"start_delay": "1m"}, speed=60)
     approve(simulation, "e", "vm1", 1)
     operations.change(simulation, event(simulation), Change(0, action="release"), T0 + 5)
     assert [statuses(simulation, "vm1", now) for now in (5.9, 6)] == [["Scheduled"], ["Started"]]
 
 
-def test_the_log_gives_not_before_as_a_date():
+def test_occurrence_has_not_before_as_a_date():
     simulation = make_simulation(FREEZE)
     (scheduled,) = simulation.advance_to(T0 + 10)
     (changed,) = operations.change(simulation, event(simulation), Change(0, notice=60.0), T0 + 10)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The document on the wire (docs/reference/scheduled-events.md 1.3, 1.4, 2.3, 3.2; T73, T76, T77)."""
+"""The rendered document (docs/reference/scheduled-events.md 1.3, 1.4, 2.3, 3.2; T73, T76, T77)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from imds_simulator.api_versions import SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.model.world import new_event_id
 from imds_simulator.protocol.document import Documents, document, http_date
 from imds_simulator.scenario.knobs import change_knobs
-from support.simulator.simulations import T0, make_simulation, seen
+from support.simulator.simulations import T0, document_at, make_simulation
 
 ALL_TYPES = [
     {"name": kind, "type": kind, "resources": ["vm1"], "at": 0}
@@ -36,8 +36,8 @@ BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "Not
         ("2020-07-01", [*BASE, "Description", "EventSource", "DurationInSeconds"]),
     ],
 )
-def test_members_and_their_order_per_version(version, members):
-    shown = seen(make_simulation(ALL_TYPES[0]), "vm1", 1, version)["Events"][0]
+def test_document_members_and_order_follow_the_version(version, members):
+    shown = document_at(make_simulation(ALL_TYPES[0]), "vm1", 1, version)["Events"][0]
     assert list(shown) == members
 
 
@@ -51,38 +51,38 @@ def test_members_and_their_order_per_version(version, members):
         ("2020-07-01", set()),
     ],
 )
-def test_types_younger_than_the_version_are_hidden(version, hidden):
+def test_document_hides_types_newer_than_the_version(version, hidden):
     simulation = make_simulation(*ALL_TYPES)
-    shown = {event["EventType"] for event in seen(simulation, "vm1", 1, version)["Events"]}
+    shown = {event["EventType"] for event in document_at(simulation, "vm1", 1, version)["Events"]}
     assert shown == {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"} - hidden
     simulation.apply_knobs(change_knobs(simulation.world.knobs, {"type_gating": "show"}))
-    assert len(seen(simulation, "vm1", 1, version)["Events"]) == 5
+    assert len(document_at(simulation, "vm1", 1, version)["Events"]) == 5
 
 
-def test_all_versions_show_the_same_event_at_the_same_time():
+def test_document_has_the_same_event_in_all_versions():
     simulation = make_simulation(ALL_TYPES[0])
-    shown = [seen(simulation, "vm1", 1, version) for version in SCHEDULED_EVENTS_VERSIONS]
+    shown = [document_at(simulation, "vm1", 1, version) for version in SCHEDULED_EVENTS_VERSIONS]
     assert len({document["Events"][0]["EventId"] for document in shown}) == 1
     assert len({document["DocumentIncarnation"] for document in shown}) == 1
 
 
-def test_the_preview_puts_an_underscore_before_names_except_of_cloud_services():
-    assert seen(make_simulation(ALL_TYPES[0]), "vm1", 1, "2017-03-01")["Events"][0]["Resources"] == ["_vm1"]
+def test_document_of_the_preview_version_has_underscores():
+    assert document_at(make_simulation(ALL_TYPES[0]), "vm1", 1, "2017-03-01")["Events"][0]["Resources"] == ["_vm1"]
     classic = make_simulation(
         {**ALL_TYPES[0], "resources": ["Front_IN_0"]},
         groups={"old": {"kind": "cloud_service", "vms": {"Front_IN_0": {}}}},
     )
-    assert seen(classic, "Front_IN_0", 1, "2017-03-01")["Events"][0]["Resources"] == ["Front_IN_0"]
+    assert document_at(classic, "Front_IN_0", 1, "2017-03-01")["Events"][0]["Resources"] == ["Front_IN_0"]
 
 
-def test_resources_are_resource_names():
+def test_document_resources_are_resource_names():
     simulation = make_simulation(
         ALL_TYPES[0], groups={"web": {"kind": "standalone", "vms": {"vm1": {"resource_name": "Ü nit_1"}}}}
     )
-    assert seen(simulation, "vm1", 1)["Events"][0]["Resources"] == ["Ü nit_1"]
+    assert document_at(simulation, "vm1", 1)["Events"][0]["Resources"] == ["Ü nit_1"]
 
 
-def test_the_body_is_compact_json():
+def test_document_is_compact_json():
     simulation = make_simulation(ALL_TYPES[0])
     simulation.advance_to(T0)
     body = (
@@ -92,7 +92,7 @@ def test_the_body_is_compact_json():
     assert body.startswith(b'{"DocumentIncarnation":2,"Events":[{"EventId":"')
 
 
-def test_a_rendered_document_is_kept_until_something_changes():
+def test_document_is_cached_until_a_change():
     simulation = make_simulation(ALL_TYPES[0], incarnations=[{"group": "web", "at": 1000, "to": 1}])
     documents, scope = Documents(simulation.world), simulation.world.scope_for(simulation.world.vms["vm1"])
     first = documents.document(scope, "2020-07-01")
@@ -105,7 +105,7 @@ def test_a_rendered_document_is_kept_until_something_changes():
 
 
 @pytest.mark.parametrize("name", ["de_DE.UTF-8", "ru_RU.UTF-8", "fr_FR.UTF-8", "C"])
-def test_not_before_is_english_gmt_under_any_locale_and_time_zone(name, monkeypatch):
+def test_not_before_is_english_gmt_in_any_locale(name, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
@@ -113,7 +113,7 @@ def test_not_before_is_english_gmt_under_any_locale_and_time_zone(name, monkeypa
     except locale.Error:
         pass  # not installed here; the time zone is still foreign
     try:
-        shown = seen(make_simulation(ALL_TYPES[0]), "vm1", 1)["Events"][0]["NotBefore"]
+        shown = document_at(make_simulation(ALL_TYPES[0]), "vm1", 1)["Events"][0]["NotBefore"]
     finally:
         locale.setlocale(locale.LC_ALL, "C")
         monkeypatch.undo()
@@ -121,26 +121,28 @@ def test_not_before_is_english_gmt_under_any_locale_and_time_zone(name, monkeypa
     assert shown == "Fri, 15 Jan 2027 08:15:00 GMT"
 
 
-def test_not_before_is_blank_once_started_unless_kept_by_knob():
+def test_not_before_once_started_is_blank_unless_kept():
     simulation = make_simulation(ALL_TYPES[0])
-    assert seen(simulation, "vm1", 900)["Events"][0]["NotBefore"] == ""
+    assert document_at(simulation, "vm1", 900)["Events"][0]["NotBefore"] == ""
     simulation.apply_knobs(change_knobs(simulation.world.knobs, {"started_not_before": "kept"}))
-    assert seen(simulation, "vm1", 900)["Events"][0]["NotBefore"] == "Fri, 15 Jan 2027 08:15:00 GMT"
+    assert document_at(simulation, "vm1", 900)["Events"][0]["NotBefore"] == "Fri, 15 Jan 2027 08:15:00 GMT"
 
 
-def test_not_before_as_iso_by_knob_and_as_anything_by_scenario():
+def test_not_before_can_be_iso_or_any_text():
     assert (
-        seen(make_simulation(ALL_TYPES[0], knobs={"not_before_format": "iso"}), "vm1", 1)["Events"][0]["NotBefore"]
+        document_at(make_simulation(ALL_TYPES[0], knobs={"not_before_format": "iso"}), "vm1", 1)["Events"][0][
+            "NotBefore"
+        ]
         == "2027-01-15T08:15:00Z"
     )
     odd = make_simulation({**ALL_TYPES[0], "not_before": "Mon, 32 Foo", "extra": {"Reason": 7}})
-    assert seen(odd, "vm1", 1)["Events"][0]["NotBefore"] == "Mon, 32 Foo"
-    assert seen(odd, "vm1", 1)["Events"][0]["Reason"] == 7
+    assert document_at(odd, "vm1", 1)["Events"][0]["NotBefore"] == "Mon, 32 Foo"
+    assert document_at(odd, "vm1", 1)["Events"][0]["Reason"] == 7
 
 
-def test_event_order_is_a_knob():
+def test_event_order_follows_the_knob():
     simulation = make_simulation(*ALL_TYPES, knobs={"event_order": "newest_first"})
-    assert [event["EventType"] for event in seen(simulation, "vm1", 1)["Events"]] == [
+    assert [event["EventType"] for event in document_at(simulation, "vm1", 1)["Events"]] == [
         "Terminate",
         "Preempt",
         "Redeploy",
@@ -149,7 +151,7 @@ def test_event_order_is_a_knob():
     ]
 
 
-def test_ids_are_upper_case_guids_and_never_repeat():
+def test_event_ids_are_unique_upper_case_guids():
     made = {new_event_id() for _each in range(1000)}
     assert len(made) == 1000
     assert all(re.fullmatch("[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}", each) for each in made)
@@ -169,12 +171,12 @@ def test_ids_are_upper_case_guids_and_never_repeat():
         ({"type": "Freeze", "description": "", "duration": 0}, "", 0),
     ],
 )
-def test_usual_descriptions_and_durations(plan, description, duration):
-    shown = seen(make_simulation({"resources": ["vm1"], **plan}), "vm1", 1)["Events"][0]
+def test_event_defaults_of_description_and_duration(plan, description, duration):
+    shown = document_at(make_simulation({"resources": ["vm1"], **plan}), "vm1", 1)["Events"][0]
     assert (shown["Description"], shown["DurationInSeconds"]) == (description, duration)
 
 
-def test_dates_beyond_the_year_9999_stay_dates():
+def test_http_date_after_the_year_9999_is_a_date():
     assert http_date(3e11) == http_date(253402300799) == "Fri, 31 Dec 9999 23:59:59 GMT"
     simulation = make_simulation({**ALL_TYPES[0], "notice": "36500d"}, begin=253402300000.0)
     simulation.advance_to(253402300001.0)

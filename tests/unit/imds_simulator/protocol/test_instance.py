@@ -10,17 +10,17 @@ import pytest
 
 from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
 from imds_simulator.protocol.instance import instance_document
-from support.simulator.raw_http import ask
+from support.simulator.raw_http import send_request
 from support.simulator.simulations import make_simulation
 
 V = "api-version=2021-02-01"
 
 
 def get(sim, path, vm="vm1"):
-    return ask(sim.endpoints[vm], "/metadata/instance" + path)
+    return send_request(sim.endpoints[vm], "/metadata/instance" + path)
 
 
-def test_the_whole_tree_is_json_and_every_primitive_a_string(still):
+def test_instance_tree_is_json_with_string_values(frozen_simulator):
     def leaves(value):
         if isinstance(value, dict):
             return [leaf for each in value.values() for leaf in leaves(each)]
@@ -28,17 +28,17 @@ def test_the_whole_tree_is_json_and_every_primitive_a_string(still):
             return [leaf for each in value for leaf in leaves(each)]
         return [value]
 
-    answer = get(still, "?" + V, "pool_3")
+    answer = get(frozen_simulator, "?" + V, "pool_3")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert all(isinstance(leaf, str) for leaf in leaves(answer.json))
     assert answer.json["compute"]["count"] == "3" and answer.json["compute"]["on"] == "true"
 
 
-def test_the_name_is_the_entry_in_resources(still):
-    still.post("/events", {"type": "Freeze", "resources": ["vm1"]})
-    name = get(still, "/compute/name?format=text&" + V)
+def test_instance_name_equals_the_entry_in_resources(frozen_simulator):
+    frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})
+    name = get(frozen_simulator, "/compute/name?format=text&" + V)
     assert (name.status, name.body, name.headers["Content-Type"]) == (200, b"vm1", "text/plain; charset=utf-8")
-    assert ask(still.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
+    assert send_request(frozen_simulator.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_the_name_is_the_entry_in_resources(still):
         ("/compute/zone?format=text&" + V, b""),
     ],
 )
-def test_leaves_as_text(still, path, body):
-    answer = get(still, path)
+def test_instance_leaf_as_text_is_its_value(frozen_simulator, path, body):
+    answer = get(frozen_simulator, path)
     assert (answer.status, answer.body) == (200, body)
 
 
 @pytest.mark.parametrize(
     "path", ["/compute/name?" + V, "/compute/name?format=json&" + V, "/network/interface/0/macAddress?" + V]
 )
-def test_a_leaf_without_format_text_is_400(still, path):
-    answer = get(still, path)
+def test_instance_leaf_without_format_text_is_400(frozen_simulator, path):
+    answer = get(frozen_simulator, path)
     assert answer.status == 400 and "format" in answer.json["error"]
 
 
@@ -76,21 +76,23 @@ def test_a_leaf_without_format_text_is_400(still, path):
         "/network/interface/" + "1" * 5000,
     ],
 )
-def test_unknown_elements_are_404(still, path):
-    answer = get(still, path + "?format=text&" + V)
+def test_instance_unknown_element_is_404(frozen_simulator, path):
+    answer = get(frozen_simulator, path + "?format=text&" + V)
     assert answer.status == 404 and list(answer.json) == ["error"]
 
 
-def test_subtrees_and_listings(still):
-    assert get(still, "/network/interface/0/ipv4/subnet?" + V).json == [{"address": "10.0.0.0", "prefix": "24"}]
-    assert get(still, "?format=text&" + V).body == b"compute/\nnetwork/"
-    assert get(still, "/network/interface?format=text&" + V).body == b"0/"
-    assert get(still, "?format=yaml&" + V).status == 400
+def test_instance_subtree_as_text_is_a_listing(frozen_simulator):
+    assert get(frozen_simulator, "/network/interface/0/ipv4/subnet?" + V).json == [
+        {"address": "10.0.0.0", "prefix": "24"}
+    ]
+    assert get(frozen_simulator, "?format=text&" + V).body == b"compute/\nnetwork/"
+    assert get(frozen_simulator, "/network/interface?format=text&" + V).body == b"0/"
+    assert get(frozen_simulator, "?format=yaml&" + V).status == 400
 
 
-def test_members_appear_with_the_version_that_introduced_them(still):
+def test_instance_members_appear_with_their_version(frozen_simulator):
     for version in INSTANCE_VERSIONS:
-        compute = get(still, "?api-version=" + version).json["compute"]
+        compute = get(frozen_simulator, "?api-version=" + version).json["compute"]
         assert {name for name in compute if COMPUTE_FIELD_SINCE.get(name, "") > version} == set()
     ages = {
         "name": "2017-04-02",
@@ -103,13 +105,15 @@ def test_members_appear_with_the_version_that_introduced_them(still):
     }
     for member, since in ages.items():
         older = INSTANCE_VERSIONS[INSTANCE_VERSIONS.index(since) - 1]
-        assert member in get(still, "/compute?api-version=" + since).json
-        assert member not in get(still, "/compute?api-version=" + older).json
-    assert get(still, "/compute/tagsList?api-version=2019-06-01").status == 404
+        assert member in get(frozen_simulator, "/compute?api-version=" + since).json
+        assert member not in get(frozen_simulator, "/compute?api-version=" + older).json
+    assert get(frozen_simulator, "/compute/tagsList?api-version=2019-06-01").status == 404
 
 
-def test_versions_are_listed_without_a_version(still):
-    assert ask(still.endpoints["vm1"], "/metadata/versions").json == {"apiVersions": list(INSTANCE_VERSIONS)}
+def test_versions_route_needs_no_version(frozen_simulator):
+    assert send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions").json == {
+        "apiVersions": list(INSTANCE_VERSIONS)
+    }
 
 
 def document(kind, name, **group):
@@ -119,7 +123,7 @@ def document(kind, name, **group):
     return instance_document(simulation.world.groups["set"], simulation.world.vms[name])["compute"]
 
 
-def test_a_uniform_instance_has_a_base_36_host_name_and_a_scale_set():
+def test_instance_of_uniform_set_has_base_36_host_name():
     compute = document("scale_set", "set_862")
     assert compute["osProfile"]["computerName"] == "set0000ny"
     assert (compute["name"], compute["vmScaleSetName"], compute["zone"], compute["platformFaultDomain"]) == (
@@ -132,13 +136,13 @@ def test_a_uniform_instance_has_a_base_36_host_name_and_a_scale_set():
     assert len(compute["placementGroupId"]) == 36
 
 
-def test_a_flexible_instance_is_a_vm_that_names_its_scale_set():
+def test_instance_of_flexible_set_names_its_scale_set():
     compute = document("scale_set", "set_1a2b3c4d", orchestration="flexible")
     assert compute["virtualMachineScaleSet"]["id"].endswith("/virtualMachineScaleSets/set")
     assert compute["resourceId"].endswith("/virtualMachines/set_1a2b3c4d") and compute["placementGroupId"] == ""
 
 
-def test_a_standalone_vm_belongs_to_nothing():
+def test_instance_of_standalone_vm_names_no_scale_set():
     compute = document("standalone", "vm1")
     assert (compute["vmScaleSetName"], compute["placementGroupId"], compute["osProfile"]["computerName"]) == (
         "",
@@ -147,7 +151,7 @@ def test_a_standalone_vm_belongs_to_nothing():
     )
 
 
-def test_overrides_of_the_group_come_before_those_of_the_vm():
+def test_instance_overrides_of_the_vm_win():
     simulation = make_simulation(
         groups={
             "web": {

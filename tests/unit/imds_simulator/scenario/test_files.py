@@ -11,6 +11,7 @@ import yaml
 
 from imds_simulator.api_versions import EVENT_TYPES
 from imds_simulator.model import events as life
+from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario import fault_kinds, groups
@@ -18,8 +19,9 @@ from imds_simulator.scenario.files import LIBRARY, ScenarioError, default_scenar
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs, knob_fields
 from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration
-from support.simulator.simulations import T0, ids
+from support.simulator.simulations import T0, sequential_ids
 
+DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
 GOOD = """
 groups:
   web:
@@ -52,7 +54,7 @@ def errors(text):
     return str(caught.value).splitlines()
 
 
-def test_a_good_file_becomes_a_scenario():
+def test_parse_of_valid_file_returns_a_scenario():
     scenario = parse(GOOD, "f.yaml")
     assert [vm.name for vm in scenario.groups[0].vms] == ["vm1", "vm2"] and scenario.groups[0].vms[1].zone == "1"
     assert scenario.events[0].at == 5400 and scenario.speed == 1 and scenario.begin == "start"
@@ -74,11 +76,11 @@ def test_a_good_file_becomes_a_scenario():
         (("at: 1h30m", "att: 1h"), "f.yaml:9: events[0].att: unknown key (did you mean at?)"),
         (
             ("at: 1h30m", "at: soon"),
-            "f.yaml:9: events[0].at: 'soon' is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m",
+            f"f.yaml:9: events[0].at: 'soon' is not {DURATION}",
         ),
         (
             ("type: Freeze, ", ""),
-            "f.yaml:9: events[0]: the key type is missing (only starts: hardware_failure goes without)",
+            "f.yaml:9: events[0]: the key type is missing; only an event with starts: hardware_failure needs no type",
         ),
         (("resources: [vm1], ", ""), "f.yaml:9: events[0]: the key resources is missing"),
         (
@@ -104,11 +106,11 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("resources: [vm1]", "resources: [vm1], changes: [{after: 1}]"),
-            "f.yaml:9: events[0].changes[0]: this change changes nothing",
+            "f.yaml:9: events[0].changes[0]: the change is empty; give an action or a member to change",
         ),
         (
             ("      vm1:\n", "      vm1:\n      vm1:\n"),
-            "f.yaml:7: groups.web.vms.vm1: the same key stands here twice (first on line 6)",
+            "f.yaml:7: groups.web.vms.vm1: duplicate key; it is on line 6 already",
         ),
         (
             ("vm2: {zone: 1}", "vm2: {listen: here}"),
@@ -120,7 +122,7 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("vm2: {zone: 1}", "vm2: {listen: 'a:1', source: 10.0.0.1}"),
-            "f.yaml:7: groups.web.vms.vm2.source: a VM is known either by its own listen address or by its source address",
+            "f.yaml:7: groups.web.vms.vm2.source: give either listen or source, not both",
         ),
         (
             ("kind: availability_set", "kind: standalone\n    orchestration: flexible"),
@@ -128,11 +130,12 @@ def test_a_good_file_becomes_a_scenario():
         ),
         (
             ("kind: availability_set", "kind: scale_set"),
-            "f.yaml:6: groups.web.vms.vm1: an instance of a uniform scale set is called web_NUMBER (reference 3.2)",
+            "f.yaml:6: groups.web.vms.vm1: "
+            "the name of an instance of a uniform scale set is web_NUMBER (reference 3.2)",
         ),
         (
             ("resources: [vm1]", "resources: [vm1]}\n  - {name: e, type: Freeze, resources: [vm2]"),
-            "f.yaml:10: events[1].name: events[0] is called e already",
+            "f.yaml:10: events[1].name: events[0] has the name e already",
         ),
         (
             ("groups:", "knobs: {etagg: off}\ngroups:"),
@@ -165,7 +168,7 @@ def test_errors_name_file_line_and_key(change, expected):
         assert expected in found
 
 
-def test_all_errors_at_once_in_the_order_of_the_file():
+def test_errors_are_reported_together_in_file_order():
     found = errors(
         GOOD.replace("kind: availability_set", "kind: availability_set\n    incarnation: x").replace(
             "type: Freeze", "type: F"
@@ -193,23 +196,23 @@ faults:
 """
 
 
-def test_cross_references():
+def test_cross_checks_report_references_and_duplicates():
     assert errors(TWO_GROUPS) == [
         "f.yaml:4: groups.b.vms.b1.listen: a1 has the address h:1 already",
         "f.yaml:4: groups.b.vms.b2.source: a2 has the address 10.0.0.1 already",
-        "f.yaml:4: groups.b.vms.a1: a VM of this name is in group a already (use resource_name for equal Azure names)",
-        "f.yaml:8: events[1].resources: VMs of a standalone group share no event: one event each (reference 3.1.1)",
-        "f.yaml:11: faults[0].vm: a2 shares its listening address with others (it is known by source address), and one cannot refuse "
-        "one client of a shared listener: use reset",
+        "f.yaml:4: groups.b.vms.a1: group a has a VM of this name already; use resource_name for equal Azure names",
+        "f.yaml:8: events[1].resources: "
+        "VMs of a standalone group do not share events; write one event for each VM (reference 3.1.1)",
+        "f.yaml:11: faults[0].vm: a2 is identified by source address; its connections cannot be refused; use reset",
     ]
 
 
-def test_events_stay_in_one_group():
+def test_cross_checks_report_events_of_two_groups():
     text = TWO_GROUPS.replace(", a1: }}", "}}").replace("listen: 'h:1'}, b2: {source: 10.0.0.1}", "listen: 'h:2'}")
     found = errors(text)
-    assert (
-        found[0]
-        == "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a: an event concerns one group (reference 3.1.1)"
+    assert found[0] == (
+        "f.yaml:7: events[0].resources[1]: b1 is in group b, but a1 in group a; "
+        "an event affects VMs of one group (reference 3.1.1)"
     )
     assert "f.yaml:9: events[2].changes[0].resources: an event cannot move to another group" in found
 
@@ -217,7 +220,7 @@ def test_events_stay_in_one_group():
 @pytest.mark.parametrize(
     "text", ["", "[]", "just text", "groups: {}", "groups: {a: {vms: {}}}", "a: &a [*a]", "? [x]\n: y"]
 )
-def test_nonsense_is_an_error_with_a_line(text):
+def test_parse_of_nonsense_reports_a_line(text):
     assert re.match(r"f\.yaml:\d+: ", errors(text)[0])
 
 
@@ -230,15 +233,11 @@ def test_nonsense_is_an_error_with_a_line(text):
         ),
         (
             ("at: 1h30m", "at: 40000d"),
-            [
-                "f.yaml:9: events[0].at: '40000d' is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
-            ],
+            [f"f.yaml:9: events[0].at: '40000d' is not {DURATION}"],
         ),
         (
             ("at: 1h30m", "at: .nan"),
-            [
-                "f.yaml:9: events[0].at: nan is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
-            ],
+            [f"f.yaml:9: events[0].at: nan is not {DURATION}"],
         ),
         (
             ("at: 1h30m", "hold: .inf"),
@@ -275,13 +274,13 @@ def test_nonsense_is_an_error_with_a_line(text):
         ),
     ],
 )
-def test_odd_values_have_their_line(change, expected):
+def test_parse_of_odd_values_reports_their_lines(change, expected):
     found = errors(GOOD.replace(*change))
     assert [line for line in expected if line not in found] == [], found
     assert all(re.match(r"f\.yaml:\d+: ", line) for line in found)
 
 
-def test_a_directory_is_no_scenario(tmp_path):
+def test_load_of_a_directory_is_an_error(tmp_path):
     with pytest.raises(ScenarioError, match=f"^{re.escape(str(tmp_path))}: is a directory, not a scenario file$"):
         load(str(tmp_path))
 
@@ -289,7 +288,7 @@ def test_a_directory_is_no_scenario(tmp_path):
 @pytest.mark.parametrize(
     "written, meant", [("0:0:0:0:0:0:0:1", "::1"), ("::FFFF:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1")]
 )
-def test_a_source_address_has_one_spelling(written, meant):
+def test_source_address_is_canonical(written, meant):
     scenario = parse(GOOD.replace("{zone: 1}", f"{{source: '{written}'}}"), "f.yaml")
     assert scenario.groups[0].vms[1].source == meant
     twice = GOOD.replace("      vm1:\n", f"      vm1: {{source: '{meant}'}}\n").replace(
@@ -302,7 +301,7 @@ def test_a_source_address_has_one_spelling(written, meant):
     "status, good",
     [(399, False), (400, True), (403, True), (599, True), (600, False), (-1, False), ("503", True), (True, False)],
 )
-def test_xff_status_is_an_error_status(status, good):
+def test_xff_status_must_be_an_error_status(status, good):
     if good:
         assert change_knobs(Knobs(), {"xff_status": status}).xff_status == int(status)
     else:
@@ -310,19 +309,19 @@ def test_xff_status_is_an_error_status(status, good):
             change_knobs(Knobs(), {"xff_status": status})
 
 
-def test_a_missing_file_and_a_misspelt_name():
+def test_load_of_missing_file_or_misspelt_name_is_an_error():
     with pytest.raises(
         ScenarioError, match=r"no such file, and no shipped scenario of that name \(did you mean live-migration\?\)"
     ):
         load("live-migratoin")
 
 
-def test_the_default_is_one_vm():
+def test_default_scenario_has_one_vm():
     assert [vm.name for vm in default_scenario().groups[0].vms] == ["vm1"]
-    assert [vm.name for vm in default_scenario("me").groups[0].vms] == ["me"]
+    assert [vm.name for vm in default_scenario("solo").groups[0].vms] == ["solo"]
 
 
-def test_the_schema_names_what_the_code_knows():
+def test_schema_matches_the_names_in_the_code():
     definitions = schema()["$defs"]
     assert set(definitions["fault"]["properties"]["kind"]["enum"]) == set(fault_kinds.KINDS)
     assert tuple(definitions["eventType"]["enum"]) == EVENT_TYPES
@@ -355,12 +354,12 @@ def test_the_schema_names_what_the_code_knows():
         (" 3M ", 180),
     ],
 )
-def test_durations(text, seconds):
+def test_parse_duration_returns_seconds(text, seconds):
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "5 m", "-5", -5, "1e3", "5w", None, True, [], "9999999d"])
-def test_what_is_no_duration(text):
+def test_parse_duration_of_other_text_is_an_error(text):
     with pytest.raises(ValueError):
         parse_duration(text)
 
@@ -380,12 +379,12 @@ def test_what_is_no_duration(text):
         {"post_body": True},
     ],
 )
-def test_bad_knobs_say_what_is_wrong(values):
+def test_change_knobs_with_bad_value_is_an_error(values):
     with pytest.raises(KnobError, match=next(iter(values))):
         change_knobs(Knobs(), values)
 
 
-def test_knobs_read_back_as_they_can_be_set_and_take_text_from_the_command_line():
+def test_describe_knobs_round_trips_and_accepts_text():
     assert change_knobs(Knobs(), describe_knobs(Knobs())) == Knobs()
     text = {
         "etag": "off",
@@ -407,7 +406,7 @@ def test_knobs_read_back_as_they_can_be_set_and_take_text_from_the_command_line(
     assert describe_knobs(knobs)["approve_hold"] == "on"
 
 
-def test_the_knobs_that_the_description_of_the_service_asks_for_exist():
+def test_knobs_of_the_reference_exist():
     asked = {
         "unknown_event_status",
         "partial_batch",
@@ -434,25 +433,28 @@ def test_the_knobs_that_the_description_of_the_service_asks_for_exist():
 # -- the library
 
 
-def test_the_library_is_complete_and_every_scenario_says_what_one_learns():
+def test_library_is_complete_and_has_summaries():
     assert set(shipped_names()) >= REQUIRED
     for name in shipped_names():
         assert "Learn: " in summary(name), name
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in LIBRARY.glob("*.yaml")))
-def test_every_shipped_scenario_runs_to_its_end(name):
+def test_library_scenario_runs_to_its_end(name):
     scenario = load(name)
     assert yaml.safe_load((LIBRARY / (name + ".yaml")).read_text())["title"]
     simulation = Simulation(
-        World(scenario.groups, scenario.knobs, new_id=ids()), scenario.events, scenario.incarnations, T0
+        World(scenario.groups, Rules(scenario.knobs), new_id=sequential_ids()),
+        scenario.events,
+        scenario.incarnations,
+        T0,
     )
     lines = simulation.advance_to(T0 + 30 * 86400)
-    assert simulation.world.events == [] and {event.status for event in simulation.world.gone} == {life.ENDED}
-    assert len(simulation.world.gone) == len(scenario.events)
+    assert simulation.world.events == [] and {event.status for event in simulation.world.ended} == {life.ENDED}
+    assert len(simulation.world.ended) == len(scenario.events)
     assert [line.moment for line in lines] == sorted(line.moment for line in lines)
 
 
-def test_live_migration_has_two_vms_of_one_availability_set():
+def test_library_live_migration_has_two_vms_of_one_set():
     (group,) = load("live-migration").groups
     assert (group.kind, [vm.name for vm in group.vms]) == ("availability_set", ["vm1", "vm2"])

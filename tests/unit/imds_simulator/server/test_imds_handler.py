@@ -11,7 +11,7 @@ import socket
 
 import pytest
 
-from support.simulator.raw_http import EVENTS, HEADER, approve, ask, connected, one_answer, request_bytes
+from support.simulator.raw_http import EVENTS, HEADER, approve, connect, read_response, request_bytes, send_request
 
 NO_HEADER = {"error": "Bad request. Required metadata header not specified"}
 GUID = "5EED0000-0000-4000-8000-0000000000FF"
@@ -33,10 +33,10 @@ def schedule(sim, **more):
 
 
 def events(sim, vm="vm1"):
-    return ask(sim.endpoints[vm]).json
+    return send_request(sim.endpoints[vm]).json
 
 
-# -- asking
+# -- requests
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def events(sim, vm="vm1"):
         "/metadata/scheduledevents?format=json&api-version=2020-07-01",
     ],
 )
-def test_the_path_is_found_in_any_letter_case_and_with_one_slash(still, path):
-    answer = ask(still.endpoints["vm1"], path)
+def test_path_in_any_letter_case_and_with_one_slash_is_accepted(frozen_simulator, path):
+    answer = send_request(frozen_simulator.endpoints["vm1"], path)
     assert (answer.status, set(answer.json)) == (200, {"DocumentIncarnation", "Events"})
 
 
@@ -70,52 +70,60 @@ def test_the_path_is_found_in_any_letter_case_and_with_one_slash(still, path):
         "/metadata/identity?api-version=2018-02-01",
     ],
 )
-def test_other_paths_are_404(still, path):
-    answer = ask(still.endpoints["vm1"], path)
+def test_path_unknown_is_404(frozen_simulator, path):
+    answer = send_request(frozen_simulator.endpoints["vm1"], path)
     assert answer.status == 404 and list(answer.json) == ["error"]
 
 
-def test_a_trailing_slash_can_be_refused_by_knob(still):
-    still.post("/knobs", {"trailing_slash": "reject"})
-    assert ask(still.endpoints["vm1"], "/metadata/scheduledevents/?api-version=2020-07-01").status == 404
+def test_trailing_slash_reject_is_404(frozen_simulator):
+    frozen_simulator.post("/knobs", {"trailing_slash": "reject"})
+    assert (
+        send_request(frozen_simulator.endpoints["vm1"], "/metadata/scheduledevents/?api-version=2020-07-01").status
+        == 404
+    )
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "PROPFIND"])
-def test_other_methods_are_405(still, method):
-    answer = ask(still.endpoints["vm1"], method=method)
+def test_method_other_than_get_and_post_is_405(frozen_simulator, method):
+    answer = send_request(frozen_simulator.endpoints["vm1"], method=method)
     assert answer.status == 405 and answer.headers["Allow"] == "GET, POST"
     assert method == "HEAD" or list(answer.json) == ["error"]
 
 
-def test_post_is_for_scheduled_events_only(still):
-    assert ask(still.endpoints["vm1"], "/metadata/instance?api-version=2021-02-01", "POST", body=b"{}").status == 405
-    assert ask(still.endpoints["vm1"], "/metadata/versions", "POST", body=b"{}").status == 405
+def test_post_to_other_routes_is_405(frozen_simulator):
+    assert (
+        send_request(
+            frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2021-02-01", "POST", body=b"{}"
+        ).status
+        == 405
+    )
+    assert send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions", "POST", body=b"{}").status == 405
 
 
 @pytest.mark.parametrize("headers", [{}, {"Metadata": "false"}, {"Metadata": ""}, {"Metadata": "1"}])
 @pytest.mark.parametrize("path", [EVENTS, "/metadata/instance?api-version=2021-02-01", "/metadata/versions"])
-def test_the_metadata_header_is_required(still, path, headers):
-    answer = ask(still.endpoints["vm1"], path, headers=headers)
+def test_metadata_header_missing_or_wrong_is_400(frozen_simulator, path, headers):
+    answer = send_request(frozen_simulator.endpoints["vm1"], path, headers=headers)
     assert (answer.status, answer.json) == (400, NO_HEADER)
 
 
 @pytest.mark.parametrize("headers", [{"metadata": "true"}, {"METADATA": "True"}, {"Metadata": "TRUE"}])
-def test_header_name_and_value_are_found_in_any_letter_case(still, headers):
-    assert ask(still.endpoints["vm1"], headers=headers).status == 200
+def test_metadata_header_in_any_letter_case_is_accepted(frozen_simulator, headers):
+    assert send_request(frozen_simulator.endpoints["vm1"], headers=headers).status == 200
 
 
 @pytest.mark.parametrize("value, exact, anything", [("true", 200, 200), ("True", 400, 200), ("1", 400, 200)])
-def test_what_counts_as_metadata_header_is_a_knob(still, value, exact, anything):
-    still.post("/knobs", {"metadata_value": "exact"})
-    assert ask(still.endpoints["vm1"], headers={"Metadata": value}).status == exact
-    still.post("/knobs", {"metadata_value": "any"})
-    assert ask(still.endpoints["vm1"], headers={"Metadata": value}).status == anything
+def test_metadata_header_values_follow_the_knob(frozen_simulator, value, exact, anything):
+    frozen_simulator.post("/knobs", {"metadata_value": "exact"})
+    assert send_request(frozen_simulator.endpoints["vm1"], headers={"Metadata": value}).status == exact
+    frozen_simulator.post("/knobs", {"metadata_value": "any"})
+    assert send_request(frozen_simulator.endpoints["vm1"], headers={"Metadata": value}).status == anything
 
 
-def test_only_the_preview_version_works_without_the_header(still):
+def test_metadata_header_is_optional_for_the_preview_version_only(frozen_simulator):
     path = "/metadata/scheduledevents?api-version="
     statuses = {
-        version: ask(still.endpoints["vm1"], path + version, headers={}).status
+        version: send_request(frozen_simulator.endpoints["vm1"], path + version, headers={}).status
         for version in (
             "2017-03-01",
             "2017-08-01",
@@ -128,20 +136,23 @@ def test_only_the_preview_version_works_without_the_header(still):
     }
     assert statuses.pop("2017-03-01") == 200
     assert set(statuses.values()) == {400}
-    assert ask(still.endpoints["vm1"], "/metadata/instance?api-version=2017-03-01", headers={}).status == 400
+    assert (
+        send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2017-03-01", headers={}).status
+        == 400
+    )
 
 
-def test_a_forwarded_request_is_rejected_with_the_knob_s_status(still):
+def test_forwarded_request_is_rejected_with_xff_status(frozen_simulator):
     forwarded = {"Metadata": "true", "X-Forwarded-For": "10.0.0.1"}
-    assert ask(still.endpoints["vm1"], headers=forwarded).status == 400
-    still.post("/knobs", {"xff_status": 403})
-    answer = ask(still.endpoints["vm1"], headers=forwarded)
+    assert send_request(frozen_simulator.endpoints["vm1"], headers=forwarded).status == 400
+    frozen_simulator.post("/knobs", {"xff_status": 403})
+    answer = send_request(frozen_simulator.endpoints["vm1"], headers=forwarded)
     assert answer.status == 403 and "X-Forwarded-For" in answer.json["error"]
 
 
-def test_duplicate_query_names_are_rejected(still):
-    assert ask(still.endpoints["vm1"], EVENTS + "&api-version=2020-07-01").status == 400
-    assert ask(still.endpoints["vm1"], EVENTS + "&Api-Version=2019-08-01").status == 400
+def test_query_with_duplicate_names_is_400(frozen_simulator):
+    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS + "&api-version=2020-07-01").status == 400
+    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS + "&Api-Version=2019-08-01").status == 400
 
 
 @pytest.mark.parametrize(
@@ -156,158 +167,169 @@ def test_duplicate_query_names_are_rejected(still):
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_missing_or_unknown_version_is_400_with_the_newest(still, query, method):
-    answer = ask(
-        still.endpoints["vm1"], "/metadata/scheduledevents" + query, method, body=b"{}" if method == "POST" else None
+def test_version_missing_or_unknown_is_400_with_newest_versions(frozen_simulator, query, method):
+    answer = send_request(
+        frozen_simulator.endpoints["vm1"],
+        "/metadata/scheduledevents" + query,
+        method,
+        body=b"{}" if method == "POST" else None,
     )
     assert (answer.status, answer.json) == (400, OWN)
 
 
-def test_instance_has_versions_of_its_own(still):
-    answer = ask(still.endpoints["vm1"], "/metadata/instance?api-version=2020-07-01")
+def test_version_of_instance_has_its_own_list(frozen_simulator):
+    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2020-07-01")
     assert (answer.status, answer.json) == (400, version_error("2025-04-07", "2024-07-17", "2024-03-15"))
 
 
-def test_wording_and_list_of_errors_are_knobs(still):
-    still.post("/knobs", {"error_wording": "old", "newest_versions": "instance"})
-    answer = ask(still.endpoints["vm1"], "/metadata/scheduledevents")
+def test_errors_follow_the_knobs_for_wording_and_versions(frozen_simulator):
+    frozen_simulator.post("/knobs", {"error_wording": "old", "newest_versions": "instance"})
+    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/scheduledevents")
     assert answer.json == {
         "error": "Bad request. api-version was not specified in the request. For more information refer to "
         "aka.ms/azureimds",
         "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"],
     }
-    assert ask(still.endpoints["vm1"], headers={}).json == {
+    assert send_request(frozen_simulator.endpoints["vm1"], headers={}).json == {
         "error": "Bad request: . Required metadata header not specified"
     }
 
 
-def test_further_versions_can_be_accepted(still):
-    schedule(still)
+def test_extra_api_versions_are_accepted(frozen_simulator):
+    schedule(frozen_simulator)
     path = "/metadata/scheduledevents?api-version=2024-07-09"
-    assert ask(still.endpoints["vm1"], path).status == 400
-    still.post("/knobs", {"extra_api_versions": ["2024-07-09"]})
-    assert ask(still.endpoints["vm1"], path).json == events(still)
+    assert send_request(frozen_simulator.endpoints["vm1"], path).status == 400
+    frozen_simulator.post("/knobs", {"extra_api_versions": ["2024-07-09"]})
+    assert send_request(frozen_simulator.endpoints["vm1"], path).json == events(frozen_simulator)
 
 
-def test_headers_of_an_answer(still):
-    answer = ask(still.endpoints["vm1"])
+def test_response_has_the_headers_of_imds(frozen_simulator):
+    answer = send_request(frozen_simulator.endpoints["vm1"])
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert re.fullmatch(r"IMDS/150\.870\.65\.\d+", answer.headers["Server"])
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
     assert re.fullmatch(r"[0-9a-f-]{36}", answer.headers["x-ms-request-id"])
     assert int(answer.headers["Content-Length"]) == len(answer.body)
-    assert answer.headers["x-ms-request-id"] != ask(still.endpoints["vm1"]).headers["x-ms-request-id"]
+    assert (
+        answer.headers["x-ms-request-id"] != send_request(frozen_simulator.endpoints["vm1"]).headers["x-ms-request-id"]
+    )
 
 
-def test_etag_and_304(still):
-    endpoint = still.endpoints["vm1"]
-    tag = ask(endpoint).headers["ETag"]
-    same = ask(endpoint, headers={**HEADER, "If-None-Match": tag})
+def test_etag_of_known_document_gives_304(frozen_simulator):
+    endpoint = frozen_simulator.endpoints["vm1"]
+    tag = send_request(endpoint).headers["ETag"]
+    same = send_request(endpoint, headers={**HEADER, "If-None-Match": tag})
     assert (same.status, same.body, same.headers["ETag"]) == (304, b"", tag)
-    assert ask(endpoint, headers={**HEADER, "If-None-Match": '"other"'}).status == 200
-    schedule(still)
-    changed = ask(endpoint, headers={**HEADER, "If-None-Match": tag})
+    assert send_request(endpoint, headers={**HEADER, "If-None-Match": '"other"'}).status == 200
+    schedule(frozen_simulator)
+    changed = send_request(endpoint, headers={**HEADER, "If-None-Match": tag})
     assert changed.status == 200 and changed.headers["ETag"] != tag
-    assert ask(endpoint, "/metadata/scheduledevents?api-version=2019-08-01").headers["ETag"] != changed.headers["ETag"]
+    assert (
+        send_request(endpoint, "/metadata/scheduledevents?api-version=2019-08-01").headers["ETag"]
+        != changed.headers["ETag"]
+    )
 
 
-def test_etag_can_be_switched_off(still):
-    tag = ask(still.endpoints["vm1"]).headers["ETag"]
-    still.post("/knobs", {"etag": False})
-    answer = ask(still.endpoints["vm1"], headers={**HEADER, "If-None-Match": tag})
+def test_etag_off_sends_no_etag(frozen_simulator):
+    tag = send_request(frozen_simulator.endpoints["vm1"]).headers["ETag"]
+    frozen_simulator.post("/knobs", {"etag": False})
+    answer = send_request(frozen_simulator.endpoints["vm1"], headers={**HEADER, "If-None-Match": tag})
     assert answer.status == 200 and "ETag" not in answer.headers
 
 
-def test_keep_alive_serves_many_requests_on_one_connection(still):
-    with connected(still.endpoints["vm1"]) as connection:
+def test_keep_alive_connection_serves_many_requests(frozen_simulator):
+    with connect(frozen_simulator.endpoints["vm1"]) as connection:
         for _each in range(3):
             connection.sendall(request_bytes(more=""))
-            assert one_answer(connection).startswith(b"HTTP/1.1 200 OK")
+            assert read_response(connection).startswith(b"HTTP/1.1 200 OK")
 
 
-# -- approving
+# -- approvals
 
 
-def test_one_valid_id_is_200_with_an_empty_body_and_changes_nothing_visible(still):
-    event_id = schedule(still)
-    before = events(still)
-    answer = approve(still.endpoints["vm1"], event_id)
+def test_approval_of_one_id_is_200_and_not_visible(frozen_simulator):
+    event_id = schedule(frozen_simulator)
+    before = events(frozen_simulator)
+    answer = approve(frozen_simulator.endpoints["vm1"], event_id)
     assert (answer.status, answer.body, answer.headers["Content-Length"]) == (200, b"", "0")
-    assert events(still) == before
-    assert still.get("/events/" + event_id)["approved_by"] == ["vm1"]
+    assert events(frozen_simulator) == before
+    assert frozen_simulator.get("/events/" + event_id)["approved_by"] == ["vm1"]
 
 
-def test_again_by_the_same_and_by_another_vm_is_200(still):
-    event_id = schedule(still)
+def test_approval_repeated_by_any_vm_is_200(frozen_simulator):
+    event_id = schedule(frozen_simulator)
     for vm in ("vm1", "vm1", "vm2"):
-        assert approve(still.endpoints[vm], event_id).status == 200
+        assert approve(frozen_simulator.endpoints[vm], event_id).status == 200
 
 
-def test_several_ids_repeated_ids_and_other_letter_case(still):
-    ids = [schedule(still), schedule(still, type="Reboot")]
-    assert approve(still.endpoints["vm1"], ids[0].lower(), ids[1], ids[0]).status == 200
-    assert [still.get("/events/" + each)["approved"] for each in ids] == [True, True]
+def test_approval_of_several_ids_in_any_letter_case_is_200(frozen_simulator):
+    event_ids = [schedule(frozen_simulator), schedule(frozen_simulator, type="Reboot")]
+    assert approve(frozen_simulator.endpoints["vm1"], event_ids[0].lower(), event_ids[1], event_ids[0]).status == 200
+    assert [frozen_simulator.get("/events/" + each)["approved"] for each in event_ids] == [True, True]
 
 
-def test_letter_case_and_repetition_are_knobs(still):
-    event_id = schedule(still, id=GUID)
-    still.post("/knobs", {"id_case": "exact", "duplicate_ids": "reject"})
-    assert approve(still.endpoints["vm1"], event_id.lower()).status == 400
-    assert approve(still.endpoints["vm1"], event_id, event_id).status == 400
-    assert approve(still.endpoints["vm1"], event_id).status == 200
+def test_approval_of_repeated_ids_follows_the_knobs(frozen_simulator):
+    event_id = schedule(frozen_simulator, id=GUID)
+    frozen_simulator.post("/knobs", {"id_case": "exact", "duplicate_ids": "reject"})
+    assert approve(frozen_simulator.endpoints["vm1"], event_id.lower()).status == 400
+    assert approve(frozen_simulator.endpoints["vm1"], event_id, event_id).status == 400
+    assert approve(frozen_simulator.endpoints["vm1"], event_id).status == 200
 
 
-def test_a_vm_of_the_group_that_is_not_in_resources_may_approve_and_one_outside_may_not(still):
-    event_id = schedule(still)
-    assert approve(still.endpoints["stranger"], event_id).status == 400
-    assert not still.get("/events/" + event_id)["approved"]
-    assert approve(still.endpoints["vm2"], event_id).status == 200
+def test_approval_by_group_member_is_200_and_by_others_400(frozen_simulator):
+    event_id = schedule(frozen_simulator)
+    assert approve(frozen_simulator.endpoints["stranger"], event_id).status == 400
+    assert not frozen_simulator.get("/events/" + event_id)["approved"]
+    assert approve(frozen_simulator.endpoints["vm2"], event_id).status == 200
 
 
 @pytest.mark.parametrize("status", [400, 200, 404])
-def test_an_unknown_id_has_the_knob_s_status(still, status):
-    still.post("/knobs", {"unknown_event_status": status})
-    assert approve(still.endpoints["vm1"], GUID).status == status
-    gone = schedule(still)
-    still.post(f"/events/{gone}/cancel")
-    assert approve(still.endpoints["vm1"], gone).status == status
+def test_approval_of_unknown_id_has_unknown_event_status(frozen_simulator, status):
+    frozen_simulator.post("/knobs", {"unknown_event_status": status})
+    assert approve(frozen_simulator.endpoints["vm1"], GUID).status == status
+    gone = schedule(frozen_simulator)
+    frozen_simulator.post(f"/events/{gone}/cancel")
+    assert approve(frozen_simulator.endpoints["vm1"], gone).status == status
 
 
-def test_a_mixed_list_is_refused_whole_or_applied_in_part(still):
-    event_id = schedule(still)
-    assert approve(still.endpoints["vm1"], event_id, GUID).status == 400
-    assert not still.get("/events/" + event_id)["approved"]
-    still.post("/knobs", {"partial_batch": "apply_valid"})
-    assert approve(still.endpoints["vm1"], GUID, event_id).status == 200
-    assert still.get("/events/" + event_id)["approved"]
+def test_approval_of_known_and_unknown_ids_follows_partial_batch(frozen_simulator):
+    event_id = schedule(frozen_simulator)
+    assert approve(frozen_simulator.endpoints["vm1"], event_id, GUID).status == 400
+    assert not frozen_simulator.get("/events/" + event_id)["approved"]
+    frozen_simulator.post("/knobs", {"partial_batch": "apply_valid"})
+    assert approve(frozen_simulator.endpoints["vm1"], GUID, event_id).status == 200
+    assert frozen_simulator.get("/events/" + event_id)["approved"]
 
 
-def test_a_started_event_is_200_or_what_the_knob_says(still):
-    event_id = schedule(still, starts="automatic_approval")
-    assert approve(still.endpoints["vm1"], event_id).status == 200
-    still.post("/knobs", {"started_event_status": 400})
-    assert approve(still.endpoints["vm1"], event_id).status == 400
+def test_approval_of_started_event_has_started_event_status(frozen_simulator):
+    event_id = schedule(frozen_simulator, starts="automatic_approval")
+    assert approve(frozen_simulator.endpoints["vm1"], event_id).status == 200
+    frozen_simulator.post("/knobs", {"started_event_status": 400})
+    assert approve(frozen_simulator.endpoints["vm1"], event_id).status == 400
 
 
-def test_the_answer_can_be_the_document(still):
-    event_id = schedule(still)
-    still.post("/knobs", {"post_body": "document"})
-    assert approve(still.endpoints["vm1"], event_id).json == events(still)
+def test_approval_answer_is_the_document_with_post_body(frozen_simulator):
+    event_id = schedule(frozen_simulator)
+    frozen_simulator.post("/knobs", {"post_body": "document"})
+    assert approve(frozen_simulator.endpoints["vm1"], event_id).json == events(frozen_simulator)
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "application/json", "text/plain"])
-def test_content_type_does_not_matter(still, content_type):
-    event_id = schedule(still)
+def test_approval_with_any_content_type_is_200(frozen_simulator, content_type):
+    event_id = schedule(frozen_simulator)
     headers = {**HEADER, **({"Content-Type": content_type} if content_type else {})}
-    assert approve(still.endpoints["vm1"], event_id, headers=headers).status == 200
-    assert still.get("/events/" + event_id)["approved"]
+    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers=headers).status == 200
+    assert frozen_simulator.get("/events/" + event_id)["approved"]
 
 
-def test_further_members_are_ignored(still):
-    event_id = schedule(still)
+def test_approval_with_other_members_ignores_them(frozen_simulator):
+    event_id = schedule(frozen_simulator)
     for incarnation in (5, "5"):
         body = {"DocumentIncarnation": incarnation, "StartRequests": [{"EventId": event_id, "Why": "x"}]}
-        assert ask(still.endpoints["vm1"], EVENTS, "POST", body=json.dumps(body).encode()).status == 200
+        assert (
+            send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=json.dumps(body).encode()).status
+            == 200
+        )
 
 
 @pytest.mark.parametrize(
@@ -330,12 +352,12 @@ def test_further_members_are_ignored(still):
         b"[" * 30000,
     ],
 )
-def test_malformed_bodies_are_400_and_change_nothing(still, body):
-    schedule(still)
-    before = still.get("/events")
-    answer = ask(still.endpoints["vm1"], EVENTS, "POST", body=body)
+def test_approval_with_malformed_body_is_400_and_changes_nothing(frozen_simulator, body):
+    schedule(frozen_simulator)
+    before = frozen_simulator.get("/events")
+    answer = send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body)
     assert answer.status == 400 and list(answer.json) == ["error"]
-    assert still.get("/events") == before
+    assert frozen_simulator.get("/events") == before
 
 
 @pytest.mark.parametrize(
@@ -346,84 +368,84 @@ def test_malformed_bodies_are_400_and_change_nothing(still, body):
         (b"", {**HEADER, "Content-Encoding": "deflate"}),
     ],
 )
-def test_bodies_that_cannot_be_read_are_400(still, body, headers):
-    answer = ask(still.endpoints["vm1"], EVENTS, "POST", headers, body)
+def test_approval_with_unreadable_body_is_400(frozen_simulator, body, headers):
+    answer = send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", headers, body)
     assert answer.status == 400 and answer.body
-    assert ask(still.endpoints["vm1"]).status == 200
+    assert send_request(frozen_simulator.endpoints["vm1"]).status == 200
 
 
-def test_a_lone_surrogate_in_a_description_is_written_as_an_escape(still):
-    schedule(still, description="half \ud800")
-    answer = ask(still.endpoints["vm1"])
+def test_description_with_lone_surrogate_is_escaped(frozen_simulator):
+    schedule(frozen_simulator, description="half \ud800")
+    answer = send_request(frozen_simulator.endpoints["vm1"])
     assert answer.status == 200 and answer.json["Events"][0]["Description"] == "half \ud800"
 
 
-def test_expect_100_continue_is_answered_before_the_body_comes(still):
-    body = json.dumps({"StartRequests": [{"EventId": schedule(still)}]}).encode()
+def test_expect_100_continue_is_answered_before_the_body(frozen_simulator):
+    body = json.dumps({"StartRequests": [{"EventId": schedule(frozen_simulator)}]}).encode()
     head = "POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (
         EVENTS,
         len(body),
     )
-    with connected(still.endpoints["vm1"]) as connection:
+    with connect(frozen_simulator.endpoints["vm1"]) as connection:
         connection.sendall(head.encode())
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)
-        assert one_answer(connection).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert read_response(connection).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_the_log_keeps_the_beginning_of_long_and_many_ids(still):
-    last = still.get("/log")["lines"][-1]["number"]
-    approve(still.endpoints["vm1"], "x" * 60000)
-    approve(still.endpoints["vm1"], *(f"y{number}" for number in range(1000)))
-    long, many = still.get(f"/log?what=approval&after={last}")["lines"]
+def test_log_of_approval_truncates_long_and_many_ids(frozen_simulator):
+    last = frozen_simulator.get("/log")["lines"][-1]["number"]
+    approve(frozen_simulator.endpoints["vm1"], "x" * 60000)
+    approve(frozen_simulator.endpoints["vm1"], *(f"y{number}" for number in range(1000)))
+    long, many = frozen_simulator.get(f"/log?what=approval&after={last}")["lines"]
     assert long["ids"] == ["x" * 64] and len(long["refused"]) == 200
     assert many["ids"] == [f"y{number}" for number in range(20)]
 
 
-def test_a_body_over_64_kib_is_400(still):
-    event_id = schedule(still)
+def test_approval_with_body_over_64_kib_is_400(frozen_simulator):
+    event_id = schedule(frozen_simulator)
     body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode()
-    assert ask(still.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65536)).status == 200
-    assert ask(still.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65537)).status == 400
-    still.post("/knobs", {"max_body": 20})
-    assert ask(still.endpoints["vm1"], EVENTS, "POST", body=body).status == 400
+    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65536)).status == 200
+    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65537)).status == 400
+    frozen_simulator.post("/knobs", {"max_body": 20})
+    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body).status == 400
 
 
 @pytest.mark.parametrize(
     "headers, path",
     [({}, EVENTS), ({"Metadata": "true", "X-Forwarded-For": "x"}, EVENTS), (HEADER, "/metadata/scheduledevents")],
 )
-def test_the_rules_for_get_hold_for_post(still, headers, path):
-    event_id = schedule(still)
-    assert approve(still.endpoints["vm1"], event_id, headers=headers, path=path).status == 400
-    assert not still.get("/events/" + event_id)["approved"]
+def test_approval_obeys_the_rules_for_get(frozen_simulator, headers, path):
+    event_id = schedule(frozen_simulator)
+    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers=headers, path=path).status == 400
+    assert not frozen_simulator.get("/events/" + event_id)["approved"]
 
 
-def test_the_preview_approves_without_header(still):
-    event_id = schedule(still)
+def test_approval_with_the_preview_version_needs_no_header(frozen_simulator):
+    event_id = schedule(frozen_simulator)
     path = "/metadata/scheduledevents?api-version=2017-03-01"
-    assert approve(still.endpoints["vm1"], event_id, headers={}, path=path).status == 200
+    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers={}, path=path).status == 200
 
 
-# -- rate, clients
+# -- rate limit and clients
 
 
-def test_five_requests_a_second_then_429_for_each_vm_over_all_routes(start_simulator):
+def test_rate_limit_of_five_per_second_then_429(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
     statuses = [
-        ask(sim.endpoints["vm1"], path).status
+        send_request(sim.endpoints["vm1"], path).status
         for path in (EVENTS, EVENTS, "/metadata/versions", EVENTS, "/metadata/instance?api-version=2021-02-01", EVENTS)
     ]
     assert statuses[-1] == 429 and 429 not in statuses[:5]
-    assert ask(sim.endpoints["vm1"]).json == {"error": "Too many requests"}
-    assert ask(sim.endpoints["vm2"]).status == 200
+    assert send_request(sim.endpoints["vm1"]).json == {"error": "Too many requests"}
+    assert send_request(sim.endpoints["vm2"]).status == 200
     sim.post("/knobs", {"rate_limit_scope": "route"})
-    assert ask(sim.endpoints["vm1"], "/metadata/versions").status == 200
+    assert send_request(sim.endpoints["vm1"], "/metadata/versions").status == 200
     sim.post("/knobs", {"rate_limit": "off"})
-    assert {ask(sim.endpoints["vm1"]).status for _each in range(12)} == {200}
+    assert {send_request(sim.endpoints["vm1"]).status for _each in range(12)} == {200}
 
 
-def test_the_rate_limit_is_a_sliding_second():
+def test_rate_limit_is_a_sliding_second():
     from imds_simulator.protocol.rate_limit import RateLimit
 
     limit = RateLimit()
@@ -461,7 +483,7 @@ def ask_from(source, endpoint):
         connection.close()
 
 
-def test_vms_behind_one_address_are_told_apart_by_source_address(start_simulator):
+def test_shared_address_identifies_vms_by_source_address(start_simulator):
     sim = start_simulator(by_source())
     assert sim.endpoints["vm1"] == sim.endpoints["vm2"]
     assert ask_from("127.0.1.1", sim.endpoints["vm1"]) == (200, "vm1")
@@ -472,7 +494,7 @@ def test_vms_behind_one_address_are_told_apart_by_source_address(start_simulator
 
 
 @pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
-def test_ipv4_clients_of_an_ipv6_address_are_told_apart_as_well(start_simulator):
+def test_shared_ipv6_address_identifies_ipv4_clients(start_simulator):
     sim = start_simulator(by_source(), listen="[::]:0")
     endpoint = sim.endpoints["vm1"].replace("[::]", "127.0.0.1")
     assert ask_from("127.0.1.1", endpoint) == (200, "vm1")
@@ -482,7 +504,7 @@ def test_ipv4_clients_of_an_ipv6_address_are_told_apart_as_well(start_simulator)
     assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
-def test_a_default_vm_takes_unknown_sources_and_source_can_come_from_the_command_line(start_simulator):
+def test_default_vm_is_used_for_unknown_sources(start_simulator):
     sim = start_simulator("live-migration", args=["--source", "vm2=127.0.1.2"])
     assert ask_from("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
     assert sim.endpoints["vm1"] != sim.endpoints["vm2"]
@@ -490,20 +512,22 @@ def test_a_default_vm_takes_unknown_sources_and_source_can_come_from_the_command
     assert ask_from("127.0.1.9", default.endpoints["vm1"]) == (200, "vm2")
 
 
-def test_enabling_delay_keeps_the_first_answer_or_sends_an_empty_one(start_simulator):
+def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
     import threading
 
     sim = start_simulator(
         {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"]
     )
     got = []
-    threads = [threading.Thread(target=lambda vm=vm: got.append(ask(sim.endpoints[vm]).json)) for vm in ("vm1", "vm2")]
+    threads = [
+        threading.Thread(target=lambda vm=vm: got.append(send_request(sim.endpoints[vm]).json)) for vm in ("vm1", "vm2")
+    ]
     for thread in threads:
         thread.start()
     while not sim.get("/log")["lines"]:
         pass
     sim.advance(118)
-    assert ask(sim.endpoints["vm1"], "/metadata/versions").status == 200
+    assert send_request(sim.endpoints["vm1"], "/metadata/versions").status == 200
     assert got == []
     sim.advance(1)
     for thread in threads:
@@ -511,17 +535,17 @@ def test_enabling_delay_keeps_the_first_answer_or_sends_an_empty_one(start_simul
     assert got == [{"DocumentIncarnation": 1, "Events": []}] * 2
     sim.post("/knobs", {"empty_body_until_enabled": True})
     sim.post("/disable", {"group": "web"})
-    empty = ask(sim.endpoints["vm1"])
+    empty = send_request(sim.endpoints["vm1"])
     assert (empty.status, empty.body) == (200, b"")
     sim.advance(119)
-    assert ask(sim.endpoints["vm2"]).json["Events"] == []
+    assert send_request(sim.endpoints["vm2"]).json["Events"] == []
 
 
-def test_a_day_of_silence_disables_the_service_and_resets_the_incarnation(start_simulator):
+def test_idle_disable_after_a_day_disables_the_service(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
-    ask(sim.endpoints["vm1"])
+    send_request(sim.endpoints["vm1"])
     sim.advance(10)
-    assert ask(sim.endpoints["vm1"]).json["DocumentIncarnation"] == 2
+    assert send_request(sim.endpoints["vm1"]).json["DocumentIncarnation"] == 2
     sim.advance(86401)
-    assert ask(sim.endpoints["vm2"]).json == {"DocumentIncarnation": 1, "Events": []}
+    assert send_request(sim.endpoints["vm2"]).json == {"DocumentIncarnation": 1, "Events": []}
     assert [line["by"] for line in sim.get("/log?what=enabled")["lines"]] == ["vm1", "vm2"]

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may be approved: the plan, before anything is sent."""
+"""The plan of approvals, before they are sent."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def event(event_id, **values):
 def plan(tmp_path):
     receipts = Receipts(str(tmp_path), "http://127.0.0.1")
 
-    def planned(*events, own_name="vm1", noted=(), **words):
+    def planned(*events, own_name="vm1", noted=(), **options):
         for event_id in noted:
             receipts.write(event_id, "2026-11-21T11:59:00Z")
         criteria = {
-            name: words.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in words
+            name: options.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in options
         }
         found = plan_approvals(
             EventDocument(1, events, server_time=NOW),
-            ApprovalCriteria(Selection.of(**words), own_name, **criteria),
+            ApprovalCriteria(Selection.of(**options), own_name, **criteria),
             receipts,
             "2020-07-01",
         )
@@ -57,11 +57,11 @@ def plan(tmp_path):
     return planned
 
 
-def test_selected_events_are_to_be_approved(plan):
+def test_plan_approves_selected_events(plan):
     assert plan(event("A"), event("B", source="Platform"), sources=["User"]) == [("A", "approve")]
 
 
-def test_an_id_that_is_not_listed_does_not_block_the_others(plan):
+def test_plan_with_an_unlisted_id_approves_the_others(plan):
     assert plan(event("A"), event("B"), event_ids=["x", "b", "a"]) == [
         ("x", "not_found"),
         ("A", "approve"),
@@ -69,37 +69,37 @@ def test_an_id_that_is_not_listed_does_not_block_the_others(plan):
     ]
 
 
-def test_a_started_event_is_left_alone(plan):
+def test_plan_does_not_approve_a_started_event(plan):
     assert plan(event("A", status="Started", not_before=None), event_ids=["A"]) == [("A", "started")]
 
 
-def test_an_event_of_unknown_status_is_left_alone_even_by_id(plan):
+def test_plan_does_not_approve_an_unknown_status_even_by_id(plan):
     assert plan(event("A", status="Paused"), event_ids=["A"]) == [("A", "not_due")]
 
 
-def test_an_event_of_unknown_type_needs_its_id_or_type(plan):
-    strange = event("A", event_type="Hibernate")
-    assert plan(strange, sources=["User"]) == [("A", "not_due")]
-    assert plan(strange, types=["Hibernate"]) == [("A", "approve")]
-    assert plan(strange, event_ids=["A"]) == [("A", "approve")]
-    assert plan(strange, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [
+def test_plan_approves_an_unknown_type_only_by_id_or_type(plan):
+    unknown = event("A", event_type="Hibernate")
+    assert plan(unknown, sources=["User"]) == [("A", "not_due")]
+    assert plan(unknown, types=["Hibernate"]) == [("A", "approve")]
+    assert plan(unknown, event_ids=["A"]) == [("A", "approve")]
+    assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [
         ("A", "not_due")
     ]
 
 
-def test_releasing_others_needs_an_explicit_word(plan):
+def test_plan_approves_events_of_others_only_with_release_others(plan):
     both = event("A", resources=("vm1", "vm2"))
     assert plan(both, event_ids=["A"]) == [("A", "others_affected")]
     assert plan(both, event_ids=["A"], release_others=True) == [("A", "approve")]
 
 
-def test_an_event_that_names_nobody_counts_as_one_of_others(plan):
-    nobody = event("A", resources=())
-    assert plan(nobody, event_ids=["A"], affects="any") == [("A", "others_affected")]
-    assert plan(nobody, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
+def test_plan_for_an_event_without_vms_needs_release_others(plan):
+    no_vm = event("A", resources=())
+    assert plan(no_vm, event_ids=["A"], affects="any") == [("A", "others_affected")]
+    assert plan(no_vm, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
 
 
-def test_an_event_of_others_is_not_selected_and_needs_two_words(plan):
+def test_plan_for_an_event_of_other_vms_needs_two_options(plan):
     other = event("A", resources=("vm2",))
     assert plan(other, event_ids=["A"]) == [("A", "not_selected")]
     assert plan(other, sources=["User"]) == []
@@ -107,24 +107,24 @@ def test_an_event_of_others_is_not_selected_and_needs_two_words(plan):
     assert plan(other, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
 
 
-def test_a_receipt_says_that_it_is_done(plan):
+def test_plan_with_a_receipt_is_already_approved(plan):
     assert plan(event("A"), event("B"), noted=["a"], sources=["User"]) == [("A", "already_approved"), ("B", "approve")]
 
 
-def test_the_policy_decides_within_the_selection(plan):
+def test_plan_with_a_policy_approves_within_the_selection(plan):
     policy = Policy.preset("documented")
     freeze = event("B", event_type="Freeze", source="Platform", duration=timedelta(seconds=30))
     assert plan(event("A"), freeze, policy=policy) == [("A", "approve"), ("B", "not_due")]
 
 
-def test_the_policy_hears_of_preparation_and_gates(plan):
+def test_plan_passes_preparation_and_gates_to_the_policy(plan):
     policy = Policy.from_rules([{"when": {"gate": "quorum"}, "do": [{"approve": "after_prepare"}]}])
     assert plan(event("A"), policy=policy, prepared="ok") == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="failed", gates={"quorum": True}) == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="ok", gates={"quorum": True}) == [("A", "approve")]
 
 
-def test_without_own_name_nothing_is_guessed(plan):
+def test_plan_without_own_name_raises(plan):
     with pytest.raises(OwnNameUnknown):
         plan(event("A"), own_name=None, event_ids=["A"])
     with pytest.raises(OwnNameUnknown):

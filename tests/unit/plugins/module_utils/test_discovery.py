@@ -39,24 +39,24 @@ def found(tmp_path, text):
     return lease_addresses([str(tmp_path / "*")], NOW)
 
 
-def test_dhclient_writes_blocks_and_an_expired_one_does_not_count(tmp_path):
+def test_lease_addresses_of_dhclient_skip_expired_blocks(tmp_path):
     assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
 
 
-def test_the_newest_lease_of_a_file_comes_first(tmp_path):
+def test_lease_addresses_have_the_newest_lease_first(tmp_path):
     assert found(tmp_path, DHCLIENT.replace("2026/11/20", "2026/11/23")) == ["168.63.129.16", "168.63.129.15"]
 
 
 @pytest.mark.parametrize(
     "expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)]
 )
-def test_ways_in_which_dhclient_writes_the_end_of_a_lease(tmp_path, expiry, alive):
+def test_lease_addresses_read_every_form_of_expiry(tmp_path, expiry, alive):
     text = f"lease {{\n  option unknown-245 a8:3f:81:10;\n  expire {expiry};\n}}\n"
     assert found(tmp_path, text) == (["168.63.129.16"] if alive else [])
 
 
 @pytest.mark.parametrize("value", ["a83f8110", "A8:3F:81:10", "168.63.129.16", '"168.63.129.16"'])
-def test_networkd_writes_keys(tmp_path, value):
+def test_lease_addresses_of_networkd_are_read(tmp_path, value):
     assert found(tmp_path, f"ADDRESS=10.0.0.4\nOPTION_245={value}\nLIFETIME=4294967295\n") == ["168.63.129.16"]
 
 
@@ -72,39 +72,39 @@ def test_networkd_writes_keys(tmp_path, value):
         "\x00\xff",
     ],
 )
-def test_a_file_without_a_usable_option_names_nothing(tmp_path, text):
+def test_lease_addresses_without_a_usable_option_are_empty(tmp_path, text):
     assert found(tmp_path, text) == []
 
 
-def test_a_file_that_cannot_be_read_is_passed_over(tmp_path):
+def test_lease_addresses_skip_an_unreadable_file(tmp_path):
     (tmp_path / "a-folder").mkdir()
     assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
 
 
 def discovered(tmp_path, accepting, text=DHCLIENT):
     (tmp_path / "lease").write_text(text.replace("2026/11/2", "2036/11/2"), encoding="utf-8")
-    asked = []
+    tried = []
 
     def answers(endpoint, timeout):
-        asked.append(endpoint)
+        tried.append(endpoint)
         assert 0 < timeout <= 3
         return endpoint in accepting
 
-    return discover_endpoint(3.0, [str(tmp_path / "*")], answers), asked
+    return discover_endpoint(3.0, [str(tmp_path / "*")], answers), tried
 
 
-def test_the_usual_address_wins_when_it_answers(tmp_path):
+def test_discovery_prefers_the_usual_address(tmp_path):
     assert discovered(tmp_path, [USUAL, "http://168.63.129.16"]) == (USUAL, [USUAL])
 
 
 @pytest.mark.parametrize("endpoint", ["http://168.63.129.16", "http://168.63.129.16:8080"])
-def test_else_the_address_of_the_lease_on_either_port(tmp_path, endpoint):
+def test_discovery_tries_the_leased_address_on_both_ports(tmp_path, endpoint):
     assert discovered(tmp_path, [endpoint])[0] == endpoint
 
 
-def test_where_nothing_answers_it_is_the_usual_address(tmp_path):
+def test_discovery_without_an_answer_returns_the_usual_address(tmp_path):
     assert discovered(tmp_path, [])[0] == USUAL
 
 
-def test_without_a_lease_nothing_is_asked(tmp_path):
+def test_discovery_without_a_lease_does_not_connect(tmp_path):
     assert discovered(tmp_path, [], text="") == (USUAL, [])

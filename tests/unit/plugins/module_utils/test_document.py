@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading the document: what is tolerated, what is unknown, and that one bad event never costs the others."""
+"""Reading the document: tolerated defects, unknown values, and no influence of one event on the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def event(**changes):
-    """An entry as api-version 2020-07-01 has it; a member set to ... is left out."""
+    """Return an entry as api-version 2020-07-01 has it; a member set to ... is left out."""
     entry = {
         "EventId": "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901",
         "EventStatus": "Scheduled",
@@ -39,7 +39,7 @@ def document(*events, **members):
 
 
 def only(*args, **changes):
-    """The single event of a document with one changed entry, and the warnings."""
+    """Return the single event of a document with one changed entry, and the warnings."""
     parsed = parse_document(document(event(*args, **changes)))
     assert len(parsed.events) == 1
     return parsed.events[0], parsed.warnings
@@ -99,7 +99,7 @@ def test_no_events_is_an_empty_document_without_warning():
         b'{"DocumentIncarnation":' + b"9" * 5000 + b',"Events":[',
     ],
 )
-def test_what_is_no_document_is_unknown_and_never_empty(body):
+def test_invalid_document_is_unknown_and_never_empty(body):
     with pytest.raises(ImdsUnreadable):
         parse_document(body)
 
@@ -118,13 +118,13 @@ def test_the_same_text_may_come_as_bytes():
     ],
     ids=["2017-08-01", "2019-04-01", "2019-08-01"],
 )
-def test_members_that_old_versions_do_not_have_are_none_without_warning(missing, absent):
+def test_members_missing_in_old_versions_are_none_without_warning(missing, absent):
     found, warnings = only(**dict.fromkeys(missing, ...))
     assert [getattr(found, name) for name in absent] == [None] * len(absent)
     assert warnings == ()
 
 
-def test_unknown_words_are_kept_and_reported():
+def test_unknown_values_are_kept_and_reported():
     found, warnings = only(EventType="Hibernate", EventStatus="Paused", EventSource="Robot", ResourceType="Disk")
     assert (found.event_type, found.status, found.source, found.resource_type) == (
         "Hibernate",
@@ -135,7 +135,7 @@ def test_unknown_words_are_kept_and_reported():
     assert len(warnings) == 4 and all("unknown" in text for text in warnings)
 
 
-def test_letter_case_of_known_words_does_not_matter():
+def test_letter_case_of_known_values_is_normalised():
     found, warnings = only(
         EventType="FREEZE", EventStatus="started", EventSource="user", ResourceType="virtualmachine", NotBefore=""
     )
@@ -158,7 +158,7 @@ def test_foreign_members_and_any_order_are_tolerated():
 @pytest.mark.parametrize(
     "bad", [None, 5, "text", [], {}, event(EventId=...), event(EventId=""), event(EventId=5), event(EventId=" ")]
 )
-def test_an_entry_that_cannot_be_told_is_left_out_and_makes_the_document_incomplete(bad):
+def test_unreadable_entry_makes_the_document_incomplete(bad):
     parsed = parse_document(document(event(EventId="A"), bad, event(EventId="B")))
     assert [found.event_id for found in parsed.events] == ["A", "B"]
     assert not parsed.complete
@@ -167,14 +167,14 @@ def test_an_entry_that_cannot_be_told_is_left_out_and_makes_the_document_incompl
 
 @pytest.mark.parametrize("name", ["EventStatus", "EventType", "ResourceType", "Resources"])
 @pytest.mark.parametrize("value", [..., None, 5, {"a": 1}, []])
-def test_an_odd_member_costs_a_warning_but_not_the_event(name, value):
+def test_malformed_member_gives_a_warning_and_keeps_the_event(name, value):
     found, warnings = only(**{name: value})
     assert found.event_id == "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901"
     assert warnings and all(name in text for text in warnings)
 
 
 @pytest.mark.parametrize(
-    "value, expected, odd",
+    "value, expected, warned",
     [
         (["web_0", "web_1"], ("web_0", "web_1"), False),
         ("web_0", ("web_0",), True),
@@ -183,10 +183,10 @@ def test_an_odd_member_costs_a_warning_but_not_the_event(name, value):
         (["\u0434\u0431-1"], ("\u0434\u0431-1",), False),
     ],
 )
-def test_resources_never_look_fewer_than_they_are(value, expected, odd):
+def test_malformed_resources_are_kept_as_names(value, expected, warned):
     found, warnings = only(Resources=value)
     assert found.resources == expected
-    assert bool(warnings) is odd
+    assert bool(warnings) is warned
 
 
 @pytest.mark.parametrize("value, seconds", [(5, 5), (0, 0), ("9", 9), (5.0, 5), (-1, None), ("-1", None), (None, None)])
@@ -197,29 +197,30 @@ def test_duration_is_a_number_or_unknown(value, seconds):
 
 
 @pytest.mark.parametrize("value", ["soon", True, [], -7, 10**40, "1e400"])
-def test_a_duration_that_is_none_is_unknown_with_a_warning(value):
+def test_malformed_duration_is_unknown_with_a_warning(value):
     found, warnings = only(DurationInSeconds=value)
     assert found.duration is None
     assert len(warnings) == 1 and "DurationInSeconds" in warnings[0]
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_json_does_not_have_are_unknown(number):
+def test_numbers_outside_json_are_unknown(number):
     text = document(event()).replace('"DurationInSeconds": 9', '"DurationInSeconds": ' + number)
     parsed = parse_document(text)
     assert parsed.events[0].duration is None and parsed.warnings
 
 
 @pytest.mark.parametrize(
-    "value, number, odd", [("12", 12, True), (None, None, True), ("x", None, True), (True, None, True), (0, 0, False)]
+    "value, number, warned",
+    [("12", 12, True), (None, None, True), ("x", None, True), (True, None, True), (0, 0, False)],
 )
-def test_incarnation_is_a_number_or_none(value, number, odd):
+def test_incarnation_is_a_number_or_none(value, number, warned):
     parsed = parse_document(document(DocumentIncarnation=value))
     assert parsed.incarnation == number
-    assert bool(parsed.warnings) is odd
+    assert bool(parsed.warnings) is warned
 
 
-def test_a_started_event_has_no_time_and_that_is_not_odd():
+def test_started_event_without_time_gives_no_warning():
     found, warnings = only(EventStatus="Started", NotBefore="")
     assert found.not_before is None and warnings == ()
 
@@ -232,7 +233,7 @@ def test_a_scheduled_event_without_time_is_due_now(value):
 
 
 @pytest.mark.parametrize("value", ["garbage", "Mon, 32 Foo", 1234567890, {}, "Sat, 31 Feb 2026 10:00:00 GMT"])
-def test_a_bad_date_is_due_now_with_a_warning(value):
+def test_malformed_date_is_due_now_with_a_warning(value):
     found, warnings = only(NotBefore=value)
     assert found.not_before is None
     assert found.seconds_left(datetime.now(UTC)) == 0.0
@@ -247,7 +248,7 @@ def test_seconds_left_never_go_below_zero_and_do_not_count_once_started():
     assert started.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=UTC)) == 0.0
 
 
-def test_entries_of_one_id_are_taken_together_cautiously():
+def test_entries_with_one_id_are_merged_restrictively():
     parsed = parse_document(
         document(
             event(EventId="abc", Resources=["vm1"]),
@@ -261,7 +262,7 @@ def test_entries_of_one_id_are_taken_together_cautiously():
     assert parsed.complete and len(parsed.warnings) == 1
 
 
-def test_entries_of_one_id_that_contradict_each_other_match_no_rule_that_approves():
+def test_contradicting_entries_with_one_id_have_unknown_values():
     parsed = parse_document(
         document(
             event(EventId="abc", EventType="Freeze", DurationInSeconds=5, EventSource="User"),
@@ -277,7 +278,7 @@ def test_entries_of_one_id_that_contradict_each_other_match_no_rule_that_approve
     )
 
 
-def test_half_characters_are_escaped_where_they_are_shown_and_kept_where_they_are_sent():
+def test_lone_surrogates_are_escaped_for_display_and_kept_for_sending():
     found, _warnings = only(EventId="id-\ud800", Description="x\udfff", Resources=["vm\ud83d"])
     assert found.event_id == "id-\ud800"
     shown = found.as_dict()
@@ -335,7 +336,7 @@ def test_an_id_with_any_characters_is_kept_as_it_came():
     json.dumps(found.as_dict())
 
 
-def test_the_same_oddity_is_reported_once():
+def test_same_warning_is_reported_once():
     parsed = parse_document(document(event(EventType="Hibernate"), event(EventType="Hibernate")))
     assert len([text for text in parsed.warnings if "Hibernate" in text]) == 1
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which VM is this, and which events concern it."""
+"""This VM's name, and the events that affect it."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def test_names_are_compared_whole_and_without_letter_case(resource, name, same):
     assert is_same_vm(resource, name) is same
 
 
-def test_an_event_concerns_a_vm_that_it_names():
+def test_affects_is_true_for_a_named_vm():
     assert affects(event("vm1", "vm2"), "VM2")
     assert not affects(event("vm1", "vm22"), "vm2")
     assert not affects(event(), "vm2")
 
 
-def test_an_event_concerns_only_a_vm_when_it_names_no_other():
+def test_affects_only_is_false_for_a_second_vm():
     assert affects_only(event("vm1", "VM1"), "vm1")
     assert not affects_only(event("vm1", "vm2"), "vm1")
     assert not affects_only(event(), "vm1")
 
 
-def test_the_rank_is_the_place_in_resources():
+def test_leader_rank_is_the_position_in_resources():
     assert [leader_rank(event("vm1", "vm2"), name) for name in ("vm1", "VM2", "vm3")] == [0, 1, None]
 
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The note of a maintenance run: whole or not at all, and one run's at a time."""
+"""The note of a maintenance run: written completely or not at all, for one run at a time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_note_of_another_run_is_respected(folder):
 
 
 @pytest.mark.parametrize("hours", [2, -2])
-def test_a_note_expires_also_when_it_is_of_the_future(folder, hours):
+def test_a_note_with_a_future_time_expires_too(folder, hours):
     NoteFile(folder, lambda: NOON + timedelta(hours=hours)).claim(OTHER, [event("a")], HOUR)
     note = NoteFile(folder, lambda: NOON).claim(MINE, [event("b")], HOUR)
     assert run_of(note) == "here-1" and ids(note) == ["a", "b"] and note["earlier_runs"] == ["there-2"]
@@ -89,7 +89,7 @@ def test_a_run_keeps_its_own_note_and_adds_events(folder):
     assert ids(note) == ["a", "b", "d"] and note["earlier_runs"] == []
 
 
-def test_an_update_shows_that_the_run_is_at_work(folder):
+def test_an_update_refreshes_the_note(folder):
     NoteFile(folder, lambda: NOON).claim(OTHER, [event("a")], HOUR)
     NoteFile(folder, lambda: NOON + timedelta(hours=2)).update("there-2")
     with pytest.raises(NoteHeld):
@@ -122,7 +122,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("content", DAMAGED)
-def test_a_note_that_cannot_be_read_is_a_note_of_no_known_run(folder, content):
+def test_an_unreadable_note_belongs_to_no_known_run(folder, content):
     os.makedirs(folder)
     path = os.path.join(folder, "note.json")
     with open(path, "w", encoding="latin-1") as file:
@@ -136,7 +136,7 @@ def test_a_note_that_cannot_be_read_is_a_note_of_no_known_run(folder, content):
     assert run_of(NoteFile(folder, lambda: NOON + timedelta(hours=2)).claim(MINE, [], HOUR)) == "here-1"
 
 
-def test_a_draft_of_a_killed_process_is_no_note_and_is_removed(folder):
+def test_a_draft_of_a_killed_process_is_ignored_and_removed(folder):
     os.makedirs(folder)
     with open(os.path.join(folder, ".draft-0123"), "w") as file:
         file.write('{"run"')
@@ -192,7 +192,7 @@ def update_for_ever(folder):
         notes.claim(MINE, [event(str(number % 50))], HOUR)
 
 
-def test_a_process_that_is_killed_leaves_a_whole_note_and_no_lock(folder):
+def test_a_killed_process_leaves_a_complete_note_and_no_lock(folder):
     fork = multiprocessing.get_context("fork")
     for number in range(10):
         of_this_time = os.path.join(folder, str(number))
@@ -219,7 +219,7 @@ def fill_and_claim(folder, results):
         results.put(error.errno)
 
 
-def test_a_note_that_cannot_be_written_whole_is_not_written(folder):
+def test_a_note_is_written_completely_or_not_at_all(folder):
     fork = multiprocessing.get_context("fork")
     results = fork.Queue()
     NoteFile(folder).claim(OTHER, [event("a")], HOUR)

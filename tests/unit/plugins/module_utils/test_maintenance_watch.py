@@ -44,7 +44,7 @@ def document(*events):
 
 
 class Held:
-    """A watch of event A, and what it has added to the note."""
+    """A watch of event A, and the events that it has added to the note."""
 
     def __init__(self, types=None):
         self.busy = []
@@ -63,13 +63,13 @@ def test_events_are_over_after_two_documents_without_them():
     assert [held.ended(event("A")), held.ended(), held.ended(event("A")), held.ended()] == [False, False, False, False]
 
 
-def test_an_event_of_the_note_is_held_whatever_is_said_of_it():
+def test_an_event_of_the_note_is_held_whatever_its_other_values():
     held = Held(types=["Freeze"])
     held.ended(), held.ended(event("A", resources=["vm9"], minutes=9999))
     assert held.ended() is False and held.ended() is True
 
 
-def test_a_due_event_that_comes_is_held_and_added_to_the_note():
+def test_a_due_event_that_appears_is_held_and_added_to_the_note():
     held = Held()
     assert [held.ended(event("B")), held.ended(event("b", "Started"))] == [False, False]
     assert [added["event_id"] for added in held.added] == ["B"]
@@ -81,7 +81,7 @@ def test_a_due_event_that_comes_is_held_and_added_to_the_note():
 @pytest.mark.parametrize(
     "other", [event("B", minutes=31), event("B", resources=["vm2"]), event("B", event_type="Terminate")]
 )
-def test_other_events_keep_nothing_back(other):
+def test_other_events_do_not_delay_the_recovery(other):
     held = Held(types=["Reboot"])
     assert [held.ended(other), held.ended(other)] == [False, True] and held.added == []
 
@@ -92,27 +92,27 @@ def test_an_event_whose_vms_cannot_be_read_may_affect_this_one(resources):
     assert [held.ended(event("B", resources=resources)) for dummy in range(3)] == [False] * 3
 
 
-def test_an_incomplete_document_ends_nothing():
+def test_an_incomplete_document_does_not_end_the_wait():
     held = Held()
     assert [held.ended({"EventId": None}) for dummy in range(3)] == [False] * 3
     assert held.watch.events[0]["over"] is None
 
 
-def test_a_command_that_still_runs_keeps_the_host_from_recovering():
+def test_a_running_command_prevents_the_recovery():
     held = Held()
     held.busy = ["4711 (drain)"]
     assert [held.ended(), held.ended(), held.ended()] == [False] * 3
-    assert "4711 (drain)" in held.watch.obstacle()
+    assert "4711 (drain)" in held.watch.blocked_by()
     held.busy = []
     assert [held.ended(), held.ended()] == [False, True]
 
 
-def test_an_obstacle_names_the_events():
+def test_blocked_by_names_the_events():
     held = Held()
     held.ended(event("A", "Started"))
-    assert held.watch.obstacle() == "Reboot A is Started"
+    assert held.watch.blocked_by() == "Reboot A is Started"
     held.ended()
-    assert held.watch.confirms() and "confirmed" in held.watch.obstacle()
+    assert held.watch.confirms() and "confirmed" in held.watch.blocked_by()
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_processes_of_a_run_are_found_by_their_environment():
     assert processes_of(["run-4711"], "prepare") == []
 
 
-def test_without_proc_there_are_no_processes_to_see(tmp_path):
+def test_processes_without_proc_are_none(tmp_path):
     assert processes_of(["run"], "prepare", proc=str(tmp_path / "none")) == []
 
 
-def test_a_process_older_than_a_task_may_get_is_no_command_of_a_task(tmp_path):
+def test_a_process_older_than_the_task_timeout_is_ignored(tmp_path):
     process = tmp_path / "17"
     process.mkdir()
     started = 100

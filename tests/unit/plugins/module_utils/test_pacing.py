@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When to ask again: the retry table, the update window, and the limit of five requests a second."""
+"""The retry table, the update window, and the limit of five requests a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 class Time:
-    """Seconds that pass only when somebody sleeps."""
+    """Seconds that pass only in sleep."""
 
     def __init__(self):
         self.now = 1000.0
@@ -37,7 +37,7 @@ def time():
 
 @pytest.fixture
 def pacer(time):
-    # nothing is ever sent by this client: the questions below are plain functions
+    # this client sends no request: the questions below are plain functions
     return Pacer(Imds("http://127.0.0.1:9"), 1.0, time.clock, time.sleep, lambda: 0.0)
 
 
@@ -53,7 +53,7 @@ def delays(pacer, error, count, event_known=False):
     return found
 
 
-def test_while_all_is_well_the_interval_counts(pacer):
+def test_delay_without_errors_is_the_interval(pacer):
     assert pacer.delay() == 1.0 and not pacer.is_outage()
 
 
@@ -64,21 +64,21 @@ PASSING = [refused(status) for status in (404, 408, 429, 500, 502, 503, 504)] + 
 
 
 @pytest.mark.parametrize("error", PASSING)
-def test_trouble_that_may_pass_doubles_the_wait_up_to_a_cap(pacer, error):
+def test_delay_after_retryable_errors_doubles_up_to_a_limit(pacer, error):
     assert delays(pacer, error, 7) == [1, 2, 4, 8, 16, 30, 30]
 
 
-def test_while_an_event_is_known_no_wait_is_long_enough_to_miss_a_preempt(pacer):
+def test_delay_with_a_known_event_is_shorter_than_the_notice_of_a_preempt(pacer):
     assert delays(pacer, refused(500), 6, event_known=True) == [1, 2, 4, 8, 10, 10]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405])
-def test_an_error_that_no_repeat_can_mend_is_not_hammered(pacer, status):
+def test_delay_after_an_error_that_is_not_retryable_is_long(pacer, status):
     assert delays(pacer, refused(status), 3) == [30, 30, 30]
     assert delays(pacer, refused(status), 3, event_known=True) == [30, 30, 30]
 
 
-def test_an_update_is_asked_for_every_ten_seconds_and_is_no_outage_for_seventy(pacer, time):
+def test_update_is_polled_every_ten_seconds_and_is_an_outage_after_seventy(pacer, time):
     assert delays(pacer, refused(410), 4) == [10, 10, 10, 10]
     time.now += 69
     assert not pacer.is_outage()
@@ -86,39 +86,39 @@ def test_an_update_is_asked_for_every_ten_seconds_and_is_no_outage_for_seventy(p
     assert pacer.is_outage()
 
 
-def test_other_trouble_is_an_outage_at_once(pacer):
+def test_other_error_is_an_outage_at_once(pacer):
     pacer.failed(refused(500))
     assert pacer.is_outage()
 
 
-def test_the_server_may_ask_for_a_wait_within_the_cap(pacer):
+def test_delay_of_retry_after_is_limited(pacer):
     assert delays(pacer, refused(429, 7.0), 2) == [7, 7]
     assert delays(pacer, refused(503, 3600.0), 1) == [30]
     assert delays(pacer, refused(503, 3600.0), 1, event_known=True) == [10]
     assert delays(pacer, refused(429, 0.0), 1) == [1]
 
 
-def test_a_good_answer_ends_the_back_off(pacer):
+def test_good_answer_ends_the_back_off(pacer):
     delays(pacer, refused(500), 5)
     pacer.succeeded()
     assert (pacer.delay(), pacer.errors_in_a_row, pacer.error) == (1.0, 0, None)
     assert delays(pacer, refused(500), 1) == [1]
 
 
-def test_jitter_only_lengthens_the_wait_and_keeps_the_cap(time):
+def test_jitter_lengthens_the_delay_up_to_the_limit(time):
     pacer = Pacer(Imds("http://127.0.0.1:9"), 1.0, time.clock, time.sleep, lambda: 0.99)
     first, second, third = delays(pacer, refused(500), 3, event_known=True)
     assert 1 < first <= 1.25 and 2 < second <= 2.5 and 4 < third <= 5
     assert delays(pacer, refused(500), 5, event_known=True)[-1] == 10
 
 
-def test_a_slow_interval_is_not_hastened_by_an_error_that_stays(time):
+def test_delay_after_an_error_is_not_shorter_than_a_slow_interval(time):
     pacer = Pacer(Imds("http://127.0.0.1:9"), 60.0, time.clock, time.sleep, lambda: 0.0)
     assert delays(pacer, refused(400), 1) == [60]
 
 
 class Counting(Imds):
-    """A client whose questions cost a given number of requests, without a server."""
+    """A client without a server whose questions count as a given number of requests."""
 
     sent = 0
 
@@ -132,7 +132,7 @@ class Counting(Imds):
 
 
 @pytest.mark.parametrize("cost", [1, 2])
-def test_never_more_than_five_requests_in_any_second(time, cost):
+def test_requests_are_at_most_five_in_any_second(time, cost):
     imds = Counting("http://127.0.0.1:9")
     pacer = Pacer(imds, 1.0, time.clock, time.sleep)
     sent_at = []
@@ -143,7 +143,7 @@ def test_never_more_than_five_requests_in_any_second(time, cost):
     assert all(later - earlier >= 1.0 for earlier, later in zip(sent_at, sent_at[5:]))
 
 
-def test_waiting_for_a_turn_counts_against_the_limit_of_the_call(time):
+def test_wait_for_the_rate_limit_counts_against_the_limit_of_the_call(time):
     imds = Counting("http://127.0.0.1:9")
     pacer = Pacer(imds, 1.0, time.clock, time.sleep)
     for _call in range(4):
@@ -152,7 +152,7 @@ def test_waiting_for_a_turn_counts_against_the_limit_of_the_call(time):
     assert time.slept == [1.0]
 
 
-def test_how_a_call_went_is_remembered(pacer):
+def test_result_of_a_call_is_noted(pacer):
     def broken(within=None):
         raise ImdsUnreadable("empty")
 

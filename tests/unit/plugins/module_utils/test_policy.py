@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What rules decide, and that nothing is approved by accident."""
+"""Decisions of rules; nothing is approved by accident."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def context(**values):
 
 
 def holds(when, found=None, **values):
-    """Whether a rule with this condition matches."""
+    """Return True if a rule with this condition matches."""
     policy = Policy.from_rules([{"name": "it", "when": when, "do": "log"}])
     return policy.decide(found or event(), context(**values)).rule == "it"
 
@@ -80,13 +80,13 @@ SECONDS = timedelta(seconds=1)
         (event(event_type="Hibernate", source="User"), "everything else", False),
     ],
 )
-def test_the_documented_preset_approves_what_the_sample_does_for_this_vm(found, rule, due):
+def test_documented_preset_approves_what_the_sample_does_for_this_vm(found, rule, due):
     decision = Policy.preset("documented").decide(found, context())
     assert (decision.rule, decision.due) == (rule, due)
     assert decision.approval == ("now" if due else "never")
 
 
-def test_the_observe_preset_approves_nothing():
+def test_observe_preset_approves_nothing():
     decision = Policy.preset("observe").decide(event(source="User"), context())
     assert (decision.approval, decision.due, decision.actions) == ("never", False, ("log",))
 
@@ -101,13 +101,13 @@ def test_the_observe_preset_approves_nothing():
         ({"resource_type": "Rack"}, "unknown_resource_type"),
     ],
 )
-def test_an_unknown_value_never_matches_a_rule_that_approves(values, code):
+def test_unknown_value_never_matches_a_rule_that_approves(values, code):
     decision = approving(found=event(**values))
     assert not decision.due and decision.approval == "never" and decision.rule is None
     assert decision.code is BlockCode(code)
 
 
-def test_an_unknown_value_still_reaches_a_rule_that_does_not_approve():
+def test_unknown_value_matches_a_rule_that_does_not_approve():
     policy = Policy.from_rules(
         [{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}]
     )
@@ -116,18 +116,18 @@ def test_an_unknown_value_still_reaches_a_rule_that_does_not_approve():
 
 
 @pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False), ("never", False)])
-def test_a_policy_knows_whether_it_approves_anything_by_itself(setting, may):
+def test_may_approve_is_true_only_for_a_rule_that_approves(setting, may):
     assert Policy.from_rules([{"name": "it", "do": [{"approve": setting}]}]).may_approve() is may
     assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
 
 
-def test_a_policy_knows_when_its_rules_approve():
+def test_approval_times_are_those_of_the_rules():
     rules = [{"do": "log"}, {"do": [{"approve": "after_prepare"}]}]
     assert Policy.from_rules(rules).approval_times() == {"never", "after_prepare"}
     assert Policy.preset("observe").approval_times() == {"never"}
 
 
-def test_where_no_rule_matches_nothing_is_approved():
+def test_decision_without_a_matching_rule_approves_nothing():
     policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
     decision = policy.decide(event(), context())
     assert (decision.approval, decision.due, decision.rule) == ("never", False, None)
@@ -193,7 +193,7 @@ def test_conditions(when, expected):
     assert holds(when) is expected
 
 
-def test_conditions_on_what_is_remembered():
+def test_conditions_on_earlier_observations():
     assert holds({"first_seen_age": {"min": "30s"}}, first_seen=NOON - timedelta(seconds=30))
     assert holds({"seen_started": True, "approved_by_us": True}, seen_started=True, approved_by_us=True)
     assert holds({"previous_type": "Freeze"}, event(event_type="Reboot"), previous_type="Freeze")
@@ -213,7 +213,7 @@ def test_a_scheduled_event_without_time_is_due_now():
     assert holds({"time_left": 0}, event(not_before=None))
 
 
-def test_the_next_in_resources_leads_when_its_time_has_come():
+def test_leader_is_the_next_in_resources_after_takeover_after():
     when = {"is_leader": {"strategy": "first", "takeover_after": "60s"}}
     both = event(resources=("vm0", "vm1"))
     assert not holds(when, both, first_seen=NOON - timedelta(seconds=59))
@@ -222,10 +222,10 @@ def test_the_next_in_resources_leads_when_its_time_has_come():
     assert not holds(when, event(resources=("vm0",)), first_seen=NOON - timedelta(days=1))
 
 
-@pytest.mark.parametrize("word", ["concerns_me", "only_me"])
-def test_without_own_name_a_rule_that_needs_it_is_an_error(word):
+@pytest.mark.parametrize("condition", ["concerns_me", "only_me"])
+def test_without_own_name_a_rule_that_needs_it_is_an_error(condition):
     with pytest.raises(OwnNameUnknown):
-        holds({word: True}, own_name=None)
+        holds({condition: True}, own_name=None)
     with pytest.raises(OwnNameUnknown):
         holds({"is_leader": "first"}, own_name=None)
 
@@ -313,7 +313,7 @@ def test_a_started_event_is_never_due():
         ([{"do": 5}], "unknown action 5"),
     ],
 )
-def test_a_bad_rule_is_refused_with_its_place(rules, complaint):
+def test_invalid_rule_is_refused_with_its_location(rules, complaint):
     with pytest.raises(PolicyError, match=complaint):
         Policy.from_rules(rules)
 
@@ -329,7 +329,7 @@ def test_a_bad_rule_is_refused_with_its_place(rules, complaint):
         ("documented", "expected a mapping"),
     ],
 )
-def test_a_bad_policy_is_refused(data, complaint):
+def test_invalid_policy_is_refused(data, complaint):
     with pytest.raises(PolicyError, match=complaint):
         Policy.from_mapping(data)
 
@@ -348,6 +348,6 @@ def test_amounts_of_time(value, seconds):
 
 
 @pytest.mark.parametrize("value", ["", "m", "5 weeks", "-5s", None, [], True, "1:30"])
-def test_what_is_no_amount_of_time(value):
+def test_invalid_amounts_of_time_raise_value_error(value):
     with pytest.raises(ValueError):
         parse_seconds(value)

@@ -73,12 +73,12 @@ def test_a_file_is_read(tmp_path):
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
         (
             "rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n",
-            "p.yml:2: '2020-13-45' is not what it looks like",
+            "p.yml:2: '2020-13-45' is not a valid value",
         ),
-        ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not what it looks like"),
+        ("rules:\n- when: {resource_count: !!int foo}\n  do: log\n", "p.yml:2: 'foo' is not a valid value"),
     ],
 )
-def test_a_bad_file_is_refused_with_file_line_and_key(text, complaint):
+def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):
     with pytest.raises(PolicyError, match=complaint):
         parse_policy(text, "p.yml")
 
@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         load_policy(str(binary))
 
 
-def test_a_version_may_stand_without_quotes():
+def test_version_may_be_unquoted():
     policy = parse_policy("rules:\n- when: {api_version_min: 2019-08-01}\n  do: approve\n", "p.yml")
     assert policy.decide(FREEZE, PolicyContext(NOW)).due
     assert not policy.decide(FREEZE, PolicyContext(NOW, api_version="2019-04-01")).due

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Receipts of approvals: whole or not at all, and safe with any id."""
+"""Receipts of approvals: written completely or not at all, and safe with any id."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_receipt_of_another_not_before_does_not_count(tmp_path):
     receipts.write("A", "1", NOON)
     assert receipts.find("a", NOON) == "1" and receipts.find("A", NOON + timedelta(seconds=0.4)) == "1"
     assert receipts.find("A", NOON + timedelta(hours=1)) is None
-    # the occurrence that follows is approved by itself
+    # the next occurrence needs an approval of its own
     receipts.write("A", "2", NOON + timedelta(hours=1))
     assert receipts.find("A", NOON + timedelta(hours=1)) == "2" and receipts.find("A", NOON) is None
 
@@ -59,7 +59,7 @@ def test_any_id_stays_inside_the_folder(tmp_path, event_id):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"event_id": "other"}', "\u00fc"])
-def test_a_damaged_receipt_is_no_receipt(tmp_path, content):
+def test_damaged_receipt_is_ignored(tmp_path, content):
     receipts = Receipts(str(tmp_path), HERE)
     receipts.write("A", "2026-11-21T12:00:00Z")
     (path,) = list(tmp_path.iterdir())
@@ -77,11 +77,11 @@ def test_receipts_of_events_that_are_over_are_removed(tmp_path):
     assert (there.find("A"), there.find("B")) == ("1", "1")
 
 
-def test_a_missing_folder_is_nothing_to_forget(tmp_path):
+def test_prune_of_a_missing_folder_does_nothing(tmp_path):
     Receipts(str(tmp_path / "absent"), HERE).prune([])
 
 
-def test_where_nothing_can_be_written_the_error_says_so_and_nothing_is_left(tmp_path):
+def test_failed_write_raises_and_leaves_no_file(tmp_path):
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(OSError):
         Receipts(str(tmp_path / "file"), HERE).write("A", "1")

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words by which callers choose events."""
+"""The options by which callers select events."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ EVENTS = EventDocument(
 )
 
 
-def picked(own_name="vm1", **words):
-    return "".join(found.event_id for found in Selection.of(**words).pick(EVENTS, own_name))
+def picked(own_name="vm1", **options):
+    return "".join(found.event_id for found in Selection.of(**options).pick(EVENTS, own_name))
 
 
 @pytest.mark.parametrize(
-    "words, ids",
+    "options, ids",
     [
         ({}, "ABC"),
         ({"affects": "any"}, "ABCD"),
@@ -58,8 +58,8 @@ def picked(own_name="vm1", **words):
         ({"event_ids": []}, ""),
     ],
 )
-def test_an_event_has_to_meet_all_words(words, ids):
-    assert picked(**words) == ids
+def test_event_has_to_meet_all_options(options, ids):
+    assert picked(**options) == ids
 
 
 def test_another_own_name_selects_other_events():

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Documents of our own, in the shapes that others have captured on real VMs."""
+"""Documents in the shapes that were captured on real VMs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ APPROVED_RESTART = [
     },
     {"DocumentIncarnation": 4, "Events": []},
 ]
-# the live migration of two VMs, as Microsoft's documentation tells it
+# the live migration of two VMs, as Microsoft's documentation describes it
 MIGRATION = dict(
     SHARED,
     EventId="E4C19B06-5D38-4F7A-9C2E-61B7F0A8D304",
@@ -109,30 +109,30 @@ def read(document):
 
 
 def story(documents):
-    before, told = None, []
+    before, found = None, []
     for document in documents:
         after = read(document)
-        told += [(change.kind, change.event.status) for change in changes(before, after)]
+        found += [(change.kind, change.event.status) for change in changes(before, after)]
         before = after
-    return told
+    return found
 
 
-def test_a_started_freeze_of_an_older_version():
+def test_started_freeze_of_an_older_version_is_read():
     (event,) = read(STARTED_WITHOUT_DURATION).events
     assert (event.status, event.not_before, event.duration) == ("Started", None, None)
 
 
-def test_an_eviction_without_text():
+def test_preempt_without_description_is_read():
     (event,) = read(EVICTION).events
     assert event.as_dict()["not_before"] == "2023-03-14T06:40:12Z"
     assert (event.description, event.duration) == ("", None)
 
 
-def test_a_restart_of_which_the_start_was_missed():
+def test_restart_whose_start_was_missed_is_gone():
     assert story(APPROVED_RESTART) == [("appeared", "Scheduled"), ("gone", "Scheduled")]
 
 
-def test_a_live_migration_from_beginning_to_end():
+def test_live_migration_has_all_changes():
     assert story(LIVE_MIGRATION) == [("appeared", "Scheduled"), ("started", "Started"), ("gone", "Started")]
 
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Times in every format that was seen, whatever the locale and the time zone of this machine."""
+"""Times in every known format, whatever the locale and the time zone of this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
         "2016-09-19 18:29:47",
     ],
 )
-def test_all_seen_formats_name_the_same_moment(text):
+def test_all_known_formats_are_the_same_time(text):
     assert parse_time(text) == MOMENT
 
 
@@ -55,7 +55,7 @@ def test_all_seen_formats_name_the_same_moment(text):
         "\u041f\u043d, 19 \u0441\u0435\u043d\u0442\u044f\u0431\u0440\u044f 2016 \u0433.",
     ],
 )
-def test_what_is_no_time_is_none(text):
+def test_invalid_time_is_none(text):
     assert parse_time(text) is None
 
 
@@ -68,7 +68,7 @@ def test_the_time_zone_of_the_machine_makes_no_difference(zone, monkeypatch):
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
-        # within the hour that exists twice when summer time ends in Berlin
+        # within the hour that occurs twice when summer time ends in Berlin
         assert as_utc_text(parse_time("Sun, 25 Oct 2026 00:30:00 GMT")) == "2026-10-25T00:30:00Z"
         assert as_utc_text(parse_time("2026-10-25T01:30:00Z")) == "2026-10-25T01:30:00Z"
     finally:

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting: errors never end it and are never taken for an empty document."""
+"""Waiting: errors do not end it, and do not count as an empty document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FULL = EventDocument(2, (EVENT,))
 
 
 class Script:
-    """Answers in turn, the last one for ever; an error is raised. Time passes only in sleep."""
+    """Gives the answers in turn, then the last one again and again; raises errors. Time passes only in sleep."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -59,7 +59,7 @@ def is_empty(document):
     return not document.events
 
 
-def test_a_state_that_holds_already_takes_one_poll():
+def test_state_that_holds_already_takes_one_poll():
     script = Script(FULL)
     waited = script.wait(has_events, 60)
     assert (waited.reached, waited.document, waited.elapsed, waited.errors) == (True, FULL, 0.0, 0)
@@ -72,7 +72,7 @@ def test_polls_come_once_an_interval():
     assert script.polled_at == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_the_last_poll_comes_at_the_very_end():
+def test_last_poll_is_at_the_end_of_the_time():
     script = Script(EMPTY)
     waited = script.wait(has_events, 2.5)
     assert not waited.reached and waited.elapsed == 2.5 and waited.document == EMPTY
@@ -88,13 +88,13 @@ TROUBLE = [
 
 
 @pytest.mark.parametrize("error", TROUBLE)
-def test_an_error_is_not_the_end_of_an_event(error):
+def test_error_is_not_the_end_of_an_event(error):
     script = Script(FULL, error, error, FULL, EMPTY)
     waited = script.wait(is_empty, 600)
     assert waited.reached and waited.errors == 2 and waited.last_error is error
 
 
-def test_a_sick_imds_is_reported_but_does_not_end_the_wait():
+def test_failing_imds_is_reported_but_does_not_end_the_wait():
     error = ImdsUnreachable("no route")
     script = Script(error)
     waited = script.wait(is_empty, 60)
@@ -103,20 +103,20 @@ def test_a_sick_imds_is_reported_but_does_not_end_the_wait():
     assert script.polled_at[:5] == [0, 1, 3, 7, 15]
 
 
-def test_while_an_event_is_known_polls_are_never_more_than_ten_seconds_apart():
+def test_polls_with_a_known_event_are_at_most_ten_seconds_apart():
     script = Script(FULL, ImdsUnreachable("no route"))
     script.wait(is_empty, 120)
     gaps = [later - earlier for earlier, later in zip(script.polled_at, script.polled_at[1:])]
     assert max(gaps) == 10
 
 
-def test_a_refused_version_is_raised_as_no_wait_can_mend_it():
+def test_refused_version_is_raised_at_once():
     error = ImdsRefused("no such version", status=400, retryable=False, supported_versions=("2020-07-01",))
     with pytest.raises(ImdsRefused):
         Script(error).wait(has_events, 600)
 
 
-def test_each_poll_is_told_how_much_time_is_left():
+def test_each_poll_gets_the_remaining_time():
     script = Script(EMPTY)
     script.wait(has_events, 2)
     assert script.limits == [2.0, 1.0, 0.1]

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who a maintenance run is, and when it is known to have ended."""
+"""The identity of a maintenance run, and whether it has surely ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def say_who(answers):
 
 
 def run_that_has_ended():
-    """A process that was a run itself, and does not exist any more."""
+    """The identity of a run whose process has ended."""
     answers = FORK.Queue()
     process = FORK.Process(target=be_a_run, args=(answers,))
     process.start()
@@ -81,7 +81,7 @@ def test_process_that_has_the_same_number_is_another_run():
 @pytest.mark.parametrize(
     "change", [{"host": "elsewhere"}, {"pid_namespace": "pid:[1]"}, {"pid": None}, {"pid": "4711"}, {"start": ""}]
 )
-def test_of_a_run_elsewhere_nothing_is_known(change):
+def test_run_on_another_controller_has_not_surely_ended(change):
     assert not has_ended(dict(run_that_has_ended(), **change))
 
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is approved, and what the report says, for each way in which a host may fare."""
+"""Decisions and reports for each state of a host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILED = {"failed": True, "msg": "no luck"}
 
 
 def prepared(vm, *events, **changes):
-    """The variables of a host that has prepared."""
+    """Return the variables of a host that has prepared."""
     events = events or (EVENT,)
     variables = {
         "maintenance__check": {"prepare": {"tasks": "drain.yml", "role": ""}},
@@ -38,7 +38,7 @@ def prepared(vm, *events, **changes):
 
 
 def recovered(vm, *events, **changes):
-    """The variables of a host that has come through its maintenance."""
+    """Return the variables of a host whose maintenance is complete."""
     over = [
         dict(event, status="Started", not_before=None, listed=False, started=AT, over=AT)
         for event in events or (EVENT,)
@@ -91,7 +91,7 @@ def test_event_is_not_approved_if_a_vm_is_not_ready(reason):
 @pytest.mark.parametrize(
     "other", [{}, {"maintenance__info": FAILED}, {"maintenance__info": {"available": False, "reason": "no IMDS"}}]
 )
-def test_event_is_not_approved_if_a_vm_is_no_host_that_could_be_read(other):
+def test_event_is_not_approved_if_a_vm_is_not_a_readable_host(other):
     (decision,) = decisions(a=prepared("vm1"), b=other)
     assert not decision["approve"] and decision["why_not"].startswith("vm2: no host of this play")
 
@@ -118,7 +118,7 @@ def test_event_of_an_earlier_note_that_is_not_listed_needs_no_decision():
     )
 
 
-def test_host_that_came_through_has_no_problem_and_all_times():
+def test_host_with_complete_maintenance_has_no_problem_and_all_times():
     approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "approved", "reason": "selected"}]}
     rows = report(a=recovered("vm1", approvals={"results": [approval]}, approved_at=AT), b=recovered("vm2"))
     for row in rows.values():
@@ -139,18 +139,18 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("reason", PROBLEMS)
-def test_problem_of_a_host_is_told(reason):
+def test_problem_of_a_host_is_reported(reason):
     host = recovered("vm1", **PROBLEMS[reason])
     assert problem(a=host) == reason and reason in report(a=host)["a"]["why_not"]
 
 
-def test_approval_that_was_not_due_any_more_is_no_problem_of_the_host():
+def test_approval_that_is_no_longer_due_is_not_a_problem_of_the_host():
     approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "not_due", "reason": "more VMs have come"}]}
     host = recovered("vm1", approvals={"results": [approval]})
     assert problem(a=host) == "" and report(a=host)["a"]["why_not"] == "not approved: more VMs have come"
 
 
-def test_host_that_could_not_be_asked_has_a_row_without_an_event():
+def test_unreachable_host_has_a_row_without_an_event():
     row = report(a={"maintenance__info": {"unreachable": True, "msg": "no route"}})["a"]
     assert row["event_id"] == "" and row["why_not"] == "its scheduled events could not be read: no route"
 

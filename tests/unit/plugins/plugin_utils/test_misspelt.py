@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which names count as misspelt options."""
+"""Names that count as misspelt options."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def test_one_mistake_is_noticed(given):
 
 
 @pytest.mark.parametrize("given", ["prepare", "prep", "preparation", "perpaer", "prepaare2", "erapper", "", "recover"])
-def test_no_and_several_mistakes_are_not_meant(given):
+def test_no_or_several_mistakes_are_ignored(given):
     assert not is_one_mistake_away(given, "prepare")
 
 
-def test_an_option_is_never_a_misspelt_one():
+def test_option_is_never_misspelt():
     assert misspelt(["typs", "type", "types", "window"], {"type", "types"}) in ({"typs": "types"}, {"typs": "type"})

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A limit for what may hang."""
+"""A time limit for calls that may hang."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_call_that_hangs_is_interrupted():
         os.close(writer)
 
 
-def test_limit_is_gone_afterwards():
+def test_limit_ends_with_the_block():
     before = signal.getsignal(signal.SIGALRM)
     with time_limit(60):
         pass

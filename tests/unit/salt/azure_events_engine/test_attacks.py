@@ -17,26 +17,26 @@ HIT = event("b", "c")
 def test_minion_that_claims_the_vm_of_another_changes_nothing_for_it() -> None:
     """A1: without c's own answer the event is not approved."""
     fleet = Driver("a", "b", "c")
-    fleet.look({"a": status("c", HIT, records=[record()]), "b": status("b", HIT)})
+    fleet.poll({"a": status("c", HIT, records=[record()]), "b": status("b", HIT)})
     fleet.prepare("b")
     fleet.wait(60)
     assert fleet.count("approve_prepared") == 0
     rows = {row["minion"]: row for row in fleet.request("fleet", "")["rows"]}
     assert "which is the VM of minion c" in rows["a"]["problem"]
-    fleet.look({"b": status("b", HIT, records=[record()]), "c": status("c", HIT)})
+    fleet.poll({"b": status("b", HIT, records=[record()]), "c": status("c", HIT)})
     fleet.prepare("c")
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
 
 
 def test_second_claimant_of_an_observed_name_holds_the_approval() -> None:
     fleet = Driver("id-1", "id-2")
-    fleet.look({"id-1": status("b", event("b"))})
-    fleet.look({"id-2": status("b")})
+    fleet.poll({"id-1": status("b", event("b"))})
+    fleet.poll({"id-2": status("b")})
     fleet.prepare("id-1")
     fleet.wait(10)
     assert fleet.count("approve_prepared") == 0
     assert "minions id-1, id-2 say that this is their VM" in fleet.request("status")["rows"][0]["why_not"]
-    fleet.look({"id-2": status("z")})
+    fleet.poll({"id-2": status("z")})
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 1
 
@@ -44,8 +44,8 @@ def test_second_claimant_of_an_observed_name_holds_the_approval() -> None:
 @pytest.mark.parametrize("settings", [{"mapping": {"id-1": "b"}}, {}])
 def test_table_settles_who_is_who(settings: dict[str, Any]) -> None:
     fleet = Driver("id-1", "id-2", **settings)
-    fleet.look({"id-2": status("b", event("b"))})
-    fleet.look({"id-1": status("b", event("b"))})
+    fleet.poll({"id-2": status("b", event("b"))})
+    fleet.poll({"id-1": status("b", event("b"))})
     fleet.prepare("id-1", "id-2")
     fleet.wait(10)
     assert (
@@ -57,8 +57,8 @@ def test_table_settles_who_is_who(settings: dict[str, Any]) -> None:
 def test_lying_started_does_not_keep_others_from_preparing() -> None:
     """A5"""
     fleet = Driver("a", "b", "c")
-    fleet.look({"a": status("b", event("b", "c", status="Started"))})
-    fleet.look({"b": status("b", HIT), "c": status("c", HIT)})
+    fleet.poll({"a": status("b", event("b", "c", status="Started"))})
+    fleet.poll({"b": status("b", HIT), "c": status("c", HIT)})
     fleet.prepare("b", "c")
     assert fleet.count("prepare", "b") == 1 and fleet.count("approve_prepared") == 1
 
@@ -67,21 +67,21 @@ def test_bystander_neither_prolongs_the_event_nor_ends_it() -> None:
     """A6"""
     fleet = Driver("a", "b")
     forged = event("a", "b")
-    fleet.look({"a": status("a", forged), "b": status("b", event("b"))})
+    fleet.poll({"a": status("a", forged), "b": status("b", event("b"))})
     fleet.prepare("b")
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
     fleet.answer("approve_prepared", {"b": done("approved")})
-    fleet.look({"a": status("a", forged)})
+    fleet.poll({"a": status("a", forged)})
     fleet.see_over("b")
     assert fleet.count("recover", "b") == 1
 
 
 def test_bystander_that_lists_no_event_does_not_end_it() -> None:
     fleet = Driver("a", "b")
-    fleet.look({"b": status("b", event("b"))})
+    fleet.poll({"b": status("b", event("b"))})
     fleet.prepare("b")
-    fleet.look({"a": status("a")})
-    fleet.look({"a": status("a")})
+    fleet.poll({"a": status("a")})
+    fleet.poll({"a": status("a")})
     assert fleet.count("recover", "b") == 0 and "over" not in fleet.steps
 
 
@@ -121,7 +121,7 @@ def test_odd_answer_counts_against_its_minion_alone(odd: Any) -> None:
 )
 def test_odd_answer_to_prepare_holds_the_approval_with_a_reason(odd: Any) -> None:
     fleet = Driver("b")
-    fleet.look({"b": status("b", event("b"))})
+    fleet.poll({"b": status("b", event("b"))})
     fleet.answer("prepare", {"b": odd})
     assert fleet.count("approve_prepared") == 0 and "minion b" in fleet.request("status")["rows"][0]["why_not"]
 
@@ -129,7 +129,7 @@ def test_odd_answer_to_prepare_holds_the_approval_with_a_reason(odd: Any) -> Non
 def test_flood_of_hints_costs_a_bounded_number_of_questions() -> None:
     """A3: 1,000 hints in ten seconds, and a real event of another minion in their middle."""
     fleet = Driver("a", "b")
-    fleet.look({"a": status("a"), "b": status("b")})
+    fleet.poll({"a": status("a"), "b": status("b")})
     before = fleet.count("status", "a")
     for number in range(10):
         for _hint in range(100):
@@ -137,7 +137,7 @@ def test_flood_of_hints_costs_a_bounded_number_of_questions() -> None:
         fleet.wait(1.0)
         fleet.answer("status", {"a": status("a")})
         if number == 5:
-            fleet.look({"b": status("b", event("b", kind="Preempt"))})
+            fleet.poll({"b": status("b", event("b", kind="Preempt"))})
             assert fleet.count("prepare", "b") == 1
     assert fleet.count("status", "a") - before <= 12
 
@@ -146,17 +146,17 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
     fleet = Driver("a", "b")
     for number in range(10):
         events = [event("a", "b", event_id=f"forged-{number}-{one}") for one in range(300)]
-        fleet.look({"a": status("a", *events)})
+        fleet.poll({"a": status("a", *events)})
     assert len(fleet.state.maintenances) <= 400
     fleet.wait(120)
     assert fleet.count("prepare", "a") <= 70 and fleet.count("status", "b") <= 12
-    fleet.look({"b": status("b", event("b", kind="Preempt", event_id="real"))})
+    fleet.poll({"b": status("b", event("b", kind="Preempt", event_id="real"))})
     assert [ask.minions for ask in fleet.pending("prepare") if ask.kwargs["event_id"] == "real"] == [("b",)]
 
 
 def test_answer_that_was_not_asked_for_is_ignored() -> None:
     fleet = Driver("a", "b")
-    fleet.look({"b": status("b", event("b"))})
+    fleet.poll({"b": status("b", event("b"))})
     (ask,) = fleet.pending("prepare")
     fleet.give_return(ask.job, "a", done("prepared"))
     fleet.give_return(999, "b", done("prepared"))
@@ -165,7 +165,7 @@ def test_answer_that_was_not_asked_for_is_ignored() -> None:
 
 def test_liar_about_its_approval_is_replaced() -> None:
     fleet = Driver("b", "c")
-    fleet.look({"b": status("b", HIT), "c": status("c", HIT)})
+    fleet.poll({"b": status("b", HIT), "c": status("c", HIT)})
     fleet.prepare("b", "c")
     fleet.answer("approve_prepared", {"b": done("approved")})
     for _number in range(10):
@@ -180,7 +180,7 @@ def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
     """A11"""
     fleet = Driver("b")
     many = [f"vm{number}" for number in range(1500)]
-    fleet.look(
+    fleet.poll(
         {
             "b": status(
                 "b", event("b", event_id="{{ 7*7 }} \ufffe".replace("\ufffe", "#")), event("b", *many, event_id="large")
@@ -193,7 +193,7 @@ def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
 
 def test_refused_answer_does_not_forget_what_the_minion_has_prepared() -> None:
     fleet = Driver("b")
-    fleet.look({"b": status("b", event("b"))})
+    fleet.poll({"b": status("b", event("b"))})
     fleet.prepare("b")
     fleet.hint("b")
     fleet.answer("status", {"b": []})
@@ -203,7 +203,7 @@ def test_refused_answer_does_not_forget_what_the_minion_has_prepared() -> None:
 def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
     """A11: the minion itself is honest, its IMDS is odd."""
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1", "x" * 1100))})
+    fleet.poll({"vm1": status("vm1", event("vm1", "x" * 1100))})
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 0 and fleet.reason.endswith("...: no minion has this VM")
 
@@ -212,7 +212,7 @@ def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
 def test_event_with_an_odd_id_is_left_out(odd: str) -> None:
     """A11"""
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})
+    fleet.poll({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == [EVENT]
     assert (
         fleet.request("fleet")["rows"][0]["problem"]

@@ -20,21 +20,21 @@ BOTH = event("vm1", "vm2")
 def prepared(*minions: str, **settings: object) -> Driver:
     """Minions of one event, all prepared."""
     fleet = Driver(*minions, **settings)
-    fleet.look({minion: status(minion, event(*minions)) for minion in minions})
+    fleet.poll({minion: status(minion, event(*minions)) for minion in minions})
     fleet.prepare(*minions)
     return fleet
 
 
 def test_one_job_prepares_all_minions_of_an_event() -> None:
     fleet = Driver("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
     assert [(ask.minions, ask.kwargs) for ask in fleet.pending("prepare")] == [(("vm1", "vm2"), {"event_id": EVENT})]
     assert fleet.steps == ["draining"]
 
 
 def test_approval_comes_once_when_all_are_prepared() -> None:
     fleet = Driver("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 0
     fleet.prepare("vm2")
@@ -51,7 +51,7 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
     fleet.wait(3)
     fleet.answer("status", {"vm1": status("vm1"), "vm2": status("vm2")})
     before = fleet.count("status", "vm2")
-    fleet.look({"vm1": status("vm1", BOTH)})
+    fleet.poll({"vm1": status("vm1", BOTH)})
     fleet.wait(3)
     assert fleet.count("status", "vm2") > before
 
@@ -59,12 +59,12 @@ def test_minion_of_the_event_is_asked_though_it_sends_no_hint() -> None:
 def test_event_that_comes_back_is_not_recovered_from_until_it_stays_away() -> None:
     fleet = prepared("vm1")
     for _time in range(3):
-        fleet.look({"vm1": status("vm1", records=[record()])})
-        fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+        fleet.poll({"vm1": status("vm1", records=[record()])})
+        fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("recover") == 0
     for number in range(16):
         assert fleet.count("recover") == 0, number
-        fleet.look({"vm1": status("vm1", records=[record()])})
+        fleet.poll({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1
 
 
@@ -79,14 +79,14 @@ def test_question_that_was_lost_before_the_minion_connected_is_repeated_at_its_f
 
 def test_minion_whose_imds_gives_no_answer_is_asked_again_soon() -> None:
     fleet = Driver("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
     for _attempt in range(6):
         fleet.prepare("vm1", outcome="unavailable")
         fleet.wait(1)
         fleet.answer("status", {"vm1": status("vm1", BOTH)})
         fleet.wait(5)
     assert fleet.count("prepare", "vm1") == 7
-    fleet.look({"vm1": status(None, available=False, reason="IMDS answered 503")})
+    fleet.poll({"vm1": status(None, available=False, reason="IMDS answered 503")})
     before = fleet.count("status", "vm1")
     fleet.wait(6)
     assert fleet.count("status", "vm1") > before
@@ -114,7 +114,7 @@ def test_refused_approval_is_tried_again_and_its_reason_is_shown() -> None:
 @pytest.mark.parametrize("outcome", ["failed", "not_selected", "no_steps", "busy"])
 def test_minion_that_is_not_prepared_holds_the_approval_with_its_answer(outcome: str) -> None:
     fleet = Driver("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
     fleet.prepare("vm1")
     fleet.prepare("vm2", outcome=outcome, reason="step 1 ended with code 7")
     rows = {row["vm"]: row for row in fleet.request("status")["rows"]}
@@ -125,7 +125,7 @@ def test_minion_that_is_not_prepared_holds_the_approval_with_its_answer(outcome:
 
 def test_failed_preparation_is_tried_three_times() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     for _number in range(4):
         fleet.prepare("vm1", outcome="failed", reason="code 7")
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="prepare_failed")])})
@@ -135,21 +135,21 @@ def test_failed_preparation_is_tried_three_times() -> None:
 
 def test_vm_without_a_minion_holds_the_approval() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1", "unmanaged"))})
+    fleet.poll({"vm1": status("vm1", event("vm1", "unmanaged"))})
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 0 and fleet.reason == "unmanaged: no minion has this VM"
 
 
 def test_rule_covers_a_vm_without_a_minion() -> None:
     fleet = Driver("vm1", unknown_resources="approve")
-    fleet.look({"vm1": status("vm1", event("vm1", "unmanaged"))})
+    fleet.poll({"vm1": status("vm1", event("vm1", "unmanaged"))})
     fleet.prepare("vm1")
     assert fleet.pending("approve_prepared")[0].kwargs["resources"] == ["vm1", "unmanaged"]
 
 
 def test_rule_does_not_cover_what_may_be_the_vm_of_a_silent_minion() -> None:
     fleet = Driver("vm1", "silent.example.com", unknown_resources="approve")
-    fleet.look({"vm1": status("vm1", event("vm1", "unmanaged"))})
+    fleet.poll({"vm1": status("vm1", event("vm1", "unmanaged"))})
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 0 and "silent.example.com" in fleet.reason
 
@@ -157,9 +157,9 @@ def test_rule_does_not_cover_what_may_be_the_vm_of_a_silent_minion() -> None:
 def test_recovery_follows_the_end_and_ends_the_maintenance() -> None:
     fleet = prepared("vm1")
     fleet.answer("approve_prepared", {"vm1": done("approved")})
-    fleet.look({"vm1": status("vm1", event("vm1", status="Started"), records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1", status="Started"), records=[record()])})
     assert fleet.count("recover") == 0
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.poll({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1
     fleet.answer("recover", {"vm1": done("recovered")})
     assert fleet.steps == ["draining", "prepared", "approved", "started", "over", "recovered"]
@@ -182,7 +182,7 @@ def test_recovery_is_tried_without_an_end() -> None:
 def test_minion_that_is_back_after_hours_recovers() -> None:
     fleet = Driver("vm1", "vm2")
     fleet.wait(3)
-    fleet.look({"vm2": status("vm2")})
+    fleet.poll({"vm2": status("vm2")})
     fleet.wait(8 * 3600, 60)
     fleet.hint("vm1")
     fleet.answer("status", {"vm1": status("vm1", records=[record()])})
@@ -191,7 +191,7 @@ def test_minion_that_is_back_after_hours_recovers() -> None:
 
 def test_what_is_prepared_by_hand_is_left_alone() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", records=[record("")])})
+    fleet.poll({"vm1": status("vm1", records=[record("")])})
     fleet.wait(600, 5)
     assert fleet.count("recover") == 0
 
@@ -199,26 +199,26 @@ def test_what_is_prepared_by_hand_is_left_alone() -> None:
 def test_two_events_of_one_minion_end_in_one_recovery() -> None:
     fleet = Driver("vm1")
     first, second = event("vm1", event_id="A"), event("vm1", event_id="B")
-    fleet.look({"vm1": status("vm1", first, second)})
+    fleet.poll({"vm1": status("vm1", first, second)})
     fleet.prepare("vm1", event_id="A")
     fleet.wait(1)
     fleet.prepare("vm1", event_id="B")
     both = [record("a"), record("b")]
-    fleet.look({"vm1": status("vm1", second, records=both)})
+    fleet.poll({"vm1": status("vm1", second, records=both)})
     fleet.wait(30)
     assert fleet.count("recover") == 0
-    fleet.look({"vm1": status("vm1", records=both)})
+    fleet.poll({"vm1": status("vm1", records=both)})
     assert fleet.count("recover") == 1
     (ask,) = fleet.pending("recover")
     fleet.answer("recover", {"vm1": done("recovered", event_id=ask.kwargs["event_id"])})
-    fleet.look({"vm1": status("vm1")})
+    fleet.poll({"vm1": status("vm1")})
     fleet.wait(30)
     assert fleet.count("recover") == 1 and fleet.steps.count("recovered") == 2
 
 
 def test_lost_return_of_a_preparation_is_read_from_the_record() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.wait(20)
     fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("approve_prepared") == 1 and fleet.count("prepare") == 1
@@ -226,7 +226,7 @@ def test_lost_return_of_a_preparation_is_read_from_the_record() -> None:
 
 def test_preparation_that_lasts_is_not_repeated() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     for _number in range(20):
         fleet.wait(30)
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="preparing")], working=EVENT)})
@@ -236,16 +236,16 @@ def test_preparation_that_lasts_is_not_repeated() -> None:
 
 def test_interrupted_preparation_is_repeated_within_seconds() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     interrupted = status("vm1", event("vm1"), records=[record(state="preparing")])
     for _number in range(2):
-        fleet.look({"vm1": interrupted})
+        fleet.poll({"vm1": interrupted})
     assert fleet.count("prepare") == 2
 
 
 def test_preparation_of_an_earlier_boot_is_repeated() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"), records=[record(this_boot=False)])})
+    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record(this_boot=False)])})
     assert fleet.count("prepare") == 1 and fleet.count("approve_prepared") == 0
 
 
@@ -268,17 +268,17 @@ def test_restarted_engine_asks_before_it_prepares_and_recovers_what_is_over() ->
 
 def test_record_counts_though_the_return_of_a_preparation_says_otherwise() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", records=[record()])})
     fleet.prepare("vm1", outcome="not_listed")
-    fleet.look({"vm1": status("vm1", records=[record()])})
+    fleet.poll({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
 
 
 def test_minion_that_has_started_anew_is_not_prepared_until_it_says_so() -> None:
     fleet = Driver("vm1", "vm2")
     both = event("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
     fleet.prepare("vm1")
     fleet.give(Hint("vm1", started=True))
     fleet.prepare("vm2")
@@ -292,7 +292,7 @@ def test_minion_that_has_started_anew_is_not_prepared_until_it_says_so() -> None
 
 def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     for _number in range(20):
         fleet.give(Hint("vm1", started=True))
         fleet.wait(1)
@@ -303,7 +303,7 @@ def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
 def test_answers_of_long_ago_are_asked_for_again_before_the_approval() -> None:
     fleet = Driver("vm1", "vm2")
     both = event("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
     fleet.prepare("vm1")
     fleet.wait(25)
     fleet.prepare("vm2")
@@ -316,7 +316,7 @@ def test_answers_of_long_ago_are_asked_for_again_before_the_approval() -> None:
 def test_vm_that_another_event_interrupts_is_not_ready() -> None:
     fleet = Driver("vm1")
     other = event("vm1", event_id="other", status="Started")
-    fleet.look({"vm1": status("vm1", event("vm1"), other, records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1"), other, records=[record()])})
     fleet.wait(10)
     assert fleet.count("approve_prepared") == 0
     assert "another event has started on minion vm1" in fleet.request("status")["rows"][0]["withheld"]
@@ -324,13 +324,13 @@ def test_vm_that_another_event_interrupts_is_not_ready() -> None:
 
 def test_event_that_has_started_is_not_prepared_for() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1", status="Started"))})
+    fleet.poll({"vm1": status("vm1", event("vm1", status="Started"))})
     assert fleet.count("prepare") == 0 and "started" in fleet.steps
 
 
 def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
     fleet = Driver("vm1", "vm2", "vm3", at_once=1)
-    fleet.look(
+    fleet.poll(
         {
             "vm1": status("vm1", event("vm1", event_id="later")),
             "vm2": status("vm2", event("vm2", event_id="sooner", not_before="2026-11-22T11:00:00Z")),
@@ -341,7 +341,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
     fleet.wait(6)
     fleet.prepare("vm2", event_id="sooner")
     fleet.wait(1)
-    fleet.look({"vm3": status("vm3", event("vm3", event_id="second", kind="Preempt"))})
+    fleet.poll({"vm3": status("vm3", event("vm3", event_id="second", kind="Preempt"))})
     fleet.wait(6)
     # a slow preparation of vm1 makes no eviction wait
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == ["evicted", "sooner", "later", "second"]
@@ -349,7 +349,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
 
 def test_vm_that_an_eviction_took_is_counted_as_gone() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1", kind="Preempt"))})
+    fleet.poll({"vm1": status("vm1", event("vm1", kind="Preempt"))})
     fleet.prepare("vm1")
     fleet.wait(1200, 5)
     assert fleet.steps[-1] == "over" and not fleet.state.maintenances

@@ -15,7 +15,7 @@ def held_back() -> Driver:
     """vm1 is prepared, vm2 is not."""
     fleet = Driver("vm1", "vm2")
     both = event("vm1", "vm2")
-    fleet.look({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
     fleet.prepare("vm1")
     fleet.prepare("vm2", outcome="no_steps")
     return fleet
@@ -54,7 +54,7 @@ def test_fleet_as_text_is_a_table_of_minions() -> None:
 
 def test_prepared_vm_of_an_event_that_has_started_has_no_reason_against_it() -> None:
     fleet = held_back()
-    fleet.look({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1", "vm2", status="Started"), records=[record()])})
     rows = {row["vm"]: row["why_not"] for row in fleet.request("status", "")["rows"]}
     assert rows["vm1"] is None and rows["vm2"]
 
@@ -70,19 +70,19 @@ def test_fleet_has_a_row_for_each_minion() -> None:
 def test_held_event_is_not_approved_until_it_is_released() -> None:
     fleet = Driver("vm1")
     fleet.request("hold")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.wait(20)
     assert fleet.count("approve_prepared") == 0
     assert fleet.request("status")["rows"][0]["withheld"] == "held by alice since 2026-11-22T10:00:00Z"
     fleet.request("release")
-    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("approve_prepared") == 1
 
 
 def test_approved_event_cannot_be_held() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.answer("approve_prepared", {"vm1": done("approved")})
     assert "cannot be taken back" in fleet.request("hold")["error"]
@@ -109,14 +109,14 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
 
 def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
-    assert "no minion that it hits is prepared" in fleet.request("approve", force=True)["error"]
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    assert "no minion that it affects is prepared" in fleet.request("approve", force=True)["error"]
 
 
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
 def test_what_failed_is_tried_again_at_once(do: str, listed: bool, asked: str) -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1", outcome="failed" if listed else "prepared")
     if not listed:
         fleet.see_over("vm1")
@@ -138,7 +138,7 @@ def test_odd_request_is_an_error(do: str, event_id: str) -> None:
 
 def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
     fleet = Driver("vm1")
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered")})
@@ -150,7 +150,7 @@ def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
 def test_full_disk_withholds_the_approval_with_the_reason() -> None:
     fleet = Driver("vm1")
     fleet.disk_is_full = True
-    fleet.look({"vm1": status("vm1", event("vm1"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.wait(20)
     assert (
@@ -158,6 +158,6 @@ def test_full_disk_withholds_the_approval_with_the_reason() -> None:
         and fleet.reason == "the approval cannot be recorded: database or disk is full"
     )
     fleet.disk_is_full = False
-    fleet.look({"vm1": status("vm1", event("vm1"), records=[record()])})
+    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 1

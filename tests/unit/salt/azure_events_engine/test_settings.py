@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from azure_events_engine.settings import Settings, read_settings
+from azure_events_engine.settings import Settings, parse_settings
 
 
 def test_settings_have_defaults() -> None:
-    assert read_settings(None) == read_settings({}) == Settings()
+    assert parse_settings(None) == parse_settings({}) == Settings()
 
 
 def test_times_have_units() -> None:
-    assert read_settings({"sweep": "10m", "answer": 5}).sweep == 600.0
+    assert parse_settings({"sweep": "10m", "answer": 5}).sweep == 600.0
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_times_have_units() -> None:
 )
 def test_wrong_setting_is_refused_with_its_key(given: Any, text: str) -> None:
     with pytest.raises(ValueError) as caught:
-        read_settings(given)
+        parse_settings(given)
     assert text in str(caught.value)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from azure_events_engine.signature import LASTS, is_genuine, read_secret, sign
+from azure_events_engine.signature import REQUEST_LIFETIME, is_genuine, read_secret, sign
 
 SECRET = b"s" * 32
 REQUEST = {"request_id": "1", "do": "approve", "event_id": "A1", "force": True, "by": "alice", "time": 1000.0}
@@ -51,7 +51,7 @@ def test_changed_request_is_not_genuine(changes: dict[str, Any]) -> None:
 
 
 def test_old_request_is_not_genuine() -> None:
-    assert not is_genuine(signed(), SECRET, 1001.0 + LASTS)
+    assert not is_genuine(signed(), SECRET, 1001.0 + REQUEST_LIFETIME)
 
 
 def test_empty_secret_proves_nothing() -> None:

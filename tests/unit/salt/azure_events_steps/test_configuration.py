@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from azure_events_steps.configuration import DEFAULT_TIMEOUT, Step, digest, read_configuration, read_steps
-from azure_events_steps.record import Reason, Record, record_of
-from azure_events_steps.selecting import not_released, verdict
-from azure_events_steps.variables import variables
+from azure_events_steps.configuration import DEFAULT_TIMEOUT, Step, digest, parse_configuration, parse_steps
+from azure_events_steps.environment import variables
+from azure_events_steps.record import Reason, Record, record_from_json
+from azure_events_steps.selection import evaluate, not_released
 from azure_scheduled_events import parse_document
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -36,7 +36,7 @@ def event(**fields: Any) -> Any:
 
 
 def test_every_form_of_a_step_is_read() -> None:
-    steps = read_steps(
+    steps = parse_steps(
         "prepare",
         [
             "leave --now",
@@ -90,19 +90,19 @@ def test_every_form_of_a_step_is_read() -> None:
 )
 def test_what_is_wrong_is_refused_with_its_place(section: Any, complaint: str) -> None:
     with pytest.raises(ValueError) as refused:
-        read_configuration(section)
+        parse_configuration(section)
     assert complaint in str(refused.value) and str(refused.value).startswith("azure_events: ")
 
 
 def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
-    configuration = read_configuration(
+    configuration = parse_configuration(
         {"types": ["Reboot", "Freeze"]}, [{"interval": 1}, {"types": ["Freeze"]}, {"affects": "any"}]
     )
-    assert verdict(event(EventType="Freeze"), "vm1", configuration, NOON).selected
-    assert verdict(event(), "vm1", configuration, NOON).code == "types"
-    assert verdict(event(EventType="Freeze"), "vm3", configuration, NOON).code == "affects"
+    assert evaluate(event(EventType="Freeze"), "vm1", configuration, NOON).selected
+    assert evaluate(event(), "vm1", configuration, NOON).code == "types"
+    assert evaluate(event(EventType="Freeze"), "vm3", configuration, NOON).code == "affects"
     with pytest.raises(ValueError, match="beacon azure_events: types"):
-        read_configuration({}, [{"types": ["Rebot"]}])
+        parse_configuration({}, [{"types": ["Rebot"]}])
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,15 @@ def test_beacon_of_the_minion_is_part_of_its_selection() -> None:
     ],
 )
 def test_verdict_names_the_key_that_leaves_the_event_out(section: dict[str, Any], code: str) -> None:
-    assert verdict(event(), "VM1", read_configuration(section), NOON).code == code
+    assert evaluate(event(), "VM1", parse_configuration(section), NOON).code == code
 
 
 def test_unknown_time_is_no_notice_and_an_unknown_source_is_none_of_the_words() -> None:
-    assert verdict(event(NotBefore=""), "vm1", read_configuration({"minimum_notice": 1}), NOON).code == "minimum_notice"
     assert (
-        verdict(event(EventSource=None), "vm1", read_configuration({"sources": ["Platform"]}), NOON).code == "sources"
+        evaluate(event(NotBefore=""), "vm1", parse_configuration({"minimum_notice": 1}), NOON).code == "minimum_notice"
+    )
+    assert (
+        evaluate(event(EventSource=None), "vm1", parse_configuration({"sources": ["Platform"]}), NOON).code == "sources"
     )
 
 
@@ -162,8 +164,8 @@ def test_record_survives_the_disk_exactly_and_nothing_else_does() -> None:
         "",
         (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("")),
     )
-    data = json.loads(json.dumps(record.as_data()))
-    assert record_of(data) == record
+    data = json.loads(json.dumps(record.to_json()))
+    assert record_from_json(data) == record
     for damage in (
         {"phase": "well"},
         {"steps_done": -1},
@@ -173,6 +175,6 @@ def test_record_survives_the_disk_exactly_and_nothing_else_does() -> None:
         {"reasons": None},
     ):
         with pytest.raises(ValueError):
-            record_of({**data, **damage})
+            record_from_json({**data, **damage})
     with pytest.raises(ValueError):
-        record_of({})
+        record_from_json({})

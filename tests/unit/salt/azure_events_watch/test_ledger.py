@@ -9,8 +9,8 @@ import json
 import random
 from datetime import timedelta
 
-from azure_events_watch.ledger import ENDS, Ledger, Notice, advance, with_announced, with_expected, without_old_ends
-from azure_events_watch.stored import entries_as_data, ledger_of
+from azure_events_watch.ledger import MAX_ENDED, Ledger, Notice, add_expected, advance, drop_old_ends, mark_announced
+from azure_events_watch.ledger_json import entries_to_json, ledger_from_json
 from azure_scheduled_events import parse_document
 from support.salt.ledger_documents import NOON, after, document
 
@@ -68,15 +68,15 @@ def test_sequence_only_grows() -> None:
 
 def test_end_is_forgotten_after_its_time() -> None:
     ledger = after(document(("A", "Scheduled")), document(), document())[0]
-    assert without_old_ends(ledger, NOON + timedelta(seconds=4), 2) is ledger
-    assert without_old_ends(ledger, NOON + timedelta(seconds=5), 2).ended == ()
+    assert drop_old_ends(ledger, NOON + timedelta(seconds=4), 2) is ledger
+    assert drop_old_ends(ledger, NOON + timedelta(seconds=5), 2).ended == ()
 
 
 def test_ends_are_bounded_and_the_latest_stay() -> None:
     ledger = after(
         *[one for number in range(150) for one in (document((f"{number:03d}", "Scheduled")), document(), document())]
     )[0]
-    assert [entry.key for entry in ledger.ended] == [f"{number:03d}" for number in range(150 - ENDS, 150)]
+    assert [entry.key for entry in ledger.ended] == [f"{number:03d}" for number in range(150 - MAX_ENDED, 150)]
     assert ledger.entries == {} and ledger.doubts == {}
 
 
@@ -92,8 +92,8 @@ def test_backends_that_disagree_about_an_event_do_not_flap() -> None:
     assert words(after(*[there, there, empty, empty] * 100)[1]) == ["scheduled", "gone", "scheduled"]
     at_random = random.Random(7)
     for _turn in range(20):
-        told = after(*[at_random.choice((there, empty)) for _look in range(1000)])[1]
-        assert len(told) <= 15
+        notices = after(*[at_random.choice((there, empty)) for _poll in range(1000)])[1]
+        assert len(notices) <= 15
 
 
 def test_event_that_flapped_still_ends() -> None:
@@ -103,11 +103,11 @@ def test_event_that_flapped_still_ends() -> None:
 
 def test_expected_event_is_missed_but_not_announced() -> None:
     (event,) = document(("A", "Scheduled")).events
-    ledger, notices = advance(with_expected(Ledger(7), [event], NOON), document(), NOON, lambda one: True)
+    ledger, notices = advance(add_expected(Ledger(7), [event], NOON), document(), NOON, lambda one: True)
     assert (notices, set(ledger.doubts)) == ((), {"a"})
-    ledger, notices = advance(with_expected(ledger, [event], NOON), document(), NOON, lambda one: True)
+    ledger, notices = advance(add_expected(ledger, [event], NOON), document(), NOON, lambda one: True)
     assert words(list(notices)) == ["gone"] and notices[0].sequence == 8
-    assert with_expected(ledger, [event], NOON) is ledger
+    assert add_expected(ledger, [event], NOON) is ledger
 
 
 def test_ledger_survives_the_disk_exactly() -> None:
@@ -116,7 +116,7 @@ def test_ledger_survives_the_disk_exactly() -> None:
         ' "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT", "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'
     )
     ledger = after(document(("B", "Scheduled")), parse_document(odd), parse_document(odd))[0]
-    ledger = with_announced(ledger, {key: True for key in ledger.entries})
+    ledger = mark_announced(ledger, {key: True for key in ledger.entries})
     assert ledger.ended and ledger.entries
-    data = json.loads(json.dumps({"sequence": ledger.sequence, "entries": entries_as_data(ledger)}))
-    assert ledger_of(data) == ledger
+    data = json.loads(json.dumps({"sequence": ledger.sequence, "entries": entries_to_json(ledger)}))
+    assert ledger_from_json(data) == ledger

@@ -74,9 +74,9 @@ class Approver:
         runtime: settings and this VM's name.
         clock: the server's clock.
         send: hands (record, event) to the poller; the answer arrives by `answer_received`.
-        durable: whether the journal has everything on disk; otherwise nothing is approved, because
+        is_durable: whether the journal has everything on disk; otherwise nothing is approved, because
             a restart would forget it.
-        keep: records (record, keyword, sentence, level) in the timeline and saves the record.
+        record: adds (record, keyword, sentence, level) to the timeline and saves the record.
         pausing: whether an operator has paused the daemon.
     """
 
@@ -85,15 +85,15 @@ class Approver:
         runtime: Runtime,
         clock: ServerClock,
         send: Callable[[EventRecord, ScheduledEvent], None],
-        durable: Callable[[], bool],
-        keep: Callable[[EventRecord, str, str, str], bool],
+        is_durable: Callable[[], bool],
+        record: Callable[[EventRecord, str, str, str], bool],
         pausing: Pausing,
     ) -> None:
         self._runtime = runtime
         self._clock = clock
         self._send = send
-        self._durable = durable
-        self._keep = keep
+        self._is_durable = is_durable
+        self._record = record
         self._pausing = pausing
         # until the next document, the events may differ from those that the policy has evaluated
         self._last_poll_failed = False
@@ -149,11 +149,11 @@ class Approver:
         if self._runtime.settings.dry_run:
             if not record.approval_reason:
                 record.approval_reason = reason
-                self._keep(record, "dry-run", "it would be approved now: " + reason, "notice")
+                self._record(record, "dry-run", "it would be approved now: " + reason, "notice")
             return
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
-        if self._keep(record, "approval-sent", reason, "notice") or record.approval_forced:
+        if self._record(record, "approval-sent", reason, "notice") or record.approval_forced:
             attempt.in_flight = True
             self._send(record, record.event)
 
@@ -162,7 +162,7 @@ class Approver:
         record.attempt.in_flight = False
         record.approval = ""
         reason = "the event changed before the request was sent; it is evaluated again"
-        self._keep(record, "approval-held", reason, "notice")
+        self._record(record, "approval-held", reason, "notice")
 
     def answer_received(self, record: EventRecord, error: ImdsError | None) -> None:
         """Note that IMDS accepted the approval, or failed with this error."""
@@ -171,7 +171,7 @@ class Approver:
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
             attempt.forget_failures()
-            self._keep(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
+            self._record(record, "approved", "IMDS took the approval; Azure starts the event when it can", "notice")
             return
         attempt.outcome_unknown = True
         attempt.failures += 1
@@ -179,7 +179,7 @@ class Approver:
         record.approval = SENT if error.retryable else REFUSED
         record.approval_error = str(error)
         reason = f"{error}; the events are read again, and it is sent again if the event is still Scheduled"
-        self._keep(record, "approval-failed", reason, "warning" if error.retryable else "error")
+        self._record(record, "approval-failed", reason, "warning" if error.retryable else "error")
 
     def _pause_after(self, record: EventRecord, error: ImdsError) -> float:
         """Return the seconds between a failed request and the next one."""
@@ -208,7 +208,7 @@ class Approver:
             return ManualAnswer(False, refusal)
         record.approval_asked_by = request.who
         record.approval_forced = request.force
-        self._keep(record, "approval-asked", f"by {request.who}{', forced' if request.force else ''}", "notice")
+        self._record(record, "approval-asked", f"by {request.who}{', forced' if request.force else ''}", "notice")
         if prepared != "ok" and not request.force:
             return ManualAnswer(True, "it will be approved when its preparation is done")
         return ManualAnswer(True, "it is approved now")
@@ -234,7 +234,7 @@ class Approver:
         pause = self._pausing.current()
         if prepared == "failed":
             reason = PREPARATION_FAILED.text
-        elif not self._durable():
+        elif not self._is_durable():
             reason = _JOURNAL_NOT_WRITABLE
         elif pause is not None:
             reason = pause.text()
@@ -252,7 +252,8 @@ class Approver:
             record.approval = record.approval_asked_by = record.approval_reason = record.approval_error = ""
             record.approval_forced = False
             record.attempt.forget_failures()
-            self._keep(record, "approval-withdrawn", "the event changed before IMDS had taken the approval", "warning")
+            reason = "the event changed before IMDS had taken the approval"
+            self._record(record, "approval-withdrawn", reason, "warning")
 
     def _requested(self, record: EventRecord, decision: Decision, prepared: str) -> tuple[bool, str]:
         """Return whether the policy or an operator requests the approval now, and why or why not."""
@@ -288,7 +289,7 @@ class Approver:
             return "the last request failed; the events are read again first"
         if record.approval_forced:
             return None
-        if not self._durable():
+        if not self._is_durable():
             return _JOURNAL_NOT_WRITABLE
         pause = self._pausing.current()
         return None if pause is None else pause.text()

@@ -13,17 +13,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Callable
 
-from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
 from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import affects
 from azure_scheduled_events.policy import NEVER, Decision
-from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
+from hook_runner.lifecycle.event_tracker import EventTracker
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.runtime import Runtime
@@ -31,7 +29,6 @@ from hook_runner.lifecycle.stage_plan import (
     NEVER as NEVER_AGAIN,
 )
 from hook_runner.lifecycle.stage_plan import (
-    SEVERITY,
     Hooks,
     has_prepared,
     hooks_for,
@@ -45,11 +42,10 @@ from hook_runner.lifecycle.stage_plan import (
     will_prepare,
 )
 from hook_runner.lifecycle.stage_runner import StageRunner
+from hook_runner.lifecycle.timeline import Timeline, is_journalled
 from hook_runner.log import Log
 from hook_runner.records import (
     ACCEPTED,
-    CANCELLED_OR_MISSED,
-    COMPLETED,
     EMERGENCY,
     OK,
     PREPARE,
@@ -61,19 +57,12 @@ from hook_runner.records import (
     Cause,
     EventRecord,
     HookRun,
-    TimelineEntry,
 )
-
-# an event that changed every second would fill the disk otherwise; the log has every entry
-MAX_TIMELINE_ENTRIES = 1000
 
 # seconds between two evaluations of the policy
 WHILE_UNDECIDED = 1.0
 # keyword in the timeline: an operator ended a recovery that did not succeed
 GIVEN_UP = "given-up"
-
-NOT_LISTED = "it is not listed any more"
-NOT_AFFECTED = "it does not affect this VM any more"
 
 
 class Engine:
@@ -92,10 +81,9 @@ class Engine:
         boot: identifies this boot of the host.
 
     Attributes:
-        records: events that are listed, or whose recovery is not finished.
         runtime: the settings, hooks and resource name in force.
-        work: the hook runs.
-        approvals: the approvals.
+        stage_runner: the hook runs.
+        approver: the approvals.
         pausing: the pause by an operator.
         identification: which VM this is.
     """
@@ -118,17 +106,17 @@ class Engine:
         self._clock = clock
         self._log = log
         self.identification = Identification(self.runtime, journal, boot)
-        self.work = StageRunner(
-            self.runtime, runs, clock, journal.next_id, journal.is_durable, self._record, step_ended, boot
+        self._timeline = Timeline(journal, clock, log)
+        add_entry, is_durable = self._timeline.add, journal.is_durable
+        self.stage_runner = StageRunner(
+            self.runtime, runs, clock, journal.next_id, is_durable, add_entry, step_ended, boot
         )
         self.pausing = Pausing(journal, clock, log)
-        self.approvals = Approver(self.runtime, clock, send_approval, journal.is_durable, self._record, self.pausing)
-        self._has_seen = False
+        self.approver = Approver(self.runtime, clock, send_approval, is_durable, add_entry, self.pausing)
+        self._tracker = EventTracker(self.runtime, journal, clock, self._timeline, self.approver, self.stage_runner)
+        self._has_document = False
         # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
-        self.records: list[EventRecord] = []
-        # the newest record of each event, closed ones too as long as the event may come back
-        self._by_key: dict[str, EventRecord] = {}
         records = journal.open_records()
         if journal.is_known:  # otherwise these may be the hooks of events in it
             self._runs.stop_orphans({step.id for record in records for step in record.steps})
@@ -138,17 +126,20 @@ class Engine:
             self.name_resolved(settings.resource_name)
 
     @property
+    def records(self) -> list[EventRecord]:
+        """The events that are listed, or whose recovery is not finished."""
+        return self._tracker.records
+
+    @property
     def own_name(self) -> str | None:
         """This VM's resource name, or None while it is unknown."""
         return self.runtime.own_name
 
     def take_over(self, record: EventRecord) -> None:
         """Continue with an event that the journal has."""
-        # this process may have a record of the event that was never journalled
-        self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
-        self._add(record)
+        self._tracker.add_journalled(record)
         self._is_behind = True
-        self.work.adopt_runs(record)
+        self.stage_runner.adopt_runs(record)
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
@@ -168,9 +159,8 @@ class Engine:
         if other is None:
             return
         for record in self.records:
-            self.work.withdraw_claims(record)
-        self.records.clear()
-        self._by_key.clear()
+            self.stage_runner.withdraw_claims(record)
+        self._tracker.clear()
         self._journal.set_aside(
             "other-vm",
             f"it is the journal of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}",
@@ -188,60 +178,41 @@ class Engine:
 
     def observe(self, document: EventDocument) -> None:
         """Compare a document with the records, and act."""
-        self._has_seen, self._is_behind = True, False
-        self.approvals.document_received(self.records)
+        self._has_document, self._is_behind = True, False
+        self.approver.document_received(self.records)
         with self._journal.batch():
-            self._compare(document)
+            self._tracker.compare(document)
         if self.own_name is not None:
             # the document shows whether the event of a lost run is over
             for record in self.records:
                 if not record.absences:
-                    self.work.take_in(record)
+                    self.stage_runner.adopt_lost_runs(record)
             if not any(record.absences for record in self.records):
                 self._runs.end_lost()
         self.tick()
 
-    def _compare(self, document: EventDocument) -> None:
-        """Update the records from the document, and create records of new events."""
-        present = {record.key: record for record in self.records if record.gone_at is None}
-        document = self._with_known_resources(document, present)
-        for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
-            record = present.get(change.event.key)
-            if record is None:
-                self._appeared(change.event)
-            elif change.kind == GONE:
-                self._absent(record, NOT_LISTED)
-            else:
-                self._changed(record, change)
-        for event in document.events:
-            record = present.get(event.key)
-            if record is not None and record.affects_this_vm and record.gone_at is None:
-                self._affects(record)
-            elif record is not None:
-                record.absences = 0
-
     def tick(self) -> None:
         """Record finished hooks, enforce deadlines, begin hooks and send approvals that are due."""
-        if self._has_seen:
+        if self._has_document:
             self.pausing.expire()
-        self.work.collect_finished(self.records)
-        self._forget_ended()
+        self.stage_runner.collect_finished(self.records)
+        self._tracker.forget_ended()
         holders = [record for record in self.records if self._holds(record)]
         # events that are over come first, then the others by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
             # after a start, the state of an event is unknown before the first document, and the
             # journal may be another VM's
-            if self.identification.is_confirmed and (self._has_seen or record.gone_at is not None):
+            if self.identification.is_confirmed and (self._has_document or record.gone_at is not None):
                 self._advance(record, holders)
             elif self._clock.is_synchronised():
-                self.work.enforce_deadline(record, PREPARE)  # its hooks have no more time because of that
-        self.records[:] = [record for record in self.records if record.closed_at is None]
+                self.stage_runner.enforce_deadline(record, PREPARE)  # a restart gives its hooks no more time
+        self._tracker.drop_closed()
 
     def awaits_observation(self) -> bool:
         """Return True if the engine needs the next document even if it is unchanged."""
-        if self.own_name is None or not self._has_seen or self._is_behind:
+        if self.own_name is None or not self._has_document or self._is_behind:
             return True
-        return any(record.absences for record in self.records) or self.approvals.awaits_observation(self.records)
+        return any(record.absences for record in self.records) or self.approver.awaits_observation(self.records)
 
     def due_in(self) -> float | None:
         """Return the seconds until the passing of time may require a `tick`; None if it does not.
@@ -280,17 +251,17 @@ class Engine:
         """Note that IMDS accepted an approval, or failed with this error."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.answer_received(record, error)
+                self.approver.answer_received(record, error)
 
     def approval_withheld(self, record_id: int) -> None:
         """Note that an approval was not sent, because the event had changed since the evaluation."""
         for record in self.records:
             if record.id == record_id:
-                self.approvals.request_withheld(record)
+                self.approver.request_withheld(record)
 
     def poll_failed(self) -> None:
         """Note that a poll failed."""
-        self.approvals.poll_failed()
+        self.approver.poll_failed()
 
     def approve_manually(self, event_id: str, who: str, force: bool, release_others: bool) -> ManualAnswer | None:
         """Approve an event for an operator; None if there is no such event.
@@ -307,7 +278,7 @@ class Engine:
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approvals.request_manual(record, ManualRequest(who, force, release_others), prepared)
+        asked = self.approver.request_manual(record, ManualRequest(who, force, release_others), prepared)
         self.tick()
         return asked
 
@@ -316,9 +287,11 @@ class Engine:
         if not record.affects_this_vm:
             return "none"
         state = stage_state(self.runtime.hooks, record, PREPARE)
-        if state == "running" and record.phase != PREPARE and not self.work.has_running(record, PREPARE):
+        if state == "running" and record.phase != PREPARE and not self.stage_runner.has_running(record, PREPARE):
             return "failed"  # it was interrupted, and its other hooks will not run
-        if state == "ok" and (self.work.is_recovering() or self.work.is_being_undone(record) or is_undone(record)):
+        if state == "ok" and (
+            self.stage_runner.is_recovering() or self.stage_runner.is_being_undone(record) or is_undone(record)
+        ):
             return "running"  # a recover hook may undo the preparation, or has undone it
         return state
 
@@ -336,138 +309,22 @@ class Engine:
             return None
         if record.gone_at is None:
             return ManualAnswer(False, "the event is not over; the recovery begins by itself when it is")
-        if self.work.has_running(record, RECOVER):
+        if self.stage_runner.has_running(record, RECOVER):
             return ManualAnswer(False, "a recover hook runs now; try again when it has ended")
         failed = not_recovered(self.runtime.hooks, record)
         if give_up:
-            self._record(record, GIVEN_UP, f"{who} gives the recovery up", "error")
-            self.work.give_up(record, escape_surrogates(who))
+            self._timeline.add(record, GIVEN_UP, f"{who} gives the recovery up", "error")
+            self.stage_runner.give_up(record, escape_surrogates(who))
             self.tick()
             return ManualAnswer(True, "the recovery is given up; the effects of the prepare hooks may remain")
         for step in failed:
             step.void = f"{escape_surrogates(who)} asked for another attempt"
-        self._record(record, "recovery-asked", f"by {who}", "notice")
+        self._timeline.add(record, "recovery-asked", f"by {who}", "notice")
         self.tick()
         return ManualAnswer(
             True,
             "the recovery is tried again now" if failed else record.waiting_for or "the recovery goes on",
         )
-
-    def _add(self, record: EventRecord) -> None:
-        self.records.append(record)
-        self._by_key[record.key] = record
-
-    def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
-        """Return the document with the earlier Resources of events that it gives in no readable form."""
-        for record in present.values():
-            record.resources_unknown = False
-        unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(
-            present
-        )
-        if not unknown:
-            return document
-        events = list(document.events)
-        for index, event in enumerate(events):
-            if event.key in unknown and present[event.key].event.resources:
-                present[event.key].resources_unknown = True
-                events[index] = event._replace(resources=present[event.key].event.resources)
-        return document._replace(events=tuple(events))
-
-    def _appeared(self, event: ScheduledEvent) -> None:
-        if self.own_name is None:
-            return  # unknown whether it affects this VM; the next document shows it again
-        earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
-        now = self._clock.now()
-        if (
-            earlier is not None
-            and earlier.gone_at is not None
-            and (now - earlier.gone_at).total_seconds() <= self.runtime.settings.reappear_within
-        ):
-            self._came_back(earlier, event, now)
-            return
-        occurrence = 1 if earlier is None else earlier.occurrence + 1
-        record = EventRecord(self._journal.next_id(), occurrence, event, now)
-        record.affects_this_vm = affects(event, self.own_name)
-        self._add(record)
-        self._record(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
-        if occurrence > 1 and record.affects_this_vm:
-            self._record(
-                record, "anomaly", "an event of this id was over before; this is another occurrence", "warning"
-            )
-
-    def _came_back(self, record: EventRecord, event: ScheduledEvent, now: datetime) -> None:
-        """Continue an event that was missing for a short time: the backends of IMDS had differed."""
-        away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
-        if record.closed_at is not None:
-            self._add(record)
-        record.gone_at, record.closed_at, record.outcome = None, None, ""
-        record.came_back_at, record.absences = now, 0
-        self._record(
-            record,
-            "came-back",
-            f"it is listed again after {away:.0f} s, and goes on as the same occurrence",
-            "warning" if record.affects_this_vm else "info",
-        )
-        for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
-            self._changed(record, change)
-
-    def _changed(self, record: EventRecord, change: Change) -> None:
-        before, record.event = record.event, change.event
-        if change.event.status == "Started" and not record.seen_started:
-            record.seen_started = True
-            self._record(record, "started", self._summary(record), "notice")
-        else:
-            text = ", ".join(
-                f"{name}: {_shown(before, name)} -> {_shown(change.event, name)}" for name in change.fields
-            )
-            self._record(record, "changed", text, "notice" if record.affects_this_vm else "info")
-        if before.status == "Started" and change.event.status != "Started":
-            self._record(
-                record,
-                "anomaly",
-                f"it was Started and is {change.event.status} again, which Azure rules out; nothing is done twice",
-                "warning",
-            )
-        if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
-            self._record(record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning")
-        self.approvals.event_changed(record, change.fields)
-        if "not_before" in change.fields and not record.seen_started:
-            self.work.not_before_changed(record, before)
-        if (
-            "resources" in change.fields
-            and not record.affects_this_vm
-            and self.own_name is not None
-            and affects(record.event, self.own_name)
-        ):
-            record.affects_this_vm = True
-            self._record(record, "concerns-us", "the event now affects this VM", "notice")
-
-    def _affects(self, record: EventRecord) -> None:
-        """Check whether a listed event still affects this VM."""
-        if self.own_name is not None and not affects(record.event, self.own_name):
-            self._absent(record, NOT_AFFECTED)
-        else:
-            record.absences = 0
-
-    def _absent(self, record: EventRecord, how: str) -> None:
-        """Count a document without the event, or without this VM in it; a single one may come from a stale backend."""
-        record.absences += 1
-        if record.absences >= ABSENCES_NEEDED:
-            self._gone(record, how)
-
-    def _gone(self, record: EventRecord, how: str) -> None:
-        record.gone_at = self._clock.now()
-        record.absences = 0
-        record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
-        last_recover = max((step.id for step in record.runs_in_stage(RECOVER)), default=0)
-        if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
-            self.work.void(record, (RECOVER,), "other hooks ran after it")
-        text = (
-            how
-            if record.seen_started
-            else how + ", and was never seen Started: it was cancelled, or its start was missed"
-        )
-        self._record(record, "gone", text, "notice" if record.affects_this_vm else "info")
 
     def _holds(self, record: EventRecord) -> bool:
         """Return True if this VM is or will be prepared for the event; recover hooks may have to wait for it."""
@@ -483,7 +340,7 @@ class Engine:
             if self._recover(record, holders):
                 self._close(record)
         elif record.absences:
-            self.work.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
+            self.stage_runner.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
             record.attempt.explanation = ""
             if phase != WATCHED:
@@ -492,31 +349,30 @@ class Engine:
             if phase == PREPARE:
                 self._prepare(record, holders)
             elif record.approval_asked_by:
-                self.approvals.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
+                self.approver.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
         prepared = self.preparation_state(record)
-        decision = self.approvals.decide(record, prepared)
+        decision = self.approver.decide(record, prepared)
         evaluated = (decision.rule, decision.approval)
         if record.attempt.logged_decision != evaluated:
             record.attempt.logged_decision = evaluated
-            self._log.write(
-                "notice" if "notify" in decision.actions else "info", decision.reason, **self._log_fields(record)
-            )
+            level = "notice" if "notify" in decision.actions else "info"
+            self._timeline.log(record, level, decision.reason)
         pause = self.pausing.current()
         record.on_hold = prepared == "none" and (
             pause is not None or ("hold" in decision.actions and not record.approval_asked_by)
         )
         if pause is not None:
-            self.work.put_off(record, pause.text())
+            self.stage_runner.put_off(record, pause.text())
             prepared = self.preparation_state(record)
         elif not record.on_hold and self._is_ready(record, holders):
             if is_late(record, self._clock.now()):
-                self.work.reopen_late(record)
-            self.work.advance_stage(record, PREPARE, holders)
+                self.stage_runner.reopen_late(record)
+            self.stage_runner.advance_stage(record, PREPARE, holders)
             prepared = self.preparation_state(record)
-            decision = self.approvals.decide(record, prepared)
-        self.approvals.send_if_due(record, decision, prepared)
+            decision = self.approver.decide(record, prepared)
+        self.approver.send_if_due(record, decision, prepared)
 
     def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Return True if prepare hooks may run now.
@@ -525,8 +381,8 @@ class Engine:
         finished first. Then the preparation is repeated, but only when the event has been listed
         for longer than a stale document explains, or when NotBefore is too near to wait for that.
         """
-        if self.work.has_running(record, RECOVER) or self.work.is_being_undone(record):
-            self.work.enforce_deadline(record, RECOVER)
+        if self.stage_runner.has_running(record, RECOVER) or self.stage_runner.is_being_undone(record):
+            self.stage_runner.enforce_deadline(record, RECOVER)
             return False
         if not is_undone(record):
             return True
@@ -538,85 +394,51 @@ class Engine:
             again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             record.waiting_for = f"a stale document may list it; {again}"
             return False
-        self.work.void(record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it")
+        self.stage_runner.void(
+            record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it"
+        )
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
-        if self.work.has_running(record, RECOVER):
-            self.work.enforce_deadline(record, RECOVER)  # it is listed again, as Started
+        if self.stage_runner.has_running(record, RECOVER):
+            self.stage_runner.enforce_deadline(record, RECOVER)  # it is listed again, as Started
             return
-        if self.work.has_running(record, PREPARE):
+        if self.stage_runner.has_running(record, PREPARE):
             if self.runtime.settings.when_started == "stop":
-                self.work.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
+                self.stage_runner.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
             elif self.pausing.current() is None:
-                self.work.advance_stage(record, PREPARE, holders)
+                self.stage_runner.advance_stage(record, PREPARE, holders)
             else:
-                self.work.enforce_deadline(record, PREPARE)
+                self.stage_runner.enforce_deadline(record, PREPARE)
             return
-        self.work.advance_stage(record, record.phase, holders)
+        self.stage_runner.advance_stage(record, record.phase, holders)
 
     def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
         """Go on with the recovery; return True if nothing is left to do for the event."""
         if not record.affects_this_vm:
             return True
-        if self.work.has_running(record, PREPARE, EMERGENCY, STARTED):
-            if self.work.is_claimed(record):
-                self.work.enforce_deadline(record, PREPARE)  # its success counts for the event that waits for it
+        if self.stage_runner.has_running(record, PREPARE, EMERGENCY, STARTED):
+            if self.stage_runner.is_claimed(record):
+                self.stage_runner.enforce_deadline(
+                    record, PREPARE
+                )  # its success counts for the event that waits for it
             else:
-                self.work.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
-            self.work.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
+                self.stage_runner.stop(record, Cause.EVENT_OVER, "the event is over", PREPARE)
+            self.stage_runner.stop(record, Cause.EVENT_OVER, "the event is over", EMERGENCY, STARTED)
             return False
-        return self.work.advance_stage(record, RECOVER, holders)
+        return self.stage_runner.advance_stage(record, RECOVER, holders)
 
     def _close(self, record: EventRecord) -> None:
         record.closed_at = self._clock.now()
         record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
-        self.work.withdraw_claims(record)
-        if self._is_journalled(record):
+        self.stage_runner.withdraw_claims(record)
+        if is_journalled(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
             text = "recovered" if not failed else f"recovered, but for {', '.join(failed)}"
             if any(entry.what == GIVEN_UP for entry in record.timeline):
                 text, failed = "not recovered, as an operator gave it up", ["all"]
-            self._record(record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error")
+            self._timeline.add(
+                record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error"
+            )
             self._journal.prune(self.runtime.settings.history_events)
-
-    def _forget_ended(self) -> None:
-        """Drop the closed records of events whose next occurrence would be another one."""
-        limit = self._clock.now() - timedelta(seconds=self.runtime.settings.reappear_within)
-        for record in [
-            record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
-        ]:
-            del self._by_key[record.key]
-
-    def _record(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
-        """Add an entry to an event's timeline, log it, and save the record; False if the journal cannot be written."""
-        if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
-            record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
-        self._log.write(level, f"{what}: {detail}", **self._log_fields(record))
-        return self._journal.save(record) if self._is_journalled(record) else True
-
-    def _is_journalled(self, record: EventRecord) -> bool:
-        """Return True if the journal stores the event: it affects this VM, or this VM approved it."""
-        return record.affects_this_vm or bool(record.approval)
-
-    def _summary(self, record: EventRecord) -> str:
-        event = record.event
-        who = "this VM" if record.affects_this_vm else "other VMs"
-        when = "it has started" if event.status == "Started" else "its start is unknown"
-        if event.not_before is not None:
-            when = f"not before {as_utc_text(event.not_before)}, in {event.seconds_left(self._clock.now()):.0f} s"
-        source = event.source or "an unknown source"
-        return f"{event.event_type} by {source} hits {who} ({', '.join(event.resources)}); {when}"
-
-    def _log_fields(self, record: EventRecord) -> dict[str, object]:
-        return {
-            "azure_event_id": record.event.event_id,
-            "azure_event_type": record.event.event_type,
-            "azure_event_status": record.event.status,
-        }
-
-
-def _shown(event: ScheduledEvent, name: str) -> str:
-    value = event.as_dict()["duration_seconds" if name == "duration" else name]
-    return ", ".join(value) if isinstance(value, list) else str(value)

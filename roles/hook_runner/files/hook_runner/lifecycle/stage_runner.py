@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Callable, Iterator, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -18,18 +18,15 @@ from hook_runner.hooks.runs import HookRuns, RunResult
 from hook_runner.hooks.spawning import HostEnds
 from hook_runner.lifecycle.active_run import ActiveRun, Ending
 from hook_runner.lifecycle.claims import Claim, end_of_claim
-from hook_runner.lifecycle.deadlines import hook_ends
+from hook_runner.lifecycle.deadlines import Deadlines
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
-    Times,
     blocking_event,
     hooks_for,
     is_done,
     is_finished,
     is_late,
     next_hook,
-    prepare_budget,
-    prepare_deadline,
     served_by_same_run,
     undone_by,
     urgency,
@@ -75,7 +72,7 @@ class StageRunner:
         next_id: numbers for runs.
         is_durable: whether the journal has everything on disk. Until then the result of a run
             stays in its folder for the next daemon.
-        keep: records (record, keyword, sentence, level) in the timeline and saves the record.
+        record: adds (record, keyword, sentence, level) to the timeline and saves the record.
         ended: called with each run that has ended.
         boot: identifies this boot of the host.
     """
@@ -87,7 +84,7 @@ class StageRunner:
         clock: ServerClock,
         next_id: Callable[[], int],
         is_durable: Callable[[], bool],
-        keep: Callable[[EventRecord, str, str, str], bool],
+        record: Callable[[EventRecord, str, str, str], bool],
         ended: Callable[[EventRecord, HookRun], None],
         boot: str,
     ) -> None:
@@ -96,9 +93,10 @@ class StageRunner:
         self._clock = clock
         self._next_id = next_id
         self._is_durable = is_durable
-        self._keep = keep
+        self._record = record
         self._ended = ended
         self._boot = boot
+        self._deadlines = Deadlines(runtime, clock)
         self._active: dict[int, ActiveRun] = {}
         self._collected: set[int] = set()
 
@@ -133,7 +131,7 @@ class StageRunner:
                     # its running time is known once the server's time is; the host's own clock may
                     # be wrong
                     self._active[step.id] = ActiveRun(record, step, None)
-                    self._keep(
+                    self._record(
                         record,
                         "hook-adopted",
                         f"{step.stage}/{step.hook} runs on from before the daemon's start",
@@ -145,7 +143,7 @@ class StageRunner:
         if record.phase == PREPARE:
             self._void_after_reboot(record)
 
-    def take_in(self, record: EventRecord) -> None:
+    def adopt_lost_runs(self, record: EventRecord) -> None:
         """Take over the event's runs that the journal had lost, once a document has shown the event's state."""
         for step_id, found in usable(self._runs.lost(record.key), record.occurrence, record.gone_at is not None):
             if record.affects_this_vm and self._runs.claim(step_id):
@@ -156,7 +154,7 @@ class StageRunner:
                 step.boot = self._boot
                 record.steps.append(step)
                 self._active[step_id] = ActiveRun(record, step, None)
-                self._keep(
+                self._record(
                     record,
                     "hook-adopted",
                     f"{step.stage}/{step.hook} ran before the daemon's start; the journal had lost it",
@@ -168,9 +166,7 @@ class StageRunner:
         found = [self._runs.next_check_in()]
         for run in self._active.values():
             if run.ending is None:
-                ends = [self._own_end(run.record, run.step), *(claim.end for claim in run.claims.values())]
-                end = min((at for at in ends if at is not None), default=None)
-                found.append(hook_ends(run.limit, end, self._clock.now(), self._clock.monotonic()))
+                found.append(self._deadlines.next_deadline(run))
         return min((at for at in found if at is not None), default=None)
 
     def collect_finished(self, others: Sequence[EventRecord]) -> None:
@@ -235,7 +231,7 @@ class StageRunner:
         for step in steps:
             step.void = reason
         if steps:
-            self._keep(
+            self._record(
                 record,
                 "void",
                 f"{', '.join(dict.fromkeys(f'{step.stage}/{step.hook}' for step in steps))}: {reason}",
@@ -291,7 +287,7 @@ class StageRunner:
                 if run.limit is not None and run.step.started_at is not None and is_late(record, run.step.started_at):
                     run.limit = min(run.limit, self._clock.monotonic() + self._runtime.settings.minimum_budget)
             left = record.event.seconds_left(self._clock.now())
-            self._keep(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
+            self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _grant_again(self, step: HookRun, record: EventRecord) -> None:
         """Let a prepare hook run again that was skipped or ended only for lack of time."""
@@ -317,7 +313,7 @@ class StageRunner:
             return False
         self.withdraw_claims(record)
         now = self._clock.now()
-        budget = self._time_limit(record, hook, now)
+        budget = self._deadlines.budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
             reason = f"too little time is left ({max(0.0, budget):.0f} s)"
             if hook.settings.needs:
@@ -366,40 +362,19 @@ class StageRunner:
                 continue
             before = run.claims.get(record.id)
             inherits = step.stage == PREPARE
-            end = end_of_claim(record, hook, self._times(), now, inherits, before)
-            own_end = self._end_of(owner, step)
+            end = end_of_claim(record, hook, self._deadlines.times(), now, inherits, before)
+            own_end = self._deadlines.end_for_own_event(owner, step)
             if inherits or end < own_end:
                 run.claims[record.id] = Claim(record, end, inherits)
             if before is None and end < own_end:
                 who = f"event {record.event.event_id} ({record.event.event_type}), which is more urgent,"
                 left = max(0.0, (end - now).total_seconds())
-                self._keep(
+                self._record(
                     owner,
                     "shortened",
                     f"{who} waits for {step.stage}/{step.hook}: {left:.0f} s are left for it",
                     "warning",
                 )
-
-    def _end_of(self, owner: EventRecord, step: HookRun) -> datetime:
-        """Return when a running hook has to end for its own event."""
-        began = step.started_at or self._clock.now()
-        end = began + timedelta(seconds=self._timeout(owner, step))
-        own = self._own_end(owner, step)
-        return end if own is None else min(own, end)
-
-    def _own_end(self, record: EventRecord, step: HookRun) -> datetime | None:
-        """Return when a hook has to end because its own event may start; None if that does not limit it."""
-        is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
-        return None if step.stage != PREPARE or is_over else prepare_deadline(record, self._runtime.settings.margin)
-
-    def _times(self) -> Times:
-        return Times(self._runtime.settings.margin, self._runtime.settings.minimum_budget)
-
-    def _timeout(self, record: EventRecord, step: HookRun) -> float:
-        """Return the timeout of a run in seconds; less if it began after NotBefore."""
-        timeout = self._runtime.settings.hook(step.stage, step.hook).timeout
-        late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
-        return min(timeout, self._runtime.settings.minimum_budget) if late else timeout
 
     def _void_after_reboot(self, record: EventRecord) -> None:
         """Let prepare hooks count as not run after a reboot, except those with `persists`."""
@@ -414,13 +389,13 @@ class StageRunner:
             step.void = "the host was rebooted after it ran"
         if lost:
             names = ", ".join(dict.fromkeys(f"{step.stage}/{step.hook}" for step in lost))
-            self._keep(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
+            self._record(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
 
     def _start(self, record: EventRecord, hook: Hook, budget: float, now: datetime) -> bool:
         """Start a hook; return True if that failed, and the next one may follow."""
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
-        self._keep(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
+        self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
         values = (record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
@@ -440,50 +415,15 @@ class StageRunner:
         except OSError as error:
             self._close(record, step, Ending(FAILED, Cause.NOT_STARTED, f"it could not be started: {error}"))
             return True
-        self._active[step.id] = ActiveRun(record, step, self._clock.monotonic() + self._timeout(record, step))
+        self._active[step.id] = ActiveRun(record, step, self._clock.monotonic() + self._deadlines.timeout(record, step))
         return False
-
-    def _time_limit(self, record: EventRecord, hook: Hook, now: datetime) -> float:
-        """Return the seconds that a hook may take: its timeout, and for preparation what NotBefore leaves at most."""
-        budget = prepare_budget(record, self._times(), now) if hook.stage == PREPARE else None
-        return hook.settings.timeout if budget is None else min(hook.settings.timeout, budget)
 
     def enforce_deadline(self, record: EventRecord, stage: str) -> None:
         """End the event's hook if its time is over; NotBefore and other events may have changed it since."""
         for run in self._runs_of(record, stage):
-            if run.limit is None and not self._clock.is_synchronised():
-                continue
-            self._enforce_timeout(run)
-            self._enforce_not_before(run)
-            self._enforce_claims(run)
-
-    def _enforce_timeout(self, run: ActiveRun) -> None:
-        timeout = self._timeout(run.record, run.step)
-        if run.limit is None:
-            began = run.step.started_at
-            passed = (self._clock.now() - began).total_seconds() if began else 0.0
-            run.limit = self._clock.monotonic() + max(0.0, timeout - max(0.0, passed))
-        if self._clock.monotonic() >= run.limit:
-            ending = Ending(TIMEOUT, Cause.TIME_LIMIT, f"it took longer than its {timeout:g} s")
-            self._stop(run, ending, self._runtime.settings.kill_after)
-
-    def _enforce_not_before(self, run: ActiveRun) -> None:
-        now, end = self._clock.now(), self._own_end(run.record, run.step)
-        if end is not None and now >= end:
-            left = run.record.event.seconds_left(now)
-            ending = Ending(TIMEOUT, Cause.DEADLINE, f"the event may start in {left:.0f} s")
-            self._stop(run, ending, min(self._runtime.settings.kill_after, left / 2))
-
-    def _enforce_claims(self, run: ActiveRun) -> None:
-        now = self._clock.now()
-        claim = min(run.claims.values(), key=lambda claim: claim.end, default=None)
-        if claim is not None and now >= claim.end:
-            event = claim.record.event
-            reason = f"event {event.event_id} ({event.event_type}) needs the time that is left"
-            left = event.seconds_left(now)
-            self._stop(
-                run, Ending(STOPPED, Cause.MORE_URGENT, reason), min(self._runtime.settings.kill_after, left / 2)
-            )
+            due = self._deadlines.due_ending(run)
+            if due is not None:
+                self._stop(run, due.ending, due.kill_after)
 
     def _stop(self, run: ActiveRun, ending: Ending, kill_after: float) -> None:
         if run.ending is None:
@@ -525,7 +465,7 @@ class StageRunner:
         state, _cause, reason = step.state, step.cause, step.reason = ending
         step.ended_at = self._clock.now()
         text = f"{step.stage}/{step.hook}: {state}{', ' + reason if reason else ''}"
-        self._keep(record, "hook-ended", text, "info" if state == OK else "warning")
+        self._record(record, "hook-ended", text, "info" if state == OK else "warning")
         self._ended(record, step)
 
 

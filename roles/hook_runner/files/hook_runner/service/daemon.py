@@ -88,7 +88,11 @@ class Service:
         self._log.write(
             "info",
             "stopped%s"
-            % ("; running hooks continue, and the next start adopts them" if self._engine.work.is_busy() else ""),
+            % (
+                "; running hooks continue, and the next start adopts them"
+                if self._engine.stage_runner.is_busy()
+                else ""
+            ),
         )
 
     def _check_files(self) -> None:
@@ -162,7 +166,7 @@ class Service:
         if has_ended:
             pauses.append(AFTERWARDS)
         idle = min(pauses)
-        deadline = self._engine.work.next_deadline()
+        deadline = self._engine.stage_runner.next_deadline()
         if deadline is None:
             return idle, False
         left = deadline - time.monotonic()

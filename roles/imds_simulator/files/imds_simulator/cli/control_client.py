@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Asking the control API of a running simulator."""
+"""Sends requests to the control API of a running simulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-# the control API is local: a proxy from the environment must not come between
+# the control API is local: requests must not go through a proxy of the environment
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -23,18 +23,22 @@ class Call(NamedTuple):
 
 
 def request(control: str, call: Call) -> tuple[int, Any]:
-    """(status, decoded answer or error text); status 0 when nobody answers."""
+    """Send ``call`` to the URL ``control``.
+
+    Returns:
+        The status and the decoded answer, or an error text. Status 0: there was no answer.
+    """
     data = None if call.body is None else json.dumps(call.body).encode()
-    wanted = urllib.request.Request(
+    prepared = urllib.request.Request(
         control + call.path, data=data, method=call.method, headers={"Content-Type": "application/json"}
     )
     try:
-        with _DIRECT.open(wanted, timeout=10) as answer:
+        with _DIRECT.open(prepared, timeout=10) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, _error_text(error.read())
     except (OSError, ValueError) as error:
-        return 0, f"no control API at {control} ({error}); is the simulator running, is --control right?"
+        return 0, f"no control API at {control}: {error}; check that the simulator runs, and check --control"
 
 
 def _error_text(body: bytes) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The command line."""
+"""The options of the command line, and their types."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ DEFAULT_CONTROL = Address("127.0.0.1", 8168)
 
 _EPILOG = """
 Further verbs, each with --help of its own:
-  exec [OPTIONS] -- COMMAND ...   run a command beside a simulator, and return its exit code
+  exec [OPTIONS] -- COMMAND ...   run a command while a simulator serves, and return its exit code
   schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
-  log, requests                   speak to the control API of a running simulator
+  log, requests                   send a request to the control API of a running simulator
 """
 
 
 def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
-    """Options of ``serve`` (no verb) and ``exec``."""
+    """Return the parser of the options of serving (no verb) and of ``exec``."""
     parser = argparse.ArgumentParser(
         prog=prog,
-        description="A local stand-in for Azure Scheduled Events (IMDS). Serves in the foreground until "
+        description="A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until "
         "SIGTERM, SIGINT or SIGHUP.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -38,8 +38,8 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         type=_address,
         default=DEFAULT_LISTEN,
-        help="address of the first VM, and of all VMs that are known by source address; further VMs "
-        "without an address of their own take the ports that follow; port 0: any free port "
+        help="address of the first VM, and of all VMs that are identified by source address; further VMs "
+        "without an address of their own use the ports that follow; port 0: any free port "
         f"(default {DEFAULT_LISTEN})",
     )
     parser.add_argument(
@@ -52,7 +52,7 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     parser.add_argument(
         "--control-anywhere",
         action="store_true",
-        help="allow a --control address that is not loopback: whoever reaches it rules the simulator",
+        help="allow a --control address that is not loopback; the control API has no password",
     )
     parser.add_argument(
         "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
@@ -64,15 +64,15 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
         type=_source,
         action="append",
         default=[],
-        help="know this VM of the scenario by its source address; repeatable",
+        help="identify this VM of the scenario by its source address; repeatable",
     )
     parser.add_argument(
         "--knob", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a knob; repeatable"
     )
     parser.add_argument(
-        "--clock", choices=("real", "manual"), default="real", help="manual: time stands still until 'advance' moves it"
+        "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
-    parser.add_argument("--quiet", action="store_true", help="print the addresses only, not what happens")
+    parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")
     instead.add_argument("--check", metavar="FILE", help="check a scenario file")
@@ -84,7 +84,7 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
 
 
 def is_loopback(address: Address) -> bool:
-    """Whether only this machine can reach ``address``."""
+    """Return True if only this machine can connect to ``address``."""
     if address.host == "localhost":
         return True
     try:
@@ -93,38 +93,38 @@ def is_loopback(address: Address) -> bool:
         return False
 
 
-def _argument_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """argparse shows the text of ArgumentTypeError only."""
+def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return an argument type from ``parse``: only the text of ArgumentTypeError is printed."""
 
     def convert(text: str) -> Any:
         try:
-            return read(text)
+            return parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return convert
 
 
-def _read_pair(text: str) -> Sequence[str]:
+def _parse_pair(text: str) -> Sequence[str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError(f"{text!r} is not NAME=VALUE")
     return (name, value)
 
 
-def _read_source(text: str) -> Sequence[str]:
-    name, address = _read_pair(text)
+def _parse_source(text: str) -> Sequence[str]:
+    name, address = _parse_pair(text)
     return (name, source_address(address))
 
 
-def _read_speed(text: str) -> float:
+def _parse_speed(text: str) -> float:
     speed = float(text)
     if not 0 < speed < float("inf"):
-        raise ValueError("speed must be a number above 0")
+        raise ValueError(f"{text!r} is not a number above 0")
     return speed
 
 
 _address = _argument_type(parse_address)
-_pair = _argument_type(_read_pair)
-_source = _argument_type(_read_source)
-_speed = _argument_type(_read_speed)
+_pair = _argument_type(_parse_pair)
+_source = _argument_type(_parse_source)
+_speed = _argument_type(_parse_speed)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What the command line can tell without serving: lists, the schema, a verdict on a file. Each returns an exit code."""
+"""Commands that print and exit: --list-*, --schema, --check. Each returns the exit code."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.schema_check import schema
 
 
-def scenarios() -> int:
+def print_scenarios() -> int:
+    """Print the shipped scenarios with their summaries."""
     return _table([(name, summary(name)) for name in shipped_names()])
 
 
-def faults() -> int:
+def print_faults() -> int:
+    """Print the kinds of faults with their meanings."""
     return _table([(name, kind.meaning) for name, kind in KINDS.items()])
 
 
-def knobs() -> int:
+def print_knobs() -> int:
+    """Print the knobs with their defaults and meanings."""
     values = describe_knobs(Knobs())
     return _table(
         [(f"{name}={json.dumps(values[name])}", each.metadata["meaning"]) for name, each in knob_fields().items()]
     )
 
 
-def scenario_schema() -> int:
+def print_schema() -> int:
+    """Print the JSON Schema of scenario files."""
     print(json.dumps(schema(), indent=2))
     return 0
 
 
-def check(name_or_file: str) -> int:
-    """Whether a scenario file is good; every problem on a line of its own."""
+def check_scenario(name_or_file: str) -> int:
+    """Check a scenario file: print a summary, or one line for each problem on stderr."""
     try:
-        found = load(name_or_file)
+        scenario = load(name_or_file)
     except ScenarioError as error:
         print(error, file=sys.stderr)
         return 2
-    vms = sum(len(group.vms) for group in found.groups)
-    print(f"{name_or_file}: good ({vms} VMs, {len(found.events)} events, {len(found.faults)} faults)")
+    vms = sum(len(group.vms) for group in scenario.groups)
+    print(f"{name_or_file}: good ({vms} VMs, {len(scenario.events)} events, {len(scenario.faults)} faults)")
     return 0
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Serving in the foreground, alone or beside a command."""
+"""Serves in the foreground, alone or while a command runs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,24 @@ from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import is_loopback
 
-# so long a command that got an interrupt itself has for its end, in real seconds
+# real seconds that a command has to end after SIGINT before it is sent SIGINT again
 _SECOND_INTERRUPT = 1.0
 _lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
 
 
 class UsageError(Exception):
-    """Options that cannot be used together; the text is one clear line."""
+    """Options are invalid, or exclude each other; the text is one line."""
 
 
-def setup_from(options: argparse.Namespace) -> ServerOptions:
-    """What the command line asks for; raises Unusable or ScenarioError."""
+def server_options(options: argparse.Namespace) -> ServerOptions:
+    """Return the settings that ``options`` describe.
+
+    Raises:
+        ScenarioError: the scenario is invalid.
+        UsageError: options are invalid, or exclude each other.
+    """
     if options.vm and options.scenario:
-        raise UsageError("--vm names the only VM when there is no scenario; with --scenario the file names the VMs")
+        raise UsageError("--vm: not allowed with --scenario; the scenario names the VMs")
     scenario = load(options.scenario) if options.scenario else default_scenario(options.vm)
     scenario = _with_sources(scenario, dict(options.source))
     try:
@@ -47,8 +52,8 @@ def setup_from(options: argparse.Namespace) -> ServerOptions:
         raise UsageError(str(error)) from None
     if not is_loopback(options.control) and not options.control_anywhere:
         raise UsageError(
-            f"--control {options.control} is not a loopback address: anybody who reaches it could rule the simulator; "
-            "add --control-anywhere if that is meant"
+            f"--control: {options.control} is not a loopback address, and the control API has no password; "
+            "add --control-anywhere to allow it"
         )
     return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
@@ -68,47 +73,45 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     for vm in (vm for group in moved.groups for vm in group.vms if vm.source):
         other = taken.setdefault(str(vm.source), vm.name)
         if other != vm.name:
-            raise UsageError(f"--source: {other} and {vm.name} cannot both have the source address {vm.source}")
+            raise UsageError(f"--source: {other} and {vm.name} have the same source address {vm.source}")
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
         if fault.action == "refuse" and shared & set(fault.vms):
             raise UsageError(
-                "the scenario refuses connections of {}, which --source puts on a shared address: that cannot be".format(
-                    ", ".join(sorted(shared & set(fault.vms)))
-                )
+                f"--source: the scenario refuses connections of {', '.join(sorted(shared & set(fault.vms)))}, "
+                "which a shared listening address cannot do; use reset"
             )
     return moved
 
 
 class CannotRun(Exception):
-    """A command that did not even start; ``status`` is what a shell returns for it."""
+    """A command did not start; ``status`` is the exit code that a shell returns for it."""
 
     def __init__(self, command: str, error: OSError) -> None:
         super().__init__(f"cannot run {command}: {error.strerror}")
         self.status = 127 if isinstance(error, FileNotFoundError) else 126
 
 
-async def serve(setup: ServerOptions, quiet: bool) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP."""
+async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
+    """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code; ``log`` prints a line of the log."""
     stop = asyncio.Event()
     _on_signals(lambda _number: stop.set())
     _allow_many_connections()
-    async with run_simulator(setup, _discard if quiet else _print_out) as simulator:
-        print_addresses(simulator, setup, _print_out)
+    async with run_simulator(settings, log) as simulator:
+        print_addresses(simulator, _print_out)
         await stop.wait()
     return 0
 
 
-async def run_beside(setup: ServerOptions, command: Sequence[str], quiet: bool) -> int:
-    """Run ``command`` while the simulator serves; returns the command's exit code.
+async def serve_during(settings: ServerOptions, command: Sequence[str], log: Callable[[str], None]) -> int:
+    """Run ``command`` while the simulator serves and return the exit code of the command.
 
-    The command finds the simulator in IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
-    (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. What the simulator
-    says goes to stderr.
+    The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
+    (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. ``log`` prints a
+    line of the log.
     """
-    async with run_simulator(setup, _discard if quiet else _print_err) as simulator:
-        if not quiet:
-            print_addresses(simulator, setup, _print_err)
+    async with run_simulator(settings, log) as simulator:
+        print_addresses(simulator, log)
         endpoints = dict(simulator.endpoints)
         environment = dict(
             os.environ,
@@ -117,23 +120,23 @@ async def run_beside(setup: ServerOptions, command: Sequence[str], quiet: bool) 
             IMDS_SIMULATOR_CONTROL=simulator.control,
         )
         status = await _run(command, environment)
-    # as a shell reports a command that a signal ended
+    # the exit code that a shell returns for a command that a signal ended
     return 128 - status if status < 0 else status
 
 
 async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     process: asyncio.subprocess.Process | None = None
-    early: list[int] = []
+    early_signals: list[int] = []
 
-    def pass_on(number: int) -> None:
-        # a terminal sends its interrupt to the whole foreground group by itself
+    def forward(number: int) -> None:
+        # a terminal sends SIGINT to the whole foreground process group itself
         if number == signal.SIGINT and os.isatty(0):
             return
         if process is None:
-            early.append(number)
+            early_signals.append(number)
         elif number == signal.SIGINT:
-            # an interrupt mostly reaches the whole process group (CI does so too), and a second one
-            # right behind it makes ansible-playbook die without ending its workers
+            # most senders (also CI systems) send SIGINT to the whole process group; a second SIGINT
+            # immediately after the first makes ansible-playbook exit without ending its workers
             asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
         else:
             send(number)
@@ -142,35 +145,36 @@ async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
         if process is not None and process.returncode is None:
             process.send_signal(number)
 
-    # before the command starts: a signal in that moment must reach it too
-    _on_signals(pass_on)
+    # before the command starts, because a signal during the start must reach the command too
+    _on_signals(forward)
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environment)
     except OSError as error:
         raise CannotRun(command[0], error) from None
-    for number in early:
-        pass_on(number)
+    for number in early_signals:
+        forward(number)
     return await process.wait()
 
 
-def print_addresses(simulator: RunningSimulator, setup: ServerOptions, say: Callable[[str], None]) -> None:
-    """One line per address; the control API comes last, so that whoever reads it knows that all is ready."""
+def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
+    """Print one line for each address. The control API comes last: then all addresses are ready."""
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
-            who = f"{len(listener.vms)} VMs, told apart by source address"
+            vms = f"{len(listener.vms)} VMs, identified by source address"
         else:
-            who = ", ".join(listener.vms)
-        say(f"listening {listener.url} for {who}")
-    say(f"control {simulator.control}")
+            vms = ", ".join(listener.vms)
+        log(f"listening {listener.url} for {vms}")
+    log(f"control {simulator.control}")
 
 
 def run(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Serve as ``options`` say, beside ``command`` if there is one; returns the exit code."""
+    """Serve, while ``command`` runs if it is not empty, and return the exit code."""
     threading.Thread(target=_write_lines, daemon=True).start()
     try:
-        setup = setup_from(options)
-        main = run_beside(setup, command, options.quiet) if command else serve(setup, options.quiet)
-        return asyncio.run(main)
+        settings = server_options(options)
+        if command:
+            return asyncio.run(serve_during(settings, command, _discard if options.quiet else _print_err))
+        return asyncio.run(serve(settings, _discard if options.quiet else _print_out))
     except ScenarioError as error:
         print(error, file=sys.stderr)
     except (UsageError, CannotListen) as error:
@@ -186,7 +190,7 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def _finish_writing() -> None:
-    """Give the writer a moment for what is still queued."""
+    """Wait at most 0.5 s for the writer thread to write the queued lines."""
     deadline = time.monotonic() + 0.5
     while _lines.unfinished_tasks and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -196,17 +200,17 @@ def _on_signals(react: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, react, number)
-    # nohup means that it goes on
+    # with nohup the simulator ignores SIGHUP
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, react, signal.SIGHUP)
 
 
 def _allow_many_connections() -> None:
-    """A thousand VMs with kept-alive connections need more than the usual 1,024 open files."""
+    """Raise the limit of open files: a thousand VMs keep more than 1,024 connections open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    needed = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _print_out(text: str) -> None:
@@ -218,9 +222,9 @@ def _print_err(text: str) -> None:
 
 
 def _queue_line(stream: TextIO | None, text: str) -> None:
-    """Queue a line for the writer; whoever does not read misses lines, but never stops the service."""
+    """Queue a line for the writer thread. Lines are dropped when the queue is full: a slow reader must not block."""
     if stream is None:
-        # started with a closed stdout (>&-)
+        # the process was started with a closed stdout (>&-)
         return
     try:
         descriptor = stream.fileno()
@@ -243,4 +247,4 @@ def _write_lines() -> None:
 
 
 def _discard(_text: str) -> None:
-    """Say nothing."""
+    """Print nothing."""

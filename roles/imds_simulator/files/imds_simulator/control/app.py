@@ -26,21 +26,26 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def control_app(
-    engine: Engine, endpoints: Callable[[], Mapping[str, str]], in_effect: Callable[[], Awaitable[None]]
+    engine: Engine, endpoints: Callable[[], Mapping[str, str]], apply_refusals: Callable[[], Awaitable[None]]
 ) -> web.Application:
-    """The application; ``endpoints()`` is VM name -> URL, ``in_effect()`` opens and closes listeners as faults demand by now."""
+    """Return the application of the control API.
+
+    Args:
+        engine: the running simulation.
+        endpoints: returns VM name -> URL.
+        apply_refusals: opens and closes listeners as the active faults require.
+    """
 
     @web.middleware
-    async def effective(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """What is answered to is in effect: who cleared a refusal can connect at once."""
+    async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Apply a change of refusals before the answer, so that the caller can rely on it."""
         answer = await handler(request)
         if request.method != "GET":
-            await in_effect()
+            await apply_refusals()
         return answer
 
-    app = web.Application(middlewares=[_errors_as_json, effective])
-    doors = SimulatorRoutes(engine, endpoints)
-    routes = doors.routes() + EventRoutes(engine).routes() + FaultRoutes(engine).routes()
+    app = web.Application(middlewares=[_errors_as_json, refusals_applied])
+    routes = SimulatorRoutes(engine, endpoints).routes() + EventRoutes(engine).routes() + FaultRoutes(engine).routes()
     app.add_routes(routes)
     overview = sorted(f"{route.method} {route.path}" for route in routes)
 
@@ -58,7 +63,7 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
     except (BadRequest, KnobError) as error:
         return _error(400, str(error))
     except UnknownEvent as error:
-        return _error(404, f"there is no event {error}")
+        return _error(404, f"there is no event {error}; GET /events lists the events")
     except InvalidState as error:
         return _error(409, str(error))
     except web.HTTPException as error:
@@ -72,13 +77,14 @@ def _error(status: int, message: str) -> web.Response:
 
 
 class SimulatorRoutes:
-    """What concerns the simulator as a whole."""
+    """Routes for the simulator as a whole."""
 
     def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
         self._engine = engine
         self._endpoints = endpoints
 
     def routes(self) -> list[web.RouteDef]:
+        """Return the routes for aiohttp."""
         return [
             web.get("/health", self.health),
             web.get("/state", self.state),
@@ -92,28 +98,34 @@ class SimulatorRoutes:
         ]
 
     async def health(self, _request: web.Request) -> web.Response:
+        """Answer that the simulator runs."""
         return web.json_response({"ok": True, "title": self._engine.scenario.title, "vms": len(self._engine.world.vms)})
 
     async def state(self, _request: web.Request) -> web.Response:
+        """Return clock, VMs, scopes, events and faults."""
         return web.json_response(state(self._engine, self._endpoints()))
 
     async def log(self, request: web.Request) -> web.Response:
+        """Return lines of the log; query: ``after`` (line number), ``what``."""
         self._engine.settle()
-        journal = self._engine.journal
-        lines = journal.lines_after(_number(request.query.get("after", "0")), request.query.get("what"))
-        return web.json_response({"lines": lines, "dropped": journal.dropped()["lines"]})
+        log = self._engine.activity_log
+        lines = log.lines_after(_number(request.query.get("after", "0")), request.query.get("what"))
+        return web.json_response({"lines": lines, "dropped": log.dropped()["lines"]})
 
     async def requests(self, request: web.Request) -> web.Response:
-        journal = self._engine.journal
-        recent = journal.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
+        """Return recent requests to IMDS and counts; query: ``after`` (request number), ``vm``."""
+        log = self._engine.activity_log
+        recent = log.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
         return web.json_response(
-            {"requests": recent, "counts": journal.request_counts(), "dropped": journal.dropped()["requests"]}
+            {"requests": recent, "counts": log.request_counts(), "dropped": log.dropped()["requests"]}
         )
 
     async def knobs(self, _request: web.Request) -> web.Response:
+        """Return the knobs with their values."""
         return web.json_response(describe_knobs(self._engine.world.knobs))
 
     async def set_knobs(self, request: web.Request) -> web.Response:
+        """Set the knobs of the body and return all knobs."""
         engine = self._engine
         body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
@@ -124,32 +136,34 @@ class SimulatorRoutes:
         return web.json_response(describe_knobs(changed))
 
     async def advance(self, request: web.Request) -> web.Response:
+        """Move the clock forward by ``seconds``, a simulated duration."""
         body = await json_object(request, {"seconds"}, {"seconds"})
         try:
             seconds = parse_duration(body["seconds"])
         except ValueError as error:
-            raise BadRequest(str(error)) from None
+            raise BadRequest(f"seconds: {error}") from None
         now = self._engine.advance(seconds)
         self._engine.log("advanced", seconds=seconds)
         return web.json_response({"unix": now})
 
     async def incarnation(self, request: web.Request) -> web.Response:
+        """Change the DocumentIncarnation of ``group``: set it ``to`` a value, or ``add`` a number."""
         body = await json_object(request, {"group", "to", "add"}, {"group"})
         engine, group = self._engine, await self._group(body)
         if not isinstance(body.get("to", 0), int) or not isinstance(body.get("add", 0), int) or body.get("to", 0) < 0:
-            raise BadRequest("to and add are whole numbers")
-        happened = step_incarnation(
+            raise BadRequest("to, add: not a whole number, or to is negative")
+        occurrences = step_incarnation(
             engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle()
         )
-        engine.record(happened)
-        return web.json_response({"incarnation": happened[0].detail["incarnation"]})
+        engine.record(occurrences)
+        return web.json_response({"incarnation": occurrences[0].detail["incarnation"]})
 
     async def disable(self, request: web.Request) -> web.Response:
-        """Let a group forget that it ever enabled the service, as after 24 h of silence (docs/reference/scheduled-events.md 4.1.3)."""
+        """Disable the service for ``group``, as 24 h without requests do (docs/reference/scheduled-events.md 4.1.3)."""
         engine, group = self._engine, await self._group(await json_object(request, {"group"}, {"group"}))
         scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:
-            scope.expired = True
+            scope.forced_idle = True
         engine.log("disabled", group=group)
         return web.json_response({"scopes": [scope.key for scope in scopes]})
 
@@ -161,5 +175,5 @@ class SimulatorRoutes:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > 18:
-        raise BadRequest(f"after is a number, not {text!r}")
+        raise BadRequest(f"after: {text!r} is not a number")
     return int(text)

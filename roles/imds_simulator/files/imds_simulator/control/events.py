@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The control API's doors to events: schedule, approve, release, cancel, complete, change, fail."""
+"""Control API routes for events: schedule, approve, release, cancel, complete, change, fail."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ OTHER_TENANTS = "other-tenants"
 
 
 class EventRoutes:
-    """Everything below /events, and /fail."""
+    """Routes below /events, and /fail."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._count = 0
+        self._generated = 0
 
     def routes(self) -> list[web.RouteDef]:
+        """Return the routes for aiohttp."""
         return [
             web.get("/events", self.show_all),
             web.post("/events", self.schedule),
@@ -43,81 +44,90 @@ class EventRoutes:
         ]
 
     async def show_all(self, _request: web.Request) -> web.Response:
+        """Return all events, ended ones first."""
         self._engine.settle()
         world = self._engine.world
-        return web.json_response({"events": [event_state(each) for each in [*world.gone, *world.events]]})
+        return web.json_response({"events": [event_state(each) for each in [*world.ended, *world.events]]})
 
     async def show(self, request: web.Request) -> web.Response:
+        """Return one event."""
         self._engine.settle()
         return web.json_response(event_state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
+        """Add an event of the form that scenarios use; ``at`` counts from now."""
         body = await json_object(request)
         groups, group_of = self._groups()
-        validate(body, "event", lambda: event_problems(body, groups, group_of))
+        validate(body, "event", event_problems(body, groups, group_of))
         plan = event_from(body, self._generate_name())
         self._require_unused_name(plan.name)
         if plan.after is not None:
             self._require_event(plan.after)
         now = self._engine.settle()
-        event, happened = operations.schedule(self._engine.simulation, plan, now)
-        return self._respond(event, happened, 201)
+        event, occurrences = operations.schedule(self._engine.simulation, plan, now)
+        return self._respond(event, occurrences, 201)
 
     async def fail(self, request: web.Request) -> web.Response:
+        """Add an event for failed hardware under ``vm`` or ``resources``."""
         body = await json_object(request, {"vm", "resources", "type", "name"})
         names = body.get("resources") or ([body["vm"]] if "vm" in body else [])
         kind = body.get("type")
         wanted: dict[str, Any] = {"resources": names, "starts": "hardware_failure", **({"type": kind} if kind else {})}
         groups, group_of = self._groups()
-        validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+        validate(wanted, "event", event_problems(wanted, groups, group_of))
         name = str(body.get("name") or self._generate_name())
         self._require_unused_name(name)
-        event, happened = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
-        return self._respond(event, happened, 201)
+        event, occurrences = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
+        return self._respond(event, occurrences, 201)
 
     async def approve(self, request: web.Request) -> web.Response:
-        """As the control plane (default), as the other tenants on the hardware, or as a VM of the group."""
-        who = (await json_object(request, {"as"})).get("as", CONTROL_PLANE)
+        """Approve an event ``as`` the control plane (default) or a VM, or release it as the other tenants."""
+        approver = (await json_object(request, {"as"})).get("as", CONTROL_PLANE)
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
-        if who == CONTROL_PLANE:
+        if approver == CONTROL_PLANE:
             return self._respond(
                 event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now)
             )
-        if who == OTHER_TENANTS:
+        if approver == OTHER_TENANTS:
             return self._respond(
                 event, operations.change(self._engine.simulation, event, Change(0, action="release"), now)
             )
-        vm = world.vms.get(str(who))
+        vm = world.vms.get(str(approver))
         if vm is None:
-            raise BadRequest(f"nobody is called {who!r}: {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM")
+            raise BadRequest(
+                f"as: there is no approver {approver!r}; give {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM"
+            )
         if event not in world.events_visible_to(world.scope_for(vm)):
-            raise operations.InvalidState(f"{who} does not see event {event.name}")
+            raise operations.InvalidState(f"event {event.name}: {approver} does not see it")
         return self._respond(event, operations.approve(self._engine.simulation, [event], vm.name, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
+        """Cancel a Scheduled event."""
         return self._change(self._find(request), Change(0, action="cancel"))
 
     async def complete(self, request: web.Request) -> web.Response:
+        """End an event now."""
         return self._change(self._find(request), Change(0, action="complete"))
 
     async def change(self, request: web.Request) -> web.Response:
+        """Apply a change of the form that scenarios use, without ``after``."""
         body = await json_object(request)
-        validate(body, "change", lambda: change_problems(body))
+        validate(body, "change", change_problems(body))
         if "after" in body or "after_start" in body:
-            raise BadRequest("a change through the control API happens now: it takes no after and no after_start")
+            raise BadRequest("after, after_start: not allowed; the control API applies a change immediately")
         event = self._find(request)
         if "resources" in body:
             groups, group_of = self._groups()
             wanted = {"type": event.content.type, "resources": [event.content.resources[0]], "changes": [body]}
-            validate(wanted, "event", lambda: event_problems(wanted, groups, group_of))
+            validate(wanted, "event", event_problems(wanted, groups, group_of))
         return self._change(event, change_from(body))
 
-    def _change(self, event: SimulatedEvent, what: Change) -> web.Response:
+    def _change(self, event: SimulatedEvent, requested: Change) -> web.Response:
         now = self._engine.settle()
-        return self._respond(event, operations.change(self._engine.simulation, event, what, now))
+        return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
 
-    def _respond(self, event: SimulatedEvent, happened: list[Occurrence], status: int = 200) -> web.Response:
-        self._engine.record(happened)
+    def _respond(self, event: SimulatedEvent, occurrences: list[Occurrence], status: int = 200) -> web.Response:
+        self._engine.record(occurrences)
         self._engine.wake_ticker()
         return web.json_response(event_state(event), status=status)
 
@@ -125,15 +135,15 @@ class EventRoutes:
         return self._engine.world.find(request.match_info["event"])
 
     def _generate_name(self) -> str:
-        self._count += 1
-        return f"control{self._count}"
+        self._generated += 1
+        return f"control{self._generated}"
 
     def _require_unused_name(self, name: str) -> None:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
             return
-        raise BadRequest(f"there is an event called {name} already")
+        raise BadRequest(f"name: there is an event {name} already")
 
     def _require_event(self, name: str) -> None:
         try:

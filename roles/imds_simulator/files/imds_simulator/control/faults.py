@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The control API's doors to faults."""
+"""Control API routes for faults."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from .state import fault_state
 
 
 class FaultRoutes:
-    """Everything below /faults."""
+    """Routes below /faults, and /fault-kinds."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def routes(self) -> list[web.RouteDef]:
+        """Return the routes for aiohttp."""
         return [
             web.get("/faults", self.show_all),
             web.post("/faults", self.inject),
@@ -29,34 +30,38 @@ class FaultRoutes:
         ]
 
     async def show_all(self, _request: web.Request) -> web.Response:
+        """Return all faults with their time windows and counts."""
         engine, now = self._engine, self._engine.settle()
         return web.json_response({"faults": [fault_state(engine, each, now) for each in engine.faults.all()]})
 
     async def kinds(self, _request: web.Request) -> web.Response:
+        """Return the kinds of faults with their options."""
         return web.json_response(
-            {name: {"meaning": kind.meaning, "options": list(kind.may)} for name, kind in KINDS.items()}
+            {name: {"meaning": kind.meaning, "options": list(kind.allowed_options)} for name, kind in KINDS.items()}
         )
 
     async def inject(self, request: web.Request) -> web.Response:
-        """From now on: from, to and for count from this moment."""
+        """Add a fault of the form that scenarios use; ``from``, ``to`` and ``for`` count from now."""
         body = await json_object(request)
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
-        validate(body, "fault", lambda: fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
+        validate(body, "fault", fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
         now = self._engine.settle()
         active = self._engine.inject(fault_from(body), now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
         return web.json_response(fault_state(self._engine, active, now), status=201)
 
     async def clear(self, _request: web.Request) -> web.Response:
+        """Remove all faults."""
         return self._cleared(self._engine.faults.clear())
 
     async def clear_one(self, request: web.Request) -> web.Response:
+        """Remove one fault."""
         number = request.match_info["number"]
-        good = number.isascii() and number.isdigit() and len(number) < 19
-        removed = self._engine.faults.clear(int(number)) if good else 0
+        is_number = number.isascii() and number.isdigit() and len(number) < 19
+        removed = self._engine.faults.clear(int(number)) if is_number else 0
         if not removed:
-            raise BadRequest(f"there is no fault {number}")
+            raise BadRequest(f"there is no fault {number}; GET /faults lists the faults")
         return self._cleared(removed)
 
     def _cleared(self, removed: int) -> web.Response:

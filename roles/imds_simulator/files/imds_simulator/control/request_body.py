@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Reading the JSON bodies of the control API."""
+"""Reads and checks the JSON bodies of the control API."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
 
 from ..scenario.schema_check import check
-from ..scenario.yaml_lines import dotted
+from ..scenario.yaml_lines import Path, dotted
 from ..suggestions import suggestion
 
 
 class BadRequest(ValueError):
-    """A request to the control API that makes no sense; the text says why."""
+    """A request to the control API is invalid; the text names the problem."""
 
 
 async def json_object(
-    request: web.Request, may: set[str] | None = None, must: set[str] | None = None
+    request: web.Request, allowed: set[str] | None = None, required: set[str] | None = None
 ) -> dict[str, Any]:
-    """The JSON object in the body; an empty body is an empty object.
+    """Return the JSON object in the body; an empty body is an empty object.
 
-    ``may``: the keys that are known (None: any), ``must``: those that have to be there. Raises
-    BadInput.
+    Args:
+        request: the request.
+        allowed: the known keys; None: any.
+        required: the keys that must be present.
+
+    Raises:
+        BadRequest: the body is not such an object.
     """
     try:
         text = await request.text()
@@ -34,16 +40,26 @@ async def json_object(
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")
     for name in body:
-        if may is not None and name not in may:
-            raise BadRequest(f"unknown key {name}{suggestion(name, may)}")
-    for name in sorted(must or ()):
+        if allowed is not None and name not in allowed:
+            raise BadRequest(f"unknown key {name}{suggestion(name, allowed)}")
+    for name in sorted(required or ()):
         if name not in body:
             raise BadRequest(f"the key {name} is missing")
     return body
 
 
-def validate(data: Any, part: str, more: Any = ()) -> None:
-    """Check ``data`` against a part of the scenario schema and ``more`` (path, message) pairs; raises BadInput."""
-    problems = check(data, part) or list(more() if callable(more) else more)
+def validate(data: Any, part: str, extra_problems: Iterable[tuple[Path, str]]) -> None:
+    """Check ``data`` against a part of the scenario schema.
+
+    Args:
+        data: a request body.
+        part: a definition of the schema, such as "event".
+        extra_problems: pairs (path, message) from checks beyond the schema. It is read only when ``data`` fits the
+            schema: such checks rely on that.
+
+    Raises:
+        BadRequest: with all problems.
+    """
+    problems = check(data, part) or list(extra_problems)
     if problems:
         raise BadRequest("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))

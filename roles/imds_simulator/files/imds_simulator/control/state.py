@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of a running simulator as plain data, for the control API."""
+"""The state of a running simulator as JSON data, for the control API."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..times import iso
 
 
 def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Everything there is to know right now."""
+    """Return the whole state: clock, VMs, scopes, events and faults."""
     now, world = engine.settle(), engine.world
     return {
         "title": engine.scenario.title,
         "now": iso(now),
         "unix": now,
-        "speed": world.speed,
+        "speed": world.rules.speed,
         "epoch": None if world.epoch is None else iso(world.epoch),
         "vms": {
             vm.name: {
@@ -38,18 +38,18 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
             scope.key: {
                 "group": scope.group,
                 "incarnation": scope.incarnation,
-                "enabled": scope.enabled(now, world.knobs, world.speed),
+                "enabled": scope.enabled(now, world.rules),
                 "last_request": _moment(scope.last_request),
             }
             for scope in world.scopes()
         },
-        "events": [event_state(event) for event in list(world.gone) + world.events],
+        "events": [event_state(event) for event in list(world.ended) + world.events],
         "faults": [fault_state(engine, active, now) for active in engine.faults.all()],
     }
 
 
 def event_state(event: SimulatedEvent) -> dict[str, Any]:
-    """One event with what IMDS shows of it and what it hides (docs/reference/scheduled-events.md 2.6)."""
+    """Return one event, including its state that IMDS does not show (docs/reference/scheduled-events.md 2.6)."""
     content = event.content
     return {
         "name": event.name,
@@ -74,7 +74,7 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
 
 
 def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, Any]:
-    """One fault with its window and how often it was met."""
+    """Return one fault with its time window and the numbers of matching requests."""
     fault = active.fault
     return {
         "number": active.number,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""One event while it lives: what clients see of it, and what happens to it next."""
+"""One event of the simulation: its members in the document, its state and its scheduled steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDED = "Gone"
 
 CONTROL_PLANE = "control-plane"
 
-_LIFE_DESCRIPTION = {
+_DESCRIPTIONS = {
     ("Freeze", "Platform"): "Host server is undergoing maintenance.",
     ("Reboot", "Platform"): "Host server is undergoing maintenance.",
     ("Redeploy", "Platform"): "Host server is undergoing an emergency repair.",
@@ -27,14 +27,14 @@ _LIFE_DESCRIPTION = {
     ("Redeploy", "User"): "Virtual machine is going to be redeployed as requested by authorized user.",
 }
 _FAILURE_DESCRIPTION = "Virtual machine has encountered a failure."
-# medians of docs/reference/scheduled-events.md 2.4.6; every other type is -1, "unknown or not
-# applicable"
-_LIFE_DURATION = {"Freeze": 9}
+# medians of docs/reference/scheduled-events.md 2.4.6, in seconds; every other type has -1, "unknown or
+# not applicable"
+_TYPICAL_DURATIONS = {"Freeze": 9}
 
 
 @dataclass(frozen=True)
 class EventFields:
-    """The members of an event that clients see (reference 1.4), apart from its id, status and NotBefore."""
+    """The members of an event in the document (reference 1.4), except its id, status and NotBefore."""
 
     type: str
     resources: tuple[str, ...]
@@ -46,7 +46,10 @@ class EventFields:
 
 
 class ScheduledStep(NamedTuple):
-    """Something that happens to an event at a moment of the simulator's clock."""
+    """A step of an event that is due at ``moment`` of the simulator's clock.
+
+    ``rank`` orders the steps that are due at the same moment.
+    """
 
     moment: float
     rank: int
@@ -60,7 +63,10 @@ NO_STEP = ScheduledStep(math.inf, 99, "never")
 
 @dataclass(eq=False)
 class SimulatedEvent:
-    """An event of the running simulation; the model alone changes it."""
+    """An event of the running simulation. Only the model changes it.
+
+    Moments are Unix times in seconds on the simulator's clock.
+    """
 
     number: int
     plan: EventPlan
@@ -82,14 +88,16 @@ class SimulatedEvent:
 
     @property
     def name(self) -> str:
+        """The name of the event in the scenario and in the control API."""
         return self.plan.name
 
     @property
     def visible(self) -> bool:
+        """True while the event is in the document."""
         return self.status in (SCHEDULED, STARTED)
 
     def edit(self, change: Change) -> None:
-        """Take over the visible members that ``change`` names."""
+        """Replace the members that ``change`` sets."""
         edits = {
             name: getattr(change, name)
             for name in ("type", "resources", "source", "description", "duration")
@@ -99,55 +107,54 @@ class SimulatedEvent:
 
 
 def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
-    """What ``plan`` leaves open, filled in with the values that Azure typically shows (reference 1.4, 2.4.6)."""
+    """Return the members of an event; omitted ones get the values that Azure usually shows (reference 1.4, 2.4.6)."""
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
     usual_source = (
         knobs.terminate_source if kind == "Terminate" else ("User" if plan.starts == AUTOMATIC_APPROVAL else "Platform")
     )
     source = plan.source or usual_source
-    usual = _FAILURE_DESCRIPTION if failure else _LIFE_DESCRIPTION.get((kind, source), "")
+    usual = _FAILURE_DESCRIPTION if failure else _DESCRIPTIONS.get((kind, source), "")
     return EventFields(
         type=kind,
         resources=plan.resources,
         source=source,
         description=usual if plan.description is None else plan.description,
-        duration=_LIFE_DURATION.get(kind, -1) if plan.duration is None else plan.duration,
+        duration=_TYPICAL_DURATIONS.get(kind, -1) if plan.duration is None else plan.duration,
         not_before=plan.not_before,
         extra=plan.extra,
     )
 
 
 def notice_of(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Simulated seconds from appearance to NotBefore (reference 2.4)."""
+    """Return the simulated seconds from appearance to NotBefore (reference 2.4)."""
     return knobs.notice_overrides[kind] if plan.notice is None else plan.notice
 
 
 def started_duration(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Simulated seconds from Started to removal (reference 2.4.5, 2.4.6)."""
+    """Return the simulated seconds from Started to removal (reference 2.4.5, 2.4.6)."""
     return knobs.started_duration[kind] if plan.started_for is None else plan.started_for
 
 
 def ceil_second(moment: float) -> int:
-    """NotBefore as a whole second that is never earlier than ``moment`` (reference 2.3.1)."""
-    # a microsecond of grace: 900 s after a whole second is that second, whatever binary fractions
-    # say
+    """Return the first whole second that is not earlier than ``moment``: NotBefore (reference 2.3.1)."""
+    # binary fractions are not exact: without the microsecond, 900 s after a whole second could become 901 s
     return math.ceil(moment - 1e-6)
 
 
 def impact_for(event: SimulatedEvent) -> tuple[str, float] | None:
-    """(event type, simulated seconds) of the interruption that a start brings; None when there is none.
+    """Return (event type, simulated seconds) of the interruption that a start causes, or None without interruption.
 
-    Infinity stands for "until the event is removed". A Reboot may turn out to be a freeze
+    Infinity means "until the event is removed". A Reboot may turn out to be a freeze
     (reference 2.4.8).
     """
     kind = event.plan.actual or event.content.type
     if event.plan.impact_for is not None:
-        lasts = event.plan.impact_for
+        duration = event.plan.impact_for
     elif event.content.duration >= 0:
-        lasts = float(event.content.duration)
+        duration = float(event.content.duration)
     else:
-        lasts = float(_LIFE_DURATION.get(kind, -1))
-    if lasts == 0:
+        duration = float(_TYPICAL_DURATIONS.get(kind, -1))
+    if duration == 0:
         return None
-    return kind, lasts if lasts > 0 else math.inf
+    return kind, duration if duration > 0 else math.inf

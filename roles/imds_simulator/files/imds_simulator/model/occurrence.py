@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What the model reports: one thing that happened, for the log and for the impact commands."""
+"""One occurrence in the simulation, for the log and for the impact commands."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Occurrence:
-    """``what`` happened at ``moment`` (the simulator's clock).
+    """An occurrence of a ``kind`` at ``moment`` (the simulator's clock).
 
-    ``what`` is one of scheduled, started, finished, cancelled, changed, approved, released,
+    ``kind`` is one of scheduled, started, finished, cancelled, changed, approved, released,
     impact-start, impact-end, incarnation, enabled.
     """
 
     moment: float
-    what: str
+    kind: str
     group: str
     event: str = ""
     event_id: str = ""

@@ -2,9 +2,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """The passing of time in a world.
 
-Pure apart from its own state: every method is told what time it is (``now``, the simulator's
-clock), nothing sleeps, and ``settle(now)`` carries out whatever became due, in the order in which
-it was due.
+Pure except for its own state: every method takes the time as an argument (``now``, the simulator's
+clock), and no method sleeps. ``advance_to(now)`` runs the steps that became due, in order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,14 @@ from .world import World
 
 
 class Simulation:
-    """A world whose events appear, start and end. ``epoch`` as in ``begin``; None leaves that to a later call."""
+    """A world whose events appear, start and end.
+
+    Args:
+        world: the state.
+        plans: the events of the scenario.
+        incarnations: planned jumps of DocumentIncarnation.
+        epoch: as in ``begin``; None: the caller calls ``begin`` later.
+    """
 
     def __init__(
         self,
@@ -43,7 +49,7 @@ class Simulation:
             self.begin(epoch)
 
     def begin(self, epoch: float) -> None:
-        """Make ``epoch`` simulated time 0: the scenario's events lie in its future."""
+        """Begin the scenario: ``epoch`` is simulated time 0 on the simulator's clock."""
         self.world.epoch = epoch
         for plan in self._plans:
             self.add(plan, epoch)
@@ -52,61 +58,60 @@ class Simulation:
         self._update_next_due()
 
     def next_due(self) -> float:
-        """The moment of the next transition, infinity when nothing is to come: the hot path compares this."""
+        """Return the moment of the next step, or infinity. Every request calls this, therefore it is precomputed."""
         return self._next_due
 
     def advance_to(self, now: float) -> list[Occurrence]:
-        """Carry out every transition due until ``now``, each at its own moment, in order."""
-        happened: list[Occurrence] = []
+        """Run the steps that are due until ``now``, each at its own moment, in order."""
+        occurrences: list[Occurrence] = []
         while self._next_due <= now:
-            # never before what already happened: an approval may set an event free whose own moment
-            # is past
+            # time never goes back: after an approval the start of an event may be due in the past
             self._latest = max(self._latest, self._next_due)
-            happened += self._run_next_step(self._latest)
+            occurrences += self._run_next_step(self._latest)
             self._update_next_due()
         self._latest = max(self._latest, now)
-        return happened
+        return occurrences
 
     def _run_next_step(self, moment: float) -> list[Occurrence]:
         if self._steps and self._steps[0][0] == self._next_due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
         for scope in self.world.hidden_scopes():
-            if scope.veiled_until == self._next_due:
+            if scope.hidden_until == self._next_due:
                 scope.reveal_events()
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
         event = self.world.live[self._queue.next()[1]]
-        happened = transitions.run_step(self.world, event, self._next_of(event), moment)
-        self._plan(event)
-        return happened
+        occurrences = transitions.run_step(self.world, event, self._next_of(event), moment)
+        self._enqueue(event)
+        return occurrences
 
     def _update_next_due(self) -> None:
-        moments = [self._queue.next()[0]] + [scope.veiled_until for scope in self.world.hidden_scopes()]
+        moments = [self._queue.next()[0]] + [scope.hidden_until for scope in self.world.hidden_scopes()]
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def reschedule(self, *events: SimulatedEvent) -> None:
-        """Find out anew when the next transition is due, after ``events`` (none: anything) changed from outside."""
+        """Compute anew when the next step is due, after ``events`` (none: any event) were changed."""
         for event in events or self.world.events:
-            self._plan(event)
+            self._enqueue(event)
         self._update_next_due()
 
-    def _plan(self, event: SimulatedEvent) -> None:
-        """Put ``event``, and those whose time depends on it, into the queue; a finished one leaves it."""
+    def _enqueue(self, event: SimulatedEvent) -> None:
+        """Schedule ``event`` and the events that depend on it; retire it when it has ended."""
         for each in {event, *self.world.batch(event), *self.world.waiting_for(event)}:
             self._queue.schedule(each.number, self._next_of(each).moment)
         if event.status == ENDED:
             self.world.retire(event)
 
     def _next_of(self, event: SimulatedEvent) -> ScheduledStep:
-        return next_step(event, self.world.batch(event), self.world.knobs, self.world.speed)
+        return next_step(event, self.world.batch(event), self.world.rules)
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
-        """Add an event to the world, whose ``plan.at`` counts from ``base``."""
+        """Add an event to the world; ``plan.at`` counts from ``base``."""
         event = self.world.add(plan, base)
-        self._plan(event)
+        self._enqueue(event)
         return event
 
     def apply_knobs(self, knobs: Knobs) -> None:
-        """Use other knobs from now on."""
-        self.world.use(knobs)
+        """Replace the knobs."""
+        self.world.set_knobs(knobs)
         self.reschedule()

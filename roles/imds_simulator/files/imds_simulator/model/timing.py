@@ -1,40 +1,41 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""When the next thing happens to an event: pure functions of its state (docs/reference/scheduled-events.md 2.2)."""
+"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2). Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
 
-from ..scenario.knobs import Knobs
 from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
+from .rules import Rules
 
 
-def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> ScheduledStep:
-    """The next transition of ``event``; ``batch`` are the events of the same delete operation."""
+def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
+    """Return the next step of ``event``; ``batch`` are the events of the same delete operation."""
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:
         return ScheduledStep(event.appears_at, 0, "appear")
     if event.status == SCHEDULED:
-        leave = ScheduledStep(start_moment(event, batch, knobs, speed), 2, "start")
+        leave = ScheduledStep(start_moment(event, batch, rules), 2, "start")
     else:
         leave = ScheduledStep(event.ends_at, 2, "finish")
     return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
-def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], knobs: Knobs, speed: float) -> float:
-    """NotBefore, or earlier once everybody concerned has agreed.
+def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> float:
+    """Return when a Scheduled event starts: at NotBefore, or earlier once all approvals are there.
 
-    Everybody: the group itself, the other tenants on the hardware (reference 2.2.3), and for a
-    delete operation the other instances of the batch that are still waiting (reference 2.2.8).
+    Needed are the approval of the event, the release by the other tenants on the hardware
+    (reference 2.2.3), and for a delete operation the approvals of the other Scheduled events of the
+    batch (reference 2.2.8).
     """
-    if not knobs.approval_shortens:
+    if not rules.knobs.approval_shortens:
         return float(event.not_before)
-    agreed = event.released_at
-    for each in chain((event,), (mate for mate in batch if mate is not event and mate.status == SCHEDULED)):
+    approved = event.released_at
+    for each in chain((event,), (other for other in batch if other is not event and other.status == SCHEDULED)):
         if each.approved_at is None:
             return float(event.not_before)
-        agreed = max(agreed, each.approved_at)
-    return min(agreed + knobs.start_delay / speed, float(event.not_before))
+        approved = max(approved, each.approved_at)
+    return min(approved + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What happens to an event at each step of its life (docs/reference/scheduled-events.md 2.1); each returns what there is to report."""
+"""The transitions of an event (docs/reference/scheduled-events.md 2.1). Each returns its occurrences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .world import World
 
 
 def run_step(world: World, event: SimulatedEvent, due: ScheduledStep, moment: float) -> list[Occurrence]:
-    """Carry out one due step."""
+    """Run one due step of ``event``."""
     if due.step == "appear":
         return appear(world, event, moment)
     if due.step == "start":
@@ -49,9 +49,9 @@ def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrenc
     event.pending = _schedule_changes(world, event, "appearing", moment)
     if plan.starts != BY_NOTICE:
         return start(world, event, moment, plan.starts)
-    unwatched = not any(scope.enabled(moment, knobs, world.speed) for scope in world.scopes_showing(event))
-    if unwatched and knobs.disabled_service == "unannounced":
-        return start(world, event, moment, "nobody has enabled the service")
+    enabled = any(scope.enabled(moment, world.rules) for scope in world.scopes_showing(event))
+    if not enabled and knobs.disabled_service == "unannounced":
+        return start(world, event, moment, "the service is not enabled")
     world.bump_incarnation(world.scopes_showing(event))
     return [occurrence(event, moment, "scheduled", not_before=iso(event.not_before))]
 
@@ -67,46 +67,46 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
     return [occurrence(event, moment, "started", why=why), *_begin_impact(world, event, impact_for(event), moment)]
 
 
-def remove(world: World, event: SimulatedEvent, moment: float, what: str) -> list[Occurrence]:
-    """The event is over or cancelled: gone from the document (reference 2.1 transitions 3 and 5)."""
+def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
+    """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5)."""
     scopes = world.scopes_showing(event) if event.visible else []
-    event.status, event.gone_at, event.cancelled = ENDED, moment, what == "cancelled"
+    event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.bump_incarnation(scopes)
     for follower in world.waiting_for(event):
         if follower.status == PLANNED:
             follower.appears_at = moment + world.to_wall_seconds(follower.plan.at)
-    ended = [happening for kind in list(event.impacts) for happening in _end_impact(event, kind, moment)]
-    return [*ended, occurrence(event, moment, what)]
+    ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
+    return [*ended, occurrence(event, moment, outcome)]
 
 
-def change(world: World, event: SimulatedEvent, what: Change, moment: float) -> list[Occurrence]:
-    """Whatever else a scenario or the control API does to a living event."""
-    if what.action == "approve":
+def change(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
+    """Apply a change of a scenario or of the control API (reference 2.1)."""
+    if requested.action == "approve":
         return approve(world, event, CONTROL_PLANE, moment)
-    if what.action == "release":
-        # who has let go already does not do so again
+    if requested.action == "release":
+        # an earlier release stays valid
         event.released_at = min(event.released_at, moment)
         return [occurrence(event, moment, "released")]
-    if what.action == "impact":
-        kind = what.type or event.plan.actual or event.content.type
-        return _begin_impact(world, event, (kind, what.impact_for), moment)
-    if what.action in ("cancel", "complete"):
-        return remove(world, event, moment, "cancelled" if what.action == "cancel" else "finished")
-    return _edit(world, event, what, moment)
+    if requested.action == "impact":
+        kind = requested.type or event.plan.actual or event.content.type
+        return _begin_impact(world, event, (kind, requested.impact_for), moment)
+    if requested.action in ("cancel", "complete"):
+        return remove(world, event, moment, "cancelled" if requested.action == "cancel" else "finished")
+    return _edit(world, event, requested, moment)
 
 
 def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list[Occurrence]:
-    """Note an approval by a VM or the control plane; nothing visible happens yet (reference 1.5, 2.5.8)."""
+    """Record an approval by a VM or the control plane; the document stays the same (reference 1.5, 2.5.8)."""
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
-    enough = (
+    is_complete = (
         by == CONTROL_PLANE
         or world.knobs.approval_needed == "one"
         or set(event.content.resources) <= set(event.approvals)
     )
-    if enough and event.approved_at is None:
+    if is_complete and event.approved_at is None:
         event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
         world.bump_incarnation(world.scopes_showing(event))
@@ -114,7 +114,7 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
 
 
 def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Occurrence]:
-    """DocumentIncarnation jumps or goes back although no event changed (reference 2.5.3, 2.5.6)."""
+    """Change DocumentIncarnation without a change of events (reference 2.5.3, 2.5.6)."""
     scopes = {id(scope): scope for scope in map(world.scope_for, world.groups[step.group].vms)}.values()
     for scope in scopes:
         scope.changed((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
@@ -122,12 +122,12 @@ def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list
     return [Occurrence(moment, "incarnation", step.group, detail={"incarnation": values})]
 
 
-def occurrence(event: SimulatedEvent, moment: float, what: str, **detail: Any) -> Occurrence:
-    """``event`` as a line of the log."""
+def occurrence(event: SimulatedEvent, moment: float, kind: str, **detail: Any) -> Occurrence:
+    """Return an occurrence with the data of ``event``."""
     content = event.content
     return Occurrence(
         moment,
-        what,
+        kind,
         event.group,
         event.name,
         event.id,
@@ -135,16 +135,16 @@ def occurrence(event: SimulatedEvent, moment: float, what: str, **detail: Any) -
     )
 
 
-def _edit(world: World, event: SimulatedEvent, what: Change, moment: float) -> list[Occurrence]:
+def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
     before = _visible_state(world, event)
     scopes = world.scopes_showing(event)
-    event.edit(what)
-    if what.notice is not None:
-        event.not_before = ceil_second(moment + world.to_wall_seconds(what.notice))
-    if what.status == STARTED and event.status == SCHEDULED:
+    event.edit(requested)
+    if requested.notice is not None:
+        event.not_before = ceil_second(moment + world.to_wall_seconds(requested.notice))
+    if requested.status == STARTED and event.status == SCHEDULED:
         return start(world, event, moment, "changed")
-    if what.status == SCHEDULED and event.status == STARTED:
-        # officially impossible (reference 2.1 "backward"), but clients must survive it (T31)
+    if requested.status == SCHEDULED and event.status == STARTED:
+        # officially impossible (reference 2.1 "backward"), but clients must survive it
         event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
     if event.visible and before != _visible_state(world, event):
         scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
@@ -161,7 +161,7 @@ def _edit(world: World, event: SimulatedEvent, what: Change, moment: float) -> l
 
 
 def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
-    """What clients see of ``event``: NotBefore is blank once Started, and may be any text."""
+    """Return the state of ``event`` that the document shows. NotBefore is empty once Started, and may be any text."""
     dated = event.content.not_before is None and (event.status == SCHEDULED or world.knobs.started_not_before == "kept")
     return event.content, event.status, event.not_before if dated else None
 
@@ -179,17 +179,17 @@ def _begin_impact(
 ) -> list[Occurrence]:
     if impact is None:
         return []
-    kind, lasts = impact
+    kind, duration = impact
     event.impacts.append(kind)
-    event.pending.append(ScheduledStep(moment + world.to_wall_seconds(lasts), 1, "impact-end", impact=kind))
-    return [_impact_line(event, moment, "impact-start", kind)]
+    event.pending.append(ScheduledStep(moment + world.to_wall_seconds(duration), 1, "impact-end", impact=kind))
+    return [_impact_occurrence(event, moment, "impact-start", kind)]
 
 
 def _end_impact(event: SimulatedEvent, kind: str, moment: float) -> list[Occurrence]:
     event.impacts.remove(kind)
-    return [_impact_line(event, moment, "impact-end", kind)]
+    return [_impact_occurrence(event, moment, "impact-end", kind)]
 
 
-def _impact_line(event: SimulatedEvent, moment: float, what: str, kind: str) -> Occurrence:
-    line = occurrence(event, moment, what)
-    return replace(line, detail=dict(line.detail, type=kind))
+def _impact_occurrence(event: SimulatedEvent, moment: float, kind: str, impact: str) -> Occurrence:
+    found = occurrence(event, moment, kind)
+    return replace(found, detail=dict(found.detail, type=impact))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of the simulated service: groups, their scopes, their events (docs/reference/scheduled-events.md 2 and 3), and questions about it."""
+"""The state of the simulated service: groups, scopes and events (docs/reference/scheduled-events.md 2, 3)."""
 
 from __future__ import annotations
 
@@ -13,60 +13,63 @@ from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
 from .events import SimulatedEvent, fields_of
+from .rules import Rules
 from .scopes import Scope
 
-# events that are over stay listed up to this many, so that a week of events does not eat memory
-_KEEP_GONE = 1000
+# bounds the memory of a simulation that runs for weeks
+_MAX_ENDED = 1000
 
 
 def new_event_id() -> str:
-    """An upper-case GUID, unique over restarts (reference 1.4.3, T73)."""
+    """Return a new upper-case GUID (reference 1.4.3)."""
     return str(uuid.uuid4()).upper()
 
 
 class UnknownEvent(LookupError):
-    """No event of that name or id."""
+    """No event has that name or id."""
 
 
 class World:
     """All groups with their scopes and events.
 
-    ``speed`` divides every simulated duration. ``epoch`` is the moment of simulated time 0, None
-    until the first request when the scenario begins with that.
+    ``epoch`` is the moment of simulated time 0. It is None until the first request if the scenario
+    begins with the first request.
     """
 
-    def __init__(
-        self, groups: Sequence[Group], knobs: Knobs, *, speed: float = 1.0, new_id: Callable[[], str] = new_event_id
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], rules: Rules, *, new_id: Callable[[], str] = new_event_id) -> None:
         self.groups: Mapping[str, Group] = {group.name: group for group in groups}
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
-        self.knobs = knobs
-        self.speed = speed
+        self.rules = rules
         self.epoch: float | None = None
         self.live: dict[int, SimulatedEvent] = {}
-        self.gone: deque[SimulatedEvent] = deque(maxlen=_KEEP_GONE)
+        self.ended: deque[SimulatedEvent] = deque(maxlen=_MAX_ENDED)
         self._new_id = new_id
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
         self._batches: dict[tuple[str, str], list[SimulatedEvent]] = {}
-        self._followers: dict[str, list[SimulatedEvent]] = {}
+        self._waiting_for: dict[str, list[SimulatedEvent]] = {}
 
-    # -- time
+    # -- rules and time
+
+    @property
+    def knobs(self) -> Knobs:
+        """The present knobs."""
+        return self.rules.knobs
 
     def to_wall_seconds(self, simulated: float) -> float:
-        """How long ``simulated`` seconds take on the clock."""
-        return simulated / self.speed
+        """Return how many seconds of the simulator's clock ``simulated`` seconds take."""
+        return self.rules.to_wall_seconds(simulated)
 
     # -- events
 
     @property
     def events(self) -> list[SimulatedEvent]:
-        """The events that are not over, oldest first."""
+        """The events that have not ended, oldest first."""
         return list(self.live.values())
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
-        """Put an event into the future: ``plan.at`` counts from ``base``, or from the end of ``plan.after``."""
+        """Add a planned event; ``plan.at`` counts from ``base``, or from the end of the event ``plan.after``."""
         self._added += 1
         event = SimulatedEvent(
             self._added,
@@ -78,34 +81,38 @@ class World:
         if plan.after is None:
             event.appears_at = base + self.to_wall_seconds(plan.at)
         else:
-            self._followers.setdefault(plan.after, []).append(event)
-            ended = [each.gone_at for each in self.gone if each.name == plan.after and each.gone_at is not None]
-            if ended:
-                event.appears_at = max(base, ended[-1] + self.to_wall_seconds(plan.at))
+            self._waiting_for.setdefault(plan.after, []).append(event)
+            ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
+            if ends:
+                event.appears_at = max(base, ends[-1] + self.to_wall_seconds(plan.at))
         if plan.batch:
             self._batches.setdefault((event.group, plan.batch), []).append(event)
         self.live[event.number] = event
         return event
 
     def retire(self, event: SimulatedEvent) -> None:
-        """Move an event that is over to those that are gone."""
+        """Move an event that has ended from ``live`` to ``ended``."""
         if self.live.pop(event.number, None) is not None:
-            self.gone.append(event)
-            for friends in (self.batch(event), self._followers.get(event.plan.after or "", [])):
-                if event in friends:
-                    friends.remove(event)
+            self.ended.append(event)
+            for related in (self.batch(event), self._waiting_for.get(event.plan.after or "", [])):
+                if event in related:
+                    related.remove(event)
 
     def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """The events that wait for each other's approval, this one among them; empty for an event without a batch."""
+        """Return the events of the same batch, ``event`` included; empty for an event without a batch."""
         return self._batches[event.group, event.plan.batch] if event.plan.batch else []
 
     def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """The events that wait for the end of ``event``."""
-        return self._followers.get(event.name, [])
+        """Return the events that wait for the end of ``event``."""
+        return self._waiting_for.get(event.name, [])
 
     def find(self, name_or_id: str) -> SimulatedEvent:
-        """The event of that name or id, living ones first; raises UnknownEvent."""
-        for event in self.events + list(reversed(self.gone)):
+        """Return the event with that name or id. Events that have not ended come first.
+
+        Raises:
+            UnknownEvent: no event has that name or id.
+        """
+        for event in self.events + list(reversed(self.ended)):
             if event.name == name_or_id or event.id.upper() == name_or_id.upper():
                 return event
         raise UnknownEvent(name_or_id)
@@ -113,10 +120,11 @@ class World:
     # -- scopes
 
     def scopes(self) -> list[Scope]:
+        """Return the scopes that were used until now."""
         return list(self._scopes.values())
 
     def scope_for(self, vm: Vm) -> Scope:
-        """The scope whose document ``vm`` sees."""
+        """Return the scope whose document ``vm`` sees."""
         scope = self._scope_of.get(vm.name)
         if scope is None:
             group = self.groups[vm.group]
@@ -127,14 +135,14 @@ class World:
         return scope
 
     def scopes_showing(self, event: SimulatedEvent) -> list[Scope]:
-        """Every scope in whose document the event is, or would be, listed (reference 3.1)."""
+        """Return the scopes whose documents list the event when it is visible (reference 3.1)."""
         group = self.groups[event.group]
-        whole = not group.own_events_only and not self.knobs.zone_split
-        vms = group.vms[:1] if whole else [self.vms[name] for name in event.content.resources]
+        is_shared = not group.own_events_only and not self.knobs.zone_split
+        vms = group.vms[:1] if is_shared else [self.vms[name] for name in event.content.resources]
         return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
 
     def events_visible_to(self, scope: Scope) -> list[SimulatedEvent]:
-        """The events in the document of ``scope``, oldest first."""
+        """Return the events in the document of ``scope``, oldest first."""
         if scope.events_hidden:
             return []
         return [
@@ -146,18 +154,18 @@ class World:
     def bump_incarnation(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""
         for scope in scopes:
-            # what is withheld after enabling changes nothing that anybody sees
+            # a change of hidden events is not visible in the document
             scope.changed(0 if scope.events_hidden else self.knobs.incarnation_step)
 
     def hidden_scopes(self) -> list[Scope]:
-        """The scopes whose events are withheld."""
+        """Return the scopes whose events are hidden."""
         return [scope for scope in self._scopes.values() if scope.events_hidden]
 
-    def use(self, knobs: Knobs) -> None:
-        """Use other knobs from now on."""
-        split = knobs.zone_split != self.knobs.zone_split
-        if split:
+    def set_knobs(self, knobs: Knobs) -> None:
+        """Replace the knobs."""
+        scopes_change = knobs.zone_split != self.knobs.zone_split
+        if scopes_change:
             self._scope_of.clear()
-        self.knobs = knobs
+        self.rules = self.rules._replace(knobs=knobs)
         for scope in self._scopes.values():
-            scope.changed(knobs.incarnation_step if split else 0)
+            scope.changed(knobs.incarnation_step if scopes_change else 0)

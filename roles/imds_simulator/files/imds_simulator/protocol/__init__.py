@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The metadata service's HTTP contract: requests, documents, answers."""
+"""The HTTP contract of the metadata service: requests, documents, replies."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The body of a POST: which events somebody approves (docs/reference/scheduled-events.md 1.5)."""
+"""The body of a POST: the ids of approved events (docs/reference/scheduled-events.md 1.5)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any
 
 
 class MalformedApproval(ValueError):
-    """The body is no list of start requests; the text says why."""
+    """The body is not a list of start requests; the text names the reason."""
 
 
 def event_ids(body: bytes) -> list[str]:
-    """The ids of ``{"StartRequests":[{"EventId":"..."}]}`` in their order; further members are ignored."""
+    """Return the ids of ``{"StartRequests":[{"EventId":"..."}]}`` in order; other members are ignored.
+
+    Raises:
+        MalformedApproval: the body is anything else.
+    """
     if not body:
         raise MalformedApproval("The request body is empty")
     try:

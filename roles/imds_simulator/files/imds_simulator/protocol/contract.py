@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The HTTP contract (docs/reference/scheduled-events.md 1): what is refused and how, and what is answered. Pure but for the world's state."""
+"""The HTTP contract: rejections and replies (docs/reference/scheduled-events.md 1). Pure except for the world."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
 
 @dataclass(frozen=True)
 class Request:
-    """One request; ``headers`` finds names in any letter case."""
+    """One request; names in ``headers`` are case-insensitive."""
 
     method: str
     target: Target
@@ -33,35 +33,35 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """The reply and what the request brought about; ``note`` is for the log."""
+    """The reply, the occurrences that the request caused, and ``note`` for the log."""
 
     reply: Reply
-    happened: list[Occurrence] = field(default_factory=list)
+    occurrences: list[Occurrence] = field(default_factory=list)
     note: Mapping[str, object] | None = None
 
 
-def reject(ask: Request, knobs: Knobs) -> Reply | None:
-    """The error for a request that breaks the rules of reference 1.1 to 1.3, None for a good one."""
-    target = ask.target
+def reject(request: Request, knobs: Knobs) -> Reply | None:
+    """Return the error for a request that breaks reference 1.1 to 1.3, or None for a valid request."""
+    target = request.target
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
         return error(404, "Not found. The requested path does not exist")
-    if ask.method not in _METHODS[target.route]:
+    if request.method not in _METHODS[target.route]:
         return error(
             405,
             "Method not allowed. Http method isn't allowed for this path",
             (("Allow", ", ".join(_METHODS[target.route])),),
         )
-    if "X-Forwarded-For" in ask.headers:
+    if "X-Forwarded-For" in request.headers:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
     if target.duplicates:
         return error(400, "Bad request. Duplicate query parameters are not allowed")
     headerless = target.route == EVENTS and target.version == PREVIEW_VERSION
-    if not headerless and not _metadata_header(ask.headers.get("Metadata"), knobs.metadata_value):
+    if not headerless and not _is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
         return header_error(knobs.error_wording)
-    return _version_refusal(target, knobs)
+    return _version_error(target, knobs)
 
 
-def _metadata_header(value: str | None, accepted: str) -> bool:
+def _is_metadata_header(value: str | None, accepted: str) -> bool:
     if value is None:
         return False
     if accepted == "any":
@@ -69,7 +69,7 @@ def _metadata_header(value: str | None, accepted: str) -> bool:
     return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
 
 
-def _version_refusal(target: Target, knobs: Knobs) -> Reply | None:
+def _version_error(target: Target, knobs: Knobs) -> Reply | None:
     if target.route == VERSIONS:
         return None
     if target.route == INSTANCE:
@@ -83,7 +83,7 @@ def _version_refusal(target: Target, knobs: Knobs) -> Reply | None:
 
 
 class ImdsContract:
-    """Answers good requests from the state of the world."""
+    """Answers valid requests from the state of the world."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.world = simulation.world
@@ -91,37 +91,46 @@ class ImdsContract:
         self._simulation = simulation
         self._instances = InstanceLookup(self.world.groups)
 
-    def metadata(self, ask: Request, vm: Vm) -> Reply:
-        """Answer ``/metadata/instance`` and ``/metadata/versions``."""
-        if ask.target.route == VERSIONS:
+    def metadata(self, request: Request, vm: Vm) -> Reply:
+        """Return the reply to ``/metadata/instance`` and ``/metadata/versions``."""
+        if request.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
-        wanted = ask.target.query.get("format", "json").lower()
-        if wanted not in ("json", "text"):
+        output_format = request.target.query.get("format", "json").lower()
+        if output_format not in ("json", "text"):
             return error(400, "Bad request. format is invalid")
-        return self._instances.reply(vm.group, vm.name, ask.target.version or "", ask.target.below, wanted)
+        return self._instances.reply(
+            vm.group, vm.name, request.target.version or "", request.target.below, output_format
+        )
 
-    def events(self, ask: Request, vm: Vm) -> Reply:
-        """Answer a GET of the document (reference 1.4), 304 when the client has it already (reference 1.2.7)."""
-        document = self.documents.document(self.world.scope_for(vm), ask.target.version or "")
+    def events(self, request: Request, vm: Vm) -> Reply:
+        """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""
+        document = self.documents.document(self.world.scope_for(vm), request.target.version or "")
         if not self.world.knobs.etag:
             return Reply(200, document.body, JSON_TYPE)
         headers = (("ETag", document.etag),)
-        known = ask.headers.get("If-None-Match")
+        known = request.headers.get("If-None-Match")
         if known is not None and (known.strip() == "*" or document.etag in known):
             return Reply(304, b"", "", headers)
         return Reply(200, document.body, JSON_TYPE, headers)
 
-    def approve(self, ask: Request, vm: Vm, body: bytes, now: float) -> Result:
-        """Answer a POST by the table of reference 1.5."""
+    def approve(self, request: Request, vm: Vm, body: bytes, now: float) -> Result:
+        """Approve events as reference 1.5 describes.
+
+        Args:
+            request: the POST.
+            vm: the VM that sent it.
+            body: at most ``max_body`` + 1 bytes of the body.
+            now: the time of the simulator's clock.
+        """
         knobs = self.world.knobs
         if len(body) > knobs.max_body:
-            return _refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
+            return _rejected(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
             ids = approval_request.event_ids(body)
-        except approval_request.MalformedApproval as why:
-            return _refused(error(400, f"Bad request. {why}"), [])
+        except approval_request.MalformedApproval as error_text:
+            return _rejected(error(400, f"Bad request. {error_text}"), [])
         if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
-            return _refused(error(400, "Bad request. Duplicate event ids"), ids)
+            return _rejected(error(400, "Bad request. Duplicate event ids"), ids)
         found = operations.approvable_events(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
@@ -129,21 +138,21 @@ class ImdsContract:
             mixed_status = 200 if knobs.partial_batch == "apply_valid" else 400
             status = mixed_status if mixed else knobs.unknown_event_status
             if status != 200:
-                return _refused(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
+                return _rejected(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
         events = [event for each in ids for event in found[each]]
         if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
-            return _refused(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
-        happened = operations.approve(self._simulation, events, vm.name, now)
-        note = {"ids": _loggable(ids), "new": [line.event for line in happened]}
+            return _rejected(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
+        occurrences = operations.approve(self._simulation, events, vm.name, now)
+        note = {"ids": _loggable(ids), "new": [each.event for each in occurrences]}
         if knobs.post_body == "document":
-            return Result(self.events(Request("GET", ask.target, {}), vm), happened, note)
-        return Result(Reply(200, b"", JSON_TYPE), happened, note)
+            return Result(self.events(Request("GET", request.target, {}), vm), occurrences, note)
+        return Result(Reply(200, b"", JSON_TYPE), occurrences, note)
 
 
-def _refused(reply: Reply, ids: list[str]) -> Result:
+def _rejected(reply: Reply, ids: list[str]) -> Result:
     return Result(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
 
 
 def _loggable(ids: list[str]) -> list[str]:
-    """As much of ``ids`` as the log keeps: clients may send 64 KiB of them, ten thousand times."""
+    """Return the part of ``ids`` that the log keeps, which bounds its memory."""
     return [each[:64] for each in ids[:20]]

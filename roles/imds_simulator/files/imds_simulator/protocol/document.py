@@ -20,33 +20,33 @@ from .responses import compact
 
 
 class Document(NamedTuple):
-    """A rendered document and the tag that changes with it."""
+    """A rendered document and its entity tag."""
 
     body: bytes
     etag: str
 
 
 class Documents:
-    """Renders documents and keeps each until the scope's revision changes."""
+    """Renders documents and caches each until the revision of its scope changes."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._kept: dict[tuple[str, str], tuple[int, Document]] = {}
+        self._cache: dict[tuple[str, str], tuple[int, Document]] = {}
 
     def document(self, scope: Scope, version: str) -> Document:
-        """The document that members of ``scope`` get for ``version``."""
-        kept = self._kept.get((scope.key, version))
-        if kept is not None and kept[0] == scope.revision:
-            return kept[1]
+        """Return the document that members of ``scope`` receive for ``version``."""
+        cached = self._cache.get((scope.key, version))
+        if cached is not None and cached[0] == scope.revision:
+            return cached[1]
         body = compact(document(self._world, scope, version))
-        # the incarnation can repeat after a reset; a tag over the content cannot lie
+        # a tag of the content: the incarnation can have the same value again after a reset
         fresh = Document(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
-        self._kept[scope.key, version] = (scope.revision, fresh)
+        self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 
 
 def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
-    """The document of ``scope`` as ``version`` shows it."""
+    """Return the document of ``scope`` with the members that ``version`` has."""
     shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
     events = [
         event

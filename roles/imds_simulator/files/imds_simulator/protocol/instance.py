@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Instance metadata of a VM (docs/reference/scheduled-events.md 3.3): built from its group, then whatever the scenario overrides."""
+"""Instance metadata of a VM: defaults, with overrides of the scenario (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
-    """Everything that ``/metadata/instance`` says about ``vm``; all primitives are strings."""
+    """Return the document of ``/metadata/instance`` for ``vm``; all primitive values are strings."""
     document = {"compute": _compute(group, vm), "network": _network(group, vm)}
     merged = _merge(_merge(document, group.instance), vm.instance)
     result: dict[str, Any] = _strings(merged)
@@ -25,7 +25,7 @@ def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
 
 
 def fields_of_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """``document`` without the members of ``compute`` that are younger than ``version``."""
+    """Return ``document`` without the members of ``compute`` that were introduced after ``version``."""
     compute = {
         name: value
         for name, value in document.get("compute", {}).items()
@@ -94,7 +94,7 @@ def _network(group: Group, vm: Vm) -> dict[str, Any]:
 
 
 def _hostname(group: Group, number: str) -> str:
-    """The host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
+    """Return the host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
     value, digits = int(number) if number.isdigit() else 0, ""
     while value:
         value, rest = divmod(value, 36)
@@ -103,7 +103,7 @@ def _hostname(group: Group, number: str) -> str:
 
 
 def _guid(kind: str, name: str) -> str:
-    """The same name gets the same id at every start."""
+    """Return an id that is the same at every start."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"imds-simulator/{kind}/{name}"))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Answers to ``/metadata/instance`` and its subtrees (docs/reference/scheduled-events.md 3.3)."""
+"""Replies to ``/metadata/instance`` and its subtrees (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
 
 
 class InstanceLookup:
-    """Instance metadata of all VMs; answers are kept, since they never change."""
+    """Instance metadata of all VMs. Replies are cached: they never change."""
 
     def __init__(self, groups: Mapping[str, Group]) -> None:
         self._groups = groups
-        self._kept: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
+        self._cache: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
 
-    def reply(self, group: str, vm_name: str, version: str, path: tuple[str, ...], wanted: str) -> Reply:
-        """The element at ``path`` as "json" or "text": 404 for an unknown one, 400 for a leaf as JSON."""
-        key = (vm_name, version, tuple(name.lower() for name in path), wanted)
-        reply = self._kept.get(key)
+    def reply(self, group: str, vm_name: str, version: str, path: tuple[str, ...], output_format: str) -> Reply:
+        """Return the element at ``path`` as "json" or "text"; 404 for an unknown path, 400 for a leaf as JSON."""
+        key = (vm_name, version, tuple(name.lower() for name in path), output_format)
+        reply = self._cache.get(key)
         if reply is None:
             vm = next(each for each in self._groups[group].vms if each.name == vm_name)
             document = fields_of_version(instance_document(self._groups[group], vm), version)
-            reply = element(document, path, wanted)
-            # unknown paths are endless, known ones are not
+            reply = element(document, path, output_format)
+            # the number of unknown paths is unlimited
             if reply.status == 200:
-                self._kept[key] = reply
+                self._cache[key] = reply
         return reply
 
 
-def element(document: Mapping[str, Any], path: Sequence[str], wanted: str) -> Reply:
-    """One element of ``document``; names match in any letter case, as the path does (reference 1.1.3)."""
+def element(document: Mapping[str, Any], path: Sequence[str], output_format: str) -> Reply:
+    """Return one element of ``document``; names match in any letter case (reference 1.1.3)."""
     found: Any = document
     for name in path:
         found = _child(found, name)
         if found is None:
             return error(404, "Not found. The requested element does not exist")
     if isinstance(found, str):
-        if wanted != "text":
+        if output_format != "text":
             return error(400, "Bad request. Parameter format=text is required for a leaf element")
         return Reply(200, found.encode(), TEXT_TYPE)
-    if wanted == "text":
+    if output_format == "text":
         return Reply(200, "\n".join(_listing(found)).encode(), TEXT_TYPE)
     return Reply(200, compact(found), JSON_TYPE)
 
@@ -58,6 +58,6 @@ def _child(node: Any, name: str) -> Any | None:
 
 
 def _listing(node: Any) -> list[str]:
-    """A subtree as text: its names, those with something below them ending in a slash."""
+    """Return the names in a subtree; a name with elements below it ends in a slash."""
     items = node.items() if isinstance(node, Mapping) else enumerate(node)
     return [f"{name}{'' if isinstance(value, str) else '/'}" for name, value in items]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The request target, taken apart once per distinct text (docs/reference/scheduled-events.md 1.1)."""
+"""Parses request targets, with a cache (docs/reference/scheduled-events.md 1.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 
 
 class Target(NamedTuple):
-    """Where a request goes: route, path below it, query, and the oddities that the contract cares about."""
+    """A parsed request target: route, path below it, query, and properties that the contract checks."""
 
     route: str
     below: tuple[str, ...]
@@ -26,12 +26,13 @@ class Target(NamedTuple):
 
     @property
     def version(self) -> str | None:
+        """The ``api-version``, None when it is missing."""
         return self.query.get("api-version")
 
 
 @lru_cache(maxsize=4096)
 def parse_target(raw: str) -> Target:
-    """``/metadata/ROUTE[/BELOW][/][?QUERY]`` in any letter case; escapes in the path are not understood."""
+    """Parse ``/metadata/ROUTE[/BELOW][/][?QUERY]`` in any letter case; escapes in the path are not decoded."""
     path, _mark, query_text = raw.partition("?")
     pairs = parse_qsl(query_text, keep_blank_values=True)
     names = [name.lower() for name, _value in pairs]

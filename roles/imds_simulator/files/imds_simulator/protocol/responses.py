@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""An HTTP answer as a value, and the error bodies of docs/reference/scheduled-events.md 1.6."""
+"""HTTP replies as values, and the errors of docs/reference/scheduled-events.md 1.6."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADER_ERROR = {
 
 @dataclass(frozen=True)
 class Reply:
-    """Status, further headers, body and its type; no type means that no Content-Type is sent."""
+    """Status, body, content type and further headers; without content type no Content-Type is sent."""
 
     status: int
     body: bytes = b""
@@ -33,26 +33,30 @@ class Reply:
 
 
 def compact(value: Any) -> bytes:
-    """JSON as IMDS writes it: no spaces, members in the order given (reference 1.4.2)."""
+    """Return JSON as IMDS writes it: no spaces, members in the given order (reference 1.4.2)."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def json_reply(value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    """Return a reply with ``value`` as JSON."""
     return Reply(status, compact(value), JSON_TYPE, headers)
 
 
 def error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
-    """The general error shape (reference 1.6)."""
+    """Return an error in the general shape (reference 1.6)."""
     return json_reply({"error": message}, status, headers)
 
 
 def header_error(wording: str) -> Reply:
+    """Return the error for a missing Metadata header; ``wording`` is "new" or "old"."""
     return error(400, _HEADER_ERROR[wording])
 
 
 def version_error(wording: str, newest: list[str]) -> Reply:
+    """Return the error for an api-version that is missing or unknown; ``wording`` is "new" or "old"."""
     return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
 
 
 def too_many_requests() -> Reply:
+    """Return the error for a client above the rate limit (reference 1.7.1)."""
     return error(429, "Too many requests")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""From checked scenario data to plans; whatever is left out gets its default here."""
+"""Makes plans from checked scenario data; omitted keys get their defaults here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXTS = ("type", "source", "description", "duration", "status")
 
 
 def scenario_from(data: Mapping[str, Any]) -> Scenario:
-    """The scenario that checked ``data`` describes."""
+    """Return the scenario that checked ``data`` describes."""
     return Scenario(
         title=data.get("title", ""),
         groups=tuple(_group(name, each) for name, each in data["groups"].items()),
@@ -34,7 +34,7 @@ def scenario_from(data: Mapping[str, Any]) -> Scenario:
 
 
 def event_from(data: Mapping[str, Any], name: str) -> EventPlan:
-    """One event; ``name`` is used when it has none of its own."""
+    """Return one event; ``name`` is its name unless ``data`` has one."""
     changes = [change_from(each) for each in data.get("changes", ())]
     if "cancel_after" in data:
         changes.append(Change(parse_duration(data["cancel_after"]), action="cancel"))
@@ -65,7 +65,7 @@ def event_from(data: Mapping[str, Any], name: str) -> EventPlan:
 
 
 def change_from(data: Mapping[str, Any]) -> Change:
-    """One change of an event."""
+    """Return one change of an event."""
     since_start = "after_start" in data
     return Change(
         after=parse_duration(data["after_start"] if since_start else data.get("after", 0)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What a schema cannot see: names that nothing has, addresses that two have, faults that cannot be."""
+"""Semantic checks beyond the JSON Schema: unknown names, duplicate addresses, invalid faults."""
 
 from __future__ import annotations
 
@@ -16,68 +16,68 @@ from .yaml_lines import Path
 Found = Iterator[tuple[Path, str]]
 
 
-def crosscheck(data: Mapping[str, Any], unsound: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
-    """Everything wrong with ``data`` as (path, message).
+def crosscheck(data: Mapping[str, Any], skipped: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
+    """Return the problems of ``data`` as (path, message).
 
-    ``data`` fits the schema, except for the items at ``unsound`` (such as ``("events", 3)``), which
-    are passed over.
+    ``data`` fits the schema, except for the items at ``skipped`` (such as ``("events", 3)``), which
+    are not checked.
     """
     group_of = {vm: name for name, group in data["groups"].items() for vm in group["vms"]}
     found = list(_vms(data))
     found += _knobs(data.get("knobs", {}))
-    for index, event in _sound(data, "events", unsound):
+    for index, event in _checked_items(data, "events", skipped):
         found += [(("events", index, *path), text) for path, text in event_problems(event, data["groups"], group_of)]
-    found += _names_of_events(data.get("events", ()), unsound)
-    for index, step in _sound(data, "incarnations", unsound):
+    found += _names_of_events(data.get("events", ()), skipped)
+    for index, step in _checked_items(data, "incarnations", skipped):
         if step["group"] not in data["groups"]:
             found.append((("incarnations", index, "group"), _unknown("group", step["group"], data["groups"])))
     sources = {
         name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")
     }
-    for index, fault in _sound(data, "faults", unsound):
+    for index, fault in _checked_items(data, "faults", skipped):
         found += [(("faults", index, *path), text) for path, text in fault_problems(fault, group_of, sources)]
     if "default_vm" in data and data["default_vm"] not in group_of:
         found.append((("default_vm",), _unknown("VM", data["default_vm"], group_of)))
     return found
 
 
-def _sound(data: Mapping[str, Any], section: str, unsound: frozenset[Path]) -> Iterator[tuple[int, Any]]:
+def _checked_items(data: Mapping[str, Any], section: str, skipped: frozenset[Path]) -> Iterator[tuple[int, Any]]:
     for index, item in enumerate(data.get(section, ())):
-        if (section, index) not in unsound:
+        if (section, index) not in skipped:
             yield index, item
 
 
 def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of: Mapping[str, str]) -> Found:
-    """What is wrong with one event: ``groups`` name -> group data, ``group_of`` VM name -> group name."""
+    """Yield the problems of one event; ``groups``: name -> group data, ``group_of``: VM name -> group name."""
     if "type" not in event and event.get("starts") != "hardware_failure":
-        yield (), "the key type is missing (only starts: hardware_failure goes without)"
+        yield (), "the key type is missing; only an event with starts: hardware_failure needs no type"
     yield from _resources(event["resources"], ("resources",), groups, group_of)
     for index, change in enumerate(event.get("changes", ())):
         path: Path = ("changes", index)
-        yield from ((path + more, text) for more, text in change_problems(change))
+        yield from ((path + rest, text) for rest, text in change_problems(change))
         if "resources" in change:
             yield from _resources(change["resources"], (*path, "resources"), groups, group_of)
-            homes = {group_of.get(name) for name in (event["resources"][0], change["resources"][0])} - {None}
-            if len(homes) > 1:
+            its_groups = {group_of.get(name) for name in (event["resources"][0], change["resources"][0])} - {None}
+            if len(its_groups) > 1:
                 yield (*path, "resources"), "an event cannot move to another group"
 
 
 def change_problems(change: Mapping[str, Any]) -> Found:
-    """What is wrong with one change of an event."""
+    """Yield the problems of one change of an event."""
     if "after" in change and "after_start" in change:
         yield ("after_start",), "give either after or after_start, not both"
     edits = sorted(set(change) - {"after", "after_start", "action", "impact_for"})
     action = change.get("action", "edit")
     if action == "edit" and not edits:
-        yield (), "this change changes nothing"
+        yield (), "the change is empty; give an action or a member to change"
     if action == "impact" and "impact_for" not in change:
-        yield (), "an impact needs impact_for, how long it lasts"
+        yield (), "the key impact_for is missing; an impact needs a duration"
     if action not in ("edit", "impact") and edits:
         yield (edits[0],), f"action {action} does not take {', '.join(edits)}"
 
 
 def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str]) -> Found:
-    """What is wrong with one fault; ``sources`` are the VMs known by source address."""
+    """Yield the problems of one fault; ``sources`` are the VMs that are identified by source address."""
     named = fault.get("vm", ())
     for name in [named] if isinstance(named, str) else named:
         if name not in vms:
@@ -85,10 +85,7 @@ def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: se
         elif fault["kind"] == "refuse" and name in sources:
             yield (
                 ("vm",),
-                (
-                    f"{name} shares its listening address with others (it is known by source address), and one cannot "
-                    "refuse one client of a shared listener: use reset"
-                ),
+                f"{name} is identified by source address; its connections cannot be refused; use reset",
             )
     try:
         fault_from(fault)
@@ -97,7 +94,7 @@ def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: se
 
 
 def _vms(data: Mapping[str, Any]) -> Found:
-    homes: dict[str, str] = {}
+    group_by_vm: dict[str, str] = {}
     addresses: dict[str, str] = {}
     for group_name, group in data["groups"].items():
         path: Path = ("groups", group_name)
@@ -109,21 +106,21 @@ def _vms(data: Mapping[str, Any]) -> Found:
         for name, vm in group["vms"].items():
             here = (*path, "vms", name)
             vm = vm or {}
-            if name in homes:
+            if name in group_by_vm:
                 yield (
                     here,
-                    f"a VM of this name is in group {homes[name]} already (use resource_name for equal Azure names)",
+                    f"group {group_by_vm[name]} has a VM of this name already; use resource_name for equal Azure names",
                 )
-            homes.setdefault(name, group_name)
+            group_by_vm.setdefault(name, group_name)
             stem, _mark, number = vm.get("resource_name", name).rpartition("_")
             if uniform and (stem != group_name or not number.isdigit()):
-                yield here, f"an instance of a uniform scale set is called {group_name}_NUMBER (reference 3.2)"
+                yield here, f"the name of an instance of a uniform scale set is {group_name}_NUMBER (reference 3.2)"
             yield from _addresses(vm, here, name, addresses)
 
 
 def _addresses(vm: Mapping[str, Any], here: Path, name: str, taken: dict[str, str]) -> Found:
     if "listen" in vm and "source" in vm:
-        yield (*here, "source"), "a VM is known either by its own listen address or by its source address"
+        yield (*here, "source"), "give either listen or source, not both"
     for key in ("listen", "source"):
         if key not in vm:
             continue
@@ -145,29 +142,30 @@ def _resources(names: list[str], path: Path, groups: Mapping[str, Any], group_of
         elif group_of[name] != group_of[known[0]]:
             yield (
                 (*path, index),
-                f"{name} is in group {group_of[name]}, but {known[0]} in group {group_of[known[0]]}: an event concerns one group (reference 3.1.1)",
+                f"{name} is in group {group_of[name]}, but {known[0]} in group {group_of[known[0]]}; "
+                "an event affects VMs of one group (reference 3.1.1)",
             )
     if len(names) > 1 and known:
         group = groups[group_of[known[0]]]
         if group.get("kind") == "standalone":
-            yield path, "VMs of a standalone group share no event: one event each (reference 3.1.1)"
+            yield path, "VMs of a standalone group do not share events; write one event for each VM (reference 3.1.1)"
 
 
-def _names_of_events(events: Any, unsound: frozenset[Path]) -> Found:
+def _names_of_events(events: Any, skipped: frozenset[Path]) -> Found:
     names: dict[str, int] = {}
     for index, event in enumerate(events):
         name = event.get("name", f"event{index + 1}") if isinstance(event, Mapping) else ""
         if name in names:
-            yield ("events", index, "name"), f"events[{names[name]}] is called {name} already"
+            yield ("events", index, "name"), f"events[{names[name]}] has the name {name} already"
         names.setdefault(name, index)
-    for index, event in _sound({"events": events}, "events", unsound):
+    for index, event in _checked_items({"events": events}, "events", skipped):
         if "after" in event and event["after"] not in names:
             yield ("events", index, "after"), _unknown("event", event["after"], names)
-        elif "after" in event and not unsound and _in_a_circle(index, events, names):
+        elif "after" in event and not skipped and _waits_for_itself(index, events, names):
             yield ("events", index, "after"), "these events wait for each other"
 
 
-def _in_a_circle(index: int, events: Any, names: Mapping[str, int]) -> bool:
+def _waits_for_itself(index: int, events: Any, names: Mapping[str, int]) -> bool:
     at: int | None = index
     for _hop in events:
         at = names.get(events[at]["after"]) if at is not None and "after" in events[at] else None

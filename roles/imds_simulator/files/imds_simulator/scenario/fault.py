@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""One fault as a scenario or the control API describes it."""
+"""One fault of a scenario or of the control API."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault and its window. Durations are simulated seconds, counted from simulated time 0 or from injection.
+    """A fault and its window.
 
-    ``action`` is what is done to the request; fault_kinds.py gives actions their names and
-    defaults. ``first`` and ``last`` count the matching requests of each VM inside the time window,
-    from 1. ``options`` belong to the action.
+    Times are simulated seconds, counted from simulated time 0 or from the injection. ``action`` is
+    the effect on a request; fault_kinds.py lists the actions with their names and defaults.
+    ``first`` and ``last`` count the matching requests of each VM inside the time window, from 1.
+    ``options`` are the settings of the action.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Fault:
     options: Mapping[str, object] = field(default_factory=dict)
 
     def matches(self, vm: str, route: str, method: str) -> bool:
+        """Return True if the fault is meant for such a request, without regard to the window."""
         return (
             self.action != "refuse"
             and self.route in ("any", route)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The faults by name: what a scenario or the control API can ask for, and with which options."""
+"""The kinds of faults with their names, meanings and options."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .fault import Fault
 
 @dataclass(frozen=True)
 class Kind:
-    """A named fault: its action, the options it fills in, and those that may be given."""
+    """A kind of fault: its action, its default options, and the options that a scenario may set."""
 
     action: str
     meaning: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    may: tuple[str, ...] = ()
+    allowed_options: tuple[str, ...] = ()
 
 
 _ANSWER = ("headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format")
-# what RFC 9110 allows in the name of a header, and what ends or spoils a value
+# the characters that RFC 9110 allows in the name of a header, and those that end a value
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BREAK = re.compile(r"[\r\n\0]")
 _HTML = "<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
@@ -43,8 +43,8 @@ KINDS: Mapping[str, Kind] = {
     "status": Kind("status", "any status; body defaults to the general error shape", {}, ("status", *_ANSWER)),
     "bad-request": _status(400, "400"),
     "not-found": _status(404, "404: the endpoint is updating"),
-    "gone": _status(410, "410: the host is being updated; Azure says for at most 70 s"),
-    "too-many-requests": _status(429, "429 whatever the real rate is", message="Too many requests"),
+    "gone": _status(410, "410: the host is being updated; at most 70 s according to Azure"),
+    "too-many-requests": _status(429, "429 at any rate of requests", message="Too many requests"),
     "server-error": _status(500, "500"),
     "unavailable": _status(503, "503"),
     "forbidden-html": Kind(
@@ -61,11 +61,13 @@ KINDS: Mapping[str, Kind] = {
     "list": _body("[]", "200 and []"),
     "object": _body("{}", "200 and {}"),
     "events-null": _body('{"DocumentIncarnation":1,"Events":null}', "200 and Events null"),
-    "bom": Kind("mangle", "the true body behind a UTF-8 byte order mark", {"how": "bom"}),
-    "invalid-utf8": Kind("mangle", "the true body with bytes that are no UTF-8", {"how": "invalid-utf8"}),
-    "cut-json": Kind("mangle", "the first half of the true body with a Content-Length to match", {"how": "cut"}),
+    "bom": Kind("mangle", "the normal body after a UTF-8 byte order mark", {"how": "bom"}),
+    "invalid-utf8": Kind("mangle", "the normal body with bytes that are not UTF-8", {"how": "invalid-utf8"}),
+    "cut-json": Kind(
+        "mangle", "the first half of the normal body, with the Content-Length of that half", {"how": "cut"}
+    ),
     "oversized": Kind(
-        "oversized", "the true body padded with spaces to that size", {"size": 16 * 1024 * 1024}, ("size",)
+        "oversized", "the normal body, padded with spaces to that size in bytes", {"size": 16 * 1024 * 1024}, ("size",)
     ),
     "truncated": Kind(
         "truncate", "the connection closes before Content-Length is reached", {"how": "length"}, ("keep",)
@@ -73,19 +75,19 @@ KINDS: Mapping[str, Kind] = {
     "truncated-chunked": Kind("truncate", "the connection closes inside a chunked body", {"how": "chunked"}, ("keep",)),
     "trickle": Kind(
         "trickle",
-        "the true answer, a few bytes per second (real time)",
+        "the normal answer, a few bytes per second (real time)",
         {"part": "body", "bytes_per_second": 1.0},
         ("bytes_per_second", "part"),
     ),
     "trickle-header": Kind(
         "trickle",
-        "as trickle, from the status line on",
+        "as trickle, beginning with the status line",
         {"part": "header", "bytes_per_second": 1.0},
         ("bytes_per_second",),
     ),
     "hang": Kind("hang", "no answer until the fault is over, then the connection is closed"),
-    "delay": Kind("delay", "the true answer after so long", {"delay": 10.0}, ("delay",)),
-    "slow-first-answer": Kind("delay", "each VM's first answer takes so long", {"delay": 119.0}, ("delay",)),
+    "delay": Kind("delay", "the normal answer after a delay", {"delay": 10.0}, ("delay",)),
+    "slow-first-answer": Kind("delay", "each VM's first answer after a delay", {"delay": 119.0}, ("delay",)),
     "refuse": Kind("refuse", "connection refused: the listening socket is closed for the window"),
     "reset": Kind("reset", "the connection is reset (RST) instead of an answer"),
     "redirect": Kind(
@@ -96,17 +98,18 @@ KINDS: Mapping[str, Kind] = {
     ),
     "lost-request": Kind("lost-request", "the connection is reset before the service acts"),
     "lost-answer": Kind("lost-answer", "the service acts, then the connection is reset"),
-    "date-skew": Kind(
-        "date-skew", "the true answer with a Date header that is so far off", {"skew": 1200.0}, ("skew",)
-    ),
+    "date-skew": Kind("date-skew", "the normal answer with a wrong Date header", {"skew": 1200.0}, ("skew",)),
     "close-idle": Kind(
-        "close-idle", "the true answer, then the kept-alive connection is closed unannounced", {"idle": 0.05}, ("idle",)
+        "close-idle",
+        "the normal answer, then the server closes the kept-alive connection without notice",
+        {"idle": 0.05},
+        ("idle",),
     ),
 }
 
 
 class FaultError(ValueError):
-    """A fault that cannot be; ``key`` is the offending key."""
+    """A fault is invalid; ``key`` is the key with the problem."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -114,23 +117,25 @@ class FaultError(ValueError):
 
 
 def fault_from(data: Mapping[str, Any]) -> Fault:
-    """The fault that a mapping (checked against the schema) describes; FaultError for what a schema cannot see."""
+    """Return the fault that ``data`` describes, which fits the schema.
+
+    Raises:
+        FaultError: ``data`` has a problem that a schema cannot detect.
+    """
     kind = KINDS[data["kind"]]
     options = {**kind.options, **{name: data[name] for name in OPTION_KEYS if name in data}}
     for name in OPTION_KEYS:
-        if name in data and name not in kind.may:
-            takes = ", ".join(kind.may) if kind.may else "no options"
+        if name in data and name not in kind.allowed_options:
+            takes = ", ".join(kind.allowed_options) if kind.allowed_options else "no options"
             raise FaultError(name, f"fault {data['kind']} does not take {name} (it takes {takes})")
     if kind.action == "status" and "status" not in options:
-        raise FaultError("status", "fault status needs the status to answer with")
+        raise FaultError("status", "the key status is missing; fault status needs the status of the answer")
     _read_options(options)
     requests = (
         "1" if data["kind"] == "slow-first-answer" and "requests" not in data else str(data.get("requests", "1-"))
     )
     if kind.action == "refuse" and ("requests" in data or data.get("route", "any") != "any" or "method" in data):
-        raise FaultError(
-            "kind", "a refused connection has no request: refuse takes from, to and for, not requests, route or method"
-        )
+        raise FaultError("kind", "refuse does not take requests, route or method; it takes from, to and for")
     first, last = _window(requests)
     begins = parse_duration(data.get("from", 0))
     vms = data.get("vm", ())
@@ -178,25 +183,25 @@ def _read_options(options: dict[str, Any]) -> None:
         try:
             options["body"] = base64.b64decode(options.pop("body_base64"), validate=True)
         except ValueError:
-            raise FaultError("body_base64", "this is not base64") from None
+            raise FaultError("body_base64", "not base64") from None
     elif isinstance(options.get("body"), str):
         options["body"] = options["body"].encode()
 
 
 def _require_one_line(options: Mapping[str, Any]) -> None:
-    """A line break would end the header, and what follows it would be another one."""
+    """Reject line breaks: text after a line break would be another header."""
     for name, value in options.get("headers", {}).items():
         if not _TOKEN.fullmatch(name):
             raise FaultError("headers", f"{name!r} is not the name of a header")
         if _BREAK.search(str(value)):
-            raise FaultError("headers", f"the value of {name} is more than one line")
+            raise FaultError("headers", f"the value of {name} has more than one line")
     for key in ("location", "content_type"):
         if _BREAK.search(str(options.get(key, ""))):
-            raise FaultError(key, f"{key} is more than one line")
+            raise FaultError(key, f"{key} has more than one line")
 
 
 def _window(requests: str) -> tuple[int, int | None]:
-    """``3`` is the third, ``3-`` from the third on, ``3-5`` the third to the fifth."""
+    """Return first and last request: ``3`` the third, ``3-`` from the third on, ``3-5`` the third to the fifth."""
     first, dash, last = requests.partition("-")
     if not dash:
         return int(first), int(first)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""VMs and the groups that share a document (docs/reference/scheduled-events.md 3.1)."""
+"""VMs, and groups of VMs that share a document (docs/reference/scheduled-events.md 3.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
 
 
 class Address(NamedTuple):
-    """A host and a TCP port; port 0 asks the system for a free one."""
+    """A host and a TCP port; port 0 means any free port."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """``HOST:PORT`` (``[::1]:80`` for IPv6); ValueError when it is not that."""
+    """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6); raises ValueError for any other text."""
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdigit() or int(port) > 65535:
@@ -32,7 +32,7 @@ def parse_address(text: str) -> Address:
 
 
 def source_address(text: str) -> str:
-    """An IP address in its one spelling, an IPv4 address as such; ValueError when it is none."""
+    """Return an IP address in canonical form, an IPv4-mapped one as IPv4; raises ValueError for any other text."""
     address = ipaddress.ip_address(text)
     return str(getattr(address, "ipv4_mapped", None) or address)
 
@@ -66,12 +66,12 @@ class Group:
 
     @property
     def own_events_only(self) -> bool:
-        """Whether each VM is a scope of its own (reference 3.1.1, 3.1.3)."""
+        """True if each VM is a scope of its own (reference 3.1.1, 3.1.3)."""
         return self.kind == "standalone" or self.gpu_single_fault_domain
 
 
 def scope_key(group: Group, vm: Vm, zone_split: bool) -> str:
-    """The name of the document that ``vm`` sees: VMs with equal keys share incarnation and enabling."""
+    """Return the key of the scope of ``vm``; VMs with equal keys share a document."""
     if group.own_events_only:
         return f"{group.name}/{vm.name}"
     if zone_split and vm.zone:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Every decision that Azure does not document, as one named value with the reference's default.
+"""Knobs: behaviour that Azure does not document, as named values with the defaults of the reference.
 
-A field of ``Knobs`` is a knob: its metadata says what may be set and which statement of
-docs/reference/scheduled-events.md leaves it open.
+A field of ``Knobs`` is a knob. Its metadata has the allowed values and the statement of
+docs/reference/scheduled-events.md that it refers to.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Knobs:
         metadata=_knob(
             "choice",
             "1.5",
-            "a POST that mixes valid and unknown ids: refuse it whole, or apply the valid ones and answer 200",
+            "a POST that mixes valid and unknown ids: reject all, or apply the valid ones and answer 200",
             ("reject", "apply_valid"),
         ),
     )
     started_event_status: int = field(
         default=200,
-        metadata=_knob("choice", "1.5", "status for approving an event that is Started already", (200, 400)),
+        metadata=_knob("choice", "1.5", "status for the approval of an event that is Started already", (200, 400)),
     )
     duplicate_ids: str = field(
         default="accept", metadata=_knob("choice", "1.5", "the same id twice in one POST", ("accept", "reject"))
@@ -70,7 +70,7 @@ class Knobs:
         metadata=_knob(
             "choice",
             "2.2.4",
-            "one acknowledgement releases every resource, or every VM in Resources has to send its own",
+            "one approval releases every resource, or every VM in Resources has to send its own",
             ("one", "all"),
         ),
     )
@@ -106,7 +106,7 @@ class Knobs:
         metadata=_knob(
             "choice",
             "1.2.4",
-            "values of the Metadata header that count: true in any letter case, exactly true, or anything",
+            "accepted values of the Metadata header: true in any letter case, exactly true, or any",
             ("any_case", "exact", "any"),
         ),
     )
@@ -121,7 +121,7 @@ class Knobs:
         metadata=_knob(
             "choice",
             "1.3.2",
-            "events whose type is newer than the api-version asked for: hidden, or shown all the same",
+            "events of a type that is newer than the requested api-version: hidden, or shown",
             ("hide", "show"),
         ),
     )
@@ -180,25 +180,25 @@ class Knobs:
     incarnation_reset: bool = field(
         default=True,
         metadata=_knob(
-            "switch", "2.5.5", "DocumentIncarnation starts again after the service was disabled and enabled anew"
+            "switch", "2.5.5", "DocumentIncarnation restarts after the service was disabled and enabled again"
         ),
     )
     zone_split: bool = field(
         default=False,
-        metadata=_knob("switch", "3.1.4", "members of a group in different zones see, and enable, only their own zone"),
+        metadata=_knob("switch", "3.1.4", "members of a group see, and enable, only their own zone"),
     )
 
-    # -- the life of an event (reference 2.1, 2.4, 5.8)
+    # -- times and types of events (reference 2.1, 2.4, 5.8)
     notice_overrides: Mapping[str, float] = field(
         default_factory=lambda: _NOTICE,
         metadata=_knob(
-            "by_type", "2.4", "time from appearance to NotBefore per event type; types not named keep their default"
+            "by_type", "2.4", "time from appearance to NotBefore per event type; other types keep their default"
         ),
     )
     started_duration: Mapping[str, float] = field(
         default_factory=lambda: _STARTED,
         metadata=_knob(
-            "by_type", "2.4.6", "time from Started to removal per event type; types not named keep their default"
+            "by_type", "2.4.6", "time from Started to removal per event type; other types keep their default"
         ),
     )
     hardware_failure_type: str = field(
@@ -213,23 +213,27 @@ class Knobs:
 
     # -- enabling (reference 4.1)
     enable_delay: float = field(
-        default=0.0, metadata=_knob("seconds", "4.1.2", "how long the very first answer takes (Azure: up to 2m)")
+        default=0.0, metadata=_knob("seconds", "4.1.2", "delay of the very first answer (Azure: up to 2m)")
     )
     empty_body_until_enabled: bool = field(
         default=False,
         metadata=_knob(
             "switch",
             "1.4.13",
-            "during enable_delay answer 200 with an empty body at once instead of keeping the client waiting",
+            "during enable_delay answer 200 with an empty body immediately instead of a delayed answer",
         ),
     )
     events_delay: float = field(
         default=0.0,
-        metadata=_knob("seconds", "4.1.2", "how long after enabling the Events list stays empty (Azure: up to 5m)"),
+        metadata=_knob(
+            "seconds", "4.1.2", "time after enabling in which the Events list stays empty (Azure: up to 5m)"
+        ),
     )
     idle_disable: float = field(
         default=86400.0,
-        metadata=_knob("seconds", "4.1.3", "silence after which the service is disabled again; 0 or off: never"),
+        metadata=_knob(
+            "seconds", "4.1.3", "time without requests after which the service is disabled again; 0 or off: never"
+        ),
     )
     disabled_service: str = field(
         default="announce",
@@ -243,16 +247,20 @@ class Knobs:
 
 
 class KnobError(ValueError):
-    """A knob that does not exist, or a value that it cannot have."""
+    """A knob does not exist, or cannot have the value."""
 
 
 def knob_fields() -> Mapping[str, dataclasses.Field[Any]]:
-    """Name -> dataclass field of every knob, in the order of the documentation."""
+    """Return name -> dataclass field of every knob, in the order of the documentation."""
     return {each.name: each for each in dataclasses.fields(Knobs)}
 
 
 def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
-    """``knobs`` with ``changes`` (name -> value as in a scenario file); KnobError names what is wrong."""
+    """Return ``knobs`` with ``changes``: name -> value as in a scenario file.
+
+    Raises:
+        KnobError: a knob does not exist, or cannot have the value.
+    """
     fields = knob_fields()
     values = {}
     for name, value in changes.items():
@@ -264,7 +272,7 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
 
 
 def describe_knobs(knobs: Knobs) -> dict[str, Any]:
-    """Name -> present value, ready for JSON ("on" stands for a hold without end)."""
+    """Return name -> present value for JSON; "on" is a hold without end."""
     return {name: _to_json(getattr(knobs, name)) for name in knob_fields()}
 
 
@@ -283,25 +291,25 @@ def _parse_knob(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
             return _choice(value, knob.metadata["choices"])
         if kind == "by_type":
             return _by_type(value, present)
-        return _READERS[kind](value)
+        return _PARSERS[kind](value)
     except ValueError as error:
         raise KnobError(f"knob {knob.name}: {error}") from None
 
 
 def _choice(value: Any, choices: Sequence[Any]) -> Any:
     for choice in choices:
-        # the command line has only text: 400 and "400" are the same answer
+        # the command line has only text: 400 and "400" are equal
         if str(value).lower() == str(choice).lower() and not isinstance(value, bool):
             return choice
     raise ValueError(f"{value!r} is not one of {', '.join(map(str, choices))}")
 
 
 def _switch(value: Any) -> bool:
-    words = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+    values = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
+    if isinstance(value, str) and value.lower() in values:
+        return values[value.lower()]
     raise ValueError(f"{value!r} is not on or off")
 
 
@@ -330,7 +338,7 @@ def _hold(value: Any) -> float:
 
 
 def _by_type(value: Any, present: Mapping[str, float]) -> Mapping[str, float]:
-    """A mapping, or the command line's ``Freeze:5m,Reboot:1m``."""
+    """Parse a mapping, or ``Freeze:5m,Reboot:1m`` from the command line."""
     if isinstance(value, str):
         value = dict(part.partition(":")[::2] for part in value.split(","))
     if not isinstance(value, Mapping):
@@ -349,4 +357,4 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_READERS = {"switch": _switch, "count": _count, "status": _status, "seconds": _seconds, "hold": _hold, "names": _names}
+_PARSERS = {"switch": _switch, "count": _count, "status": _status, "seconds": _seconds, "hold": _hold, "names": _names}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What a scenario says, as immutable values. Durations are simulated seconds throughout."""
+"""The content of a scenario as immutable values. Durations are simulated seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AUTOMATIC_APPROVAL = "automatic_approval"
 
 @dataclass(frozen=True)
 class Change:
-    """Something that happens to an event ``after`` so long; None fields stay as they are.
+    """A change of an event, due ``after`` simulated seconds; a field that is None stays as it is.
 
     ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by
     the control plane), "release" (by the other tenants) or "impact" (a further short interruption,
@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True)
 class EventPlan:
-    """One event of a scenario, from its appearance to its removal (reference 2.1); None means "by knob or type"."""
+    """One event of a scenario (reference 2.1); None: the knobs or the type decide."""
 
     name: str
     resources: tuple[str, ...]
@@ -66,7 +66,7 @@ class EventPlan:
 
 @dataclass(frozen=True)
 class IncarnationStep:
-    """A jump or reset of a group's DocumentIncarnation without a change of its events (reference 2.5)."""
+    """A change of a group's DocumentIncarnation without a change of its events (reference 2.5)."""
 
     at: float
     group: str
@@ -76,7 +76,10 @@ class IncarnationStep:
 
 @dataclass(frozen=True)
 class ImpactCommands:
-    """Commands (argument lists) to run for each resource: (event type, "start" or "end") -> argv."""
+    """Commands to run for each affected VM: (event type, "start" or "end") -> argument list.
+
+    ``timeout`` is in real seconds.
+    """
 
     commands: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     timeout: float = 60.0
@@ -84,7 +87,7 @@ class ImpactCommands:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A whole scenario file. ``begin`` is "start" or "first_request": when simulated time 0 is."""
+    """A whole scenario file. ``begin``: simulated time 0 is the "start" or the "first_request"."""
 
     title: str
     groups: tuple[Group, ...]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Checking data against the shipped JSON Schema, with messages that a person can act on."""
+"""Checks data against the shipped JSON Schema; each message names the problem and the known values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..suggestions import suggestion
 from ..times import parse_duration, parse_signed_duration
 from .yaml_lines import Path
 
-# Debian 11, Ubuntu 22.04 and EL 9 ship jsonschema 3.2, which does not know the 2020-12 draft by
-# name; the schema uses only keywords that mean the same in draft 7
+# jsonschema 3.2 of Debian 11, Ubuntu 22.04 and EL 9 does not have the 2020-12 draft; the schema uses
+# only keywords with the same meaning in draft 7
 _Validator: Any = getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
 _formats = jsonschema.FormatChecker(formats=())
 _TYPE_NAMES = {
@@ -34,7 +34,7 @@ _TYPE_NAMES = {
 
 @_formats.checks("duration", raises=ValueError)
 def _is_duration(value: Any) -> bool:
-    """Within the bounds of parse_duration; text or number is the schema's own business."""
+    """Check the bounds of parse_duration; the schema itself checks the type."""
     return isinstance(value, (bool, list, dict)) or value is None or parse_duration(value) >= 0
 
 
@@ -50,13 +50,18 @@ def _is_finite(value: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
-    """The JSON Schema of scenario files."""
+    """Return the JSON Schema of scenario files."""
     loaded: dict[str, Any] = json.loads((File(__file__).parent / "schema.json").read_text())
     return loaded
 
 
 def check(data: Any, part: str | None = None) -> list[tuple[Path, str]]:
-    """Everything that is wrong with ``data`` as (path, message); ``part`` is a definition of the schema, None all of it."""
+    """Return the problems of ``data`` as (path, message), sorted.
+
+    Args:
+        data: the parsed scenario, or a part of it.
+        part: the definition of the schema that ``data`` must fit; None: the whole schema.
+    """
     whole = schema()
     wanted = whole if part is None else {"$ref": f"#/$defs/{part}", "$defs": whole["$defs"]}
     found = [
@@ -66,30 +71,36 @@ def check(data: Any, part: str | None = None) -> list[tuple[Path, str]]:
 
 
 def _explain(error: Any) -> Iterator[tuple[Path, str]]:
-    path = tuple(error.absolute_path)
-    kind, value = error.validator, error.instance
-    if kind == "additionalProperties" and isinstance(value, dict):
-        known = list(error.schema.get("properties", {}))
-        for name in value:
-            if name not in known:
-                yield (
-                    (*path, name),
-                    "unknown key%s" % (suggestion(name, known) or f"; known are {', '.join(known)}"),
-                )
+    path, kind = tuple(error.absolute_path), error.validator
+    if kind == "additionalProperties" and isinstance(error.instance, dict):
+        yield from _unknown_keys(error, path)
     elif kind == "required":
         # jsonschema reports every missing key by itself, but only in its message
-        for name in error.validator_value:
-            if name not in value:
-                yield path, f"the key {name} is missing"
-    elif kind == "enum":
-        choices = [str(each) for each in error.validator_value]
-        yield path, f"{value!r} is not one of {', '.join(choices)}{suggestion(str(value), choices)}"
-    elif kind in ("pattern", "type", "format") and "description" in error.schema:
-        yield path, f"{value!r} is not {error.schema['description']}"
-    elif kind == "format":
-        yield path, f"{value!r} is not a {error.validator_value} number"
-    elif kind == "type":
-        types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
-        yield path, f"{value!r} is not {' or '.join(_TYPE_NAMES[each] for each in types)}"
+        yield from (
+            (path, f"the key {name} is missing") for name in error.validator_value if name not in error.instance
+        )
     else:
-        yield path, error.message
+        yield path, _value_problem(error)
+
+
+def _unknown_keys(error: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    known = list(error.schema.get("properties", {}))
+    for name in error.instance:
+        if name not in known:
+            hint = suggestion(name, known) or f"; known keys: {', '.join(known)}"
+            yield (*path, name), f"unknown key{hint}"
+
+
+def _value_problem(error: Any) -> str:
+    kind, value = error.validator, error.instance
+    if kind == "enum":
+        choices = [str(each) for each in error.validator_value]
+        return f"{value!r} is not one of {', '.join(choices)}{suggestion(str(value), choices)}"
+    if kind in ("pattern", "type", "format") and "description" in error.schema:
+        return f"{value!r} is not {error.schema['description']}"
+    if kind == "format":
+        return f"{value!r} is not a {error.validator_value} number"
+    if kind == "type":
+        types = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+        return f"{value!r} is not {' or '.join(_TYPE_NAMES[each] for each in types)}"
+    return str(error.message)

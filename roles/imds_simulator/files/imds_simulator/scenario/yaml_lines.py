@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""YAML with the line of every key and item, and with duplicate keys as errors."""
+"""Parses YAML with the line of every key and item, and reports duplicate keys.
+
+The helper has its own ``yaml_lines.py``: see docs/decisions/0003-no-shared-code-with-the-simulator.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Path = tuple[Union[str, int], ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong at a place of the file; ``line`` counts from 1."""
+    """A problem at a line of the file; ``line`` counts from 1."""
 
     line: int
     path: Path
@@ -25,7 +28,7 @@ class Problem:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, except that 2020-07-01 stays the text that an api-version is."""
+    """The safe loader without dates: an api-version such as 2020-07-01 stays text."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -35,8 +38,8 @@ _Loader.yaml_implicit_resolvers = {
 
 
 @dataclass
-class Located:
-    """The data of a file, where each part of it stands, and what is wrong with it as YAML."""
+class YamlSource:
+    """The data of a file, the line of each part of it, and the problems of its YAML."""
 
     data: Any
     lines: dict[Path, int]
@@ -44,15 +47,15 @@ class Located:
     parsed: bool = False
 
     def line(self, path: Path) -> int:
-        """The line of ``path``, or of the nearest part of it that the file has."""
+        """Return the line of ``path``, or of the longest beginning of it that the file has."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
-def read_yaml(text: str) -> Located:
-    """Parse ``text``; syntax errors and duplicate keys are in ``problems``."""
-    result = Located(None, {(): 1}, [])
+def read_yaml(text: str) -> YamlSource:
+    """Parse ``text``; the result lists syntax errors and duplicate keys in ``problems``."""
+    result = YamlSource(None, {(): 1}, [])
     loader = None
     try:
         loader = _Loader(text)
@@ -62,9 +65,7 @@ def read_yaml(text: str) -> Located:
         result.parsed = True
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        result.problems.append(
-            Problem(mark.line + 1 if mark else 1, (), "not YAML: %s" % (error.problem or error.context))
-        )
+        result.problems.append(Problem(mark.line + 1 if mark else 1, (), f"not YAML: {error.problem or error.context}"))
     except yaml.YAMLError as error:
         result.problems.append(Problem(1, (), f"not YAML: {str(error).splitlines()[0]}"))
     finally:
@@ -74,16 +75,16 @@ def read_yaml(text: str) -> Located:
 
 
 def dotted(path: Path) -> str:
-    """``events[2].type``"""
+    """Return ``path`` as text, such as ``events[2].type``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + part
     return text
 
 
-def _build(loader: Any, node: Any, path: Path, result: Located, above: tuple[int, ...]) -> Any:
+def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[int, ...]) -> Any:
     if id(node) in above:
-        result.problems.append(Problem(node.start_mark.line + 1, path, "an alias that contains itself"))
+        result.problems.append(Problem(node.start_mark.line + 1, path, "the alias contains itself"))
         return None
     above += (id(node),)
     if isinstance(node, yaml.MappingNode):
@@ -101,20 +102,20 @@ def _build(loader: Any, node: Any, path: Path, result: Located, above: tuple[int
         return None
 
 
-def _mapping(loader: Any, node: Any, path: Path, result: Located, above: tuple[int, ...]) -> dict[str, Any]:
+def _mapping(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[int, ...]) -> dict[str, Any]:
     mapping: dict[str, Any] = {}
     for key_node, child in node.value:
         line = key_node.start_mark.line + 1
-        # as written: a VM may be called "1" or "on"
+        # the text as written, because a VM may have the name "1" or "on"
         key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
         if key is None:
-            result.problems.append(Problem(line, path, "a key must be plain text"))
+            result.problems.append(Problem(line, path, "the key is not plain text"))
         elif key in mapping:
             result.problems.append(
                 Problem(
                     line,
                     (*path, key),
-                    f"the same key stands here twice (first on line {result.lines[(*path, key)]})",
+                    f"duplicate key; it is on line {result.lines[(*path, key)]} already",
                 )
             )
         else:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Faults: which request gets which, and until when (T80). Pure; fault_injection.py carries them out."""
+"""Active faults: which request gets which fault. Pure; fault_injection.py applies them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from ..model.rules import Rules
 from ..scenario.fault import Fault
 
 
 @dataclass(frozen=True)
 class ActiveFault:
-    """A fault with its number in the control API and its window on the simulator's clock."""
+    """A fault with its number in the control API and its time window on the simulator's clock."""
 
     number: int
     fault: Fault
@@ -21,11 +22,12 @@ class ActiveFault:
     ends: float
 
     def is_active_at(self, now: float) -> bool:
+        """Return True if ``now`` is inside the time window."""
         return self.begins <= now < self.ends
 
 
 class FaultRegistry:
-    """All faults of a running simulator, in the order in which they are tried."""
+    """The faults of a running simulator, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._active: list[ActiveFault] = []
@@ -35,38 +37,39 @@ class FaultRegistry:
     def __bool__(self) -> bool:
         return bool(self._active)
 
-    def inject(self, fault: Fault, base: float, speed: float) -> ActiveFault:
-        """Add a fault whose times count from ``base`` on the simulator's clock."""
+    def inject(self, fault: Fault, base: float, rules: Rules) -> ActiveFault:
+        """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
         self._last_number += 1
-        active = ActiveFault(self._last_number, fault, base + fault.begins / speed, base + fault.ends / speed)
+        begins, ends = (base + rules.to_wall_seconds(each) for each in (fault.begins, fault.ends))
+        active = ActiveFault(self._last_number, fault, begins, ends)
         self._active.append(active)
         return active
 
     def clear(self, number: int | None = None) -> int:
-        """Remove one fault, or all; returns how many there were."""
+        """Remove the fault ``number`` (None: all faults) and return the number of removed faults."""
         kept = [] if number is None else [each for each in self._active if each.number != number]
         removed = len(self._active) - len(kept)
         self._active = kept
         return removed
 
     def is_active(self, number: int, now: float) -> bool:
-        """Whether that fault still holds: a hanging answer ends with its fault."""
+        """Return True if the fault ``number`` exists and is active at ``now``."""
         return any(each.number == number and each.is_active_at(now) for each in self._active)
 
     def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
-        """The first fault that this request meets; counts the request for every fault that it concerns."""
-        hit = None
+        """Return the first fault that applies to this request. Counts the request for every matching fault."""
+        first_match = None
         for active in self._active:
             if not active.is_active_at(now) or not active.fault.matches(vm, route, method):
                 continue
             self._seen[active.number, vm] += 1
             nth = self._seen[active.number, vm]
-            if hit is None and active.fault.first <= nth <= (active.fault.last or math.inf):
-                hit = active
-        return hit
+            if first_match is None and active.fault.first <= nth <= (active.fault.last or math.inf):
+                first_match = active
+        return first_match
 
     def is_refused(self, vms: tuple[str, ...], now: float) -> bool:
-        """Whether connections to the listener of ``vms`` are refused at this moment."""
+        """Return True if the listener of ``vms`` has to refuse connections at ``now``."""
         return any(
             each.fault.action == "refuse"
             and each.is_active_at(now)
@@ -75,7 +78,7 @@ class FaultRegistry:
         )
 
     def next_refusal_change(self, now: float) -> float:
-        """When a refusal begins or ends next; infinity when none is planned."""
+        """Return when the next refusal begins or ends after ``now``, or infinity."""
         edges = [
             edge
             for each in self._active
@@ -86,8 +89,9 @@ class FaultRegistry:
         return min(edges, default=math.inf)
 
     def seen(self, number: int) -> dict[str, int]:
-        """How many matching requests each VM has made inside the fault's window."""
+        """Return VM name -> number of matching requests inside the time window of the fault."""
         return {vm: count for (each, vm), count in self._seen.items() if each == number}
 
     def all(self) -> list[ActiveFault]:
+        """Return all faults, also those whose time window is over."""
         return list(self._active)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Who asked and approved what when: bounded rings and counts, so that days of polling fit in memory."""
+"""The log of a running simulator: events, approvals and requests, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 from ..model.occurrence import Occurrence
 from ..times import iso
 
-KEEP_LINES = 10_000
-KEEP_REQUESTS = 20_000
+MAX_LINES = 10_000
+MAX_REQUESTS = 20_000
 
 
 class RequestEntry(NamedTuple):
-    """One request to the simulated IMDS; ``moment`` is the simulator's clock, ``real`` a steady real one."""
+    """One request to the simulated IMDS.
+
+    ``moment`` is a time of the simulator's clock, ``real`` one of the monotonic clock, both in seconds.
+    """
 
     number: int
     moment: float
@@ -31,36 +34,37 @@ class RequestEntry(NamedTuple):
 
 
 class ActivityLog:
-    """Two rings: ``lines`` for what matters (life of events, approvals, control), ``requests`` for every request."""
+    """Two ring buffers: ``lines`` (events, approvals, control requests) and ``requests`` (each request to IMDS)."""
 
     def __init__(self) -> None:
-        self.lines: deque[dict[str, Any]] = deque(maxlen=KEEP_LINES)
-        self.requests: deque[RequestEntry] = deque(maxlen=KEEP_REQUESTS)
+        self.lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+        self.requests: deque[RequestEntry] = deque(maxlen=MAX_REQUESTS)
         self.counts: Counter[tuple[str, str, str, int]] = Counter()
         self._line_number = 0
         self._request_number = 0
 
     def add_line(self, moment: float, what: str, **fields: Any) -> dict[str, Any]:
-        """Note something; returns the line for whoever wants to print it as well."""
+        """Add a line and return it."""
         self._line_number += 1
         line = {"number": self._line_number, "time": iso(moment), "what": what, **fields}
         self.lines.append(line)
         return line
 
-    def add_occurrence(self, happening: Occurrence) -> dict[str, Any]:
+    def add_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
+        """Add a line for an occurrence and return it."""
         return self.add_line(
-            happening.moment,
-            happening.what,
-            group=happening.group,
-            event=happening.event,
-            id=happening.event_id,
-            **happening.detail,
+            occurrence.moment,
+            occurrence.kind,
+            group=occurrence.group,
+            event=occurrence.event,
+            id=occurrence.event_id,
+            **occurrence.detail,
         )
 
     def add_request(
         self, moment: float, vm: str, method: str, route: str, version: str, status: int, fault: str, address: str
     ) -> None:
-        """Count one request. ``status`` 0: the client got no whole answer."""
+        """Add one request. ``status`` is 0 when the client got no complete answer."""
         self._request_number += 1
         self.requests.append(
             RequestEntry(
@@ -70,9 +74,11 @@ class ActivityLog:
         self.counts[vm, method, route, status] += 1
 
     def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
+        """Return the lines after line ``number``; only those with this ``what`` unless it is None."""
         return [line for line in self.lines if line["number"] > number and (what is None or line["what"] == what)]
 
     def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
+        """Return the requests after request ``number``; only those of ``vm`` unless it is None."""
         return [
             dict(each._asdict(), time=iso(each.moment))
             for each in self.requests
@@ -80,12 +86,12 @@ class ActivityLog:
         ]
 
     def request_counts(self) -> list[dict[str, Any]]:
-        """Counts since the start, by VM, method, route and status."""
+        """Return the numbers of requests since the start, by VM, method, route and status."""
         return [
             {"vm": vm, "method": method, "route": route, "status": status, "count": count}
             for (vm, method, route, status), count in sorted(self.counts.items())
         ]
 
     def dropped(self) -> dict[str, int]:
-        """How many older entries the rings have forgotten."""
+        """Return how many older lines and requests were dropped."""
         return {"lines": self._line_number - len(self.lines), "requests": self._request_number - len(self.requests)}

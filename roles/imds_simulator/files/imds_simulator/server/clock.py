@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulator's wall clock: the real one plus an offset, or one that moves only by hand.
+"""The simulator's clock: the real clock plus an offset, or a clock that only ``advance`` moves.
 
-Everything that a client can see (Date, NotBefore) is a reading of this clock. Durations of a
-scenario are simulated seconds; they take ``seconds / speed`` on it.
+All times that a client can see (Date, NotBefore) come from this clock. Durations of a scenario are
+simulated seconds; they take ``seconds / speed`` on it.
 """
 
 from __future__ import annotations
@@ -15,73 +15,83 @@ from typing import Callable, Protocol
 
 
 class Clock(Protocol):
-    """What the service needs to know about time; ``now`` is Unix time in seconds."""
+    """The interface of both clocks."""
 
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Return the Unix time in seconds."""
 
-    def advance(self, wall_seconds: float) -> None: ...
+    def advance(self, wall_seconds: float) -> None:
+        """Move the clock forward and wake the coroutines that wait for it."""
 
-    async def wait_until(self, moment: float) -> None: ...
+    async def wait_until(self, moment: float) -> None:
+        """Return when the clock has reached ``moment``."""
 
 
 class _Sleepers:
-    """Lets coroutines sleep towards a moment and look again whenever the clock was moved."""
+    """Wakes sleeping coroutines when the clock is moved."""
 
     def __init__(self) -> None:
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self._futures: set[asyncio.Future[None]] = set()
 
     def wake_all(self) -> None:
-        for sleeper in self._sleepers:
+        """Wake every sleeping coroutine."""
+        for sleeper in self._futures:
             if not sleeper.done():
                 sleeper.set_result(None)
 
     async def sleep(self, wall_seconds: float) -> None:
-        """Sleep so long, or until the clock is moved."""
+        """Sleep for ``wall_seconds``, or until the clock is moved."""
         sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._sleepers.add(sleeper)
+        self._futures.add(sleeper)
         try:
             await asyncio.wait_for(sleeper, wall_seconds)
         except asyncio.TimeoutError:
             pass
         finally:
-            self._sleepers.discard(sleeper)
+            self._futures.discard(sleeper)
 
 
 class WallClock:
-    """Real time plus whatever ``advance`` added."""
+    """Real time plus the seconds that ``advance`` added."""
 
     def __init__(self, real: Callable[[], float] = time.time) -> None:
         self._real = real
         self._offset = 0.0
-        self._wakers = _Sleepers()
+        self._sleepers = _Sleepers()
 
     def now(self) -> float:
+        """Return the Unix time in seconds."""
         return self._real() + self._offset
 
     def advance(self, wall_seconds: float) -> None:
+        """Move the clock forward and wake the coroutines that wait for it."""
         self._offset += wall_seconds
-        self._wakers.wake_all()
+        self._sleepers.wake_all()
 
     async def wait_until(self, moment: float) -> None:
+        """Return when the clock has reached ``moment``."""
         while self.now() < moment:
-            # an hour at most, so that a stepped system clock is noticed
-            await self._wakers.sleep(min(moment - self.now(), 3600.0))
+            # the system clock may be set while this sleeps
+            await self._sleepers.sleep(min(moment - self.now(), 3600.0))
 
 
 class ManualClock:
-    """Stands still until ``advance`` moves it: tests decide what time it is."""
+    """A clock that only ``advance`` moves, for tests."""
 
     def __init__(self, start: float) -> None:
         self._now = float(math.floor(start))
-        self._wakers = _Sleepers()
+        self._sleepers = _Sleepers()
 
     def now(self) -> float:
+        """Return the Unix time in seconds."""
         return self._now
 
     def advance(self, wall_seconds: float) -> None:
+        """Move the clock forward and wake the coroutines that wait for it."""
         self._now += wall_seconds
-        self._wakers.wake_all()
+        self._sleepers.wake_all()
 
     async def wait_until(self, moment: float) -> None:
+        """Return when the clock has reached ``moment``."""
         while self._now < moment:
-            await self._wakers.sleep(3600.0)
+            await self._sleepers.sleep(3600.0)

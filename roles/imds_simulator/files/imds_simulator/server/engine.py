@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The running simulation: world, clock, faults and log in one place, and time passing by itself."""
+"""The running simulation: world, clock, faults and log, and the task that lets time pass."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
 from ..model.occurrence import Occurrence
+from ..model.rules import Rules
 from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
@@ -23,70 +24,70 @@ from .activity_log import ActivityLog
 from .clock import Clock
 from .impact import Impact
 
-# the ticker looks at least so often (real seconds), should the system clock be set
+# real seconds: the ticker runs at least this often, because the system clock may be set
 _MAX_SLEEP = 3600.0
 
 
 class Engine:
-    """One scenario in motion. ``say`` prints a line for the person who watches."""
+    """A running scenario. ``print_line`` prints a line of the log."""
 
-    def __init__(self, scenario: Scenario, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, scenario: Scenario, clock: Clock, print_line: Callable[[str], None]) -> None:
         begins = scenario.begin == "start"
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
-        self.world = World(scenario.groups, scenario.knobs, speed=scenario.speed)
+        self.world = World(scenario.groups, Rules(scenario.knobs, scenario.speed))
         self.simulation = Simulation(
             self.world, scenario.events, scenario.incarnations, self.started if begins else None
         )
         self.service = ImdsContract(self.simulation)
-        self.journal = ActivityLog()
+        self.activity_log = ActivityLog()
         self.faults = FaultRegistry()
         self.rate = RateLimit()
         self.impact = Impact(scenario.impact, self.log)
-        self._say = say
-        self._poke: asyncio.Future[None] | None = None
+        self._print_line = print_line
+        self._wake_up: asyncio.Future[None] | None = None
         if begins:
             self._begin_faults()
 
     # -- time
 
     def settle(self) -> float:
-        """Bring the world up to now and return now."""
+        """Run the steps that are due and return the present time of the simulator's clock."""
         now = self.clock.now()
         if self.simulation.next_due() <= now:
             self.record(self.simulation.advance_to(now))
         return now
 
     def advance(self, simulated: float) -> float:
-        """Move the clock by simulated seconds; whatever falls due on the way happens in order."""
+        """Move the clock forward by simulated seconds; run the steps that become due, in order."""
         self.clock.advance(self.world.to_wall_seconds(simulated))
         now = self.settle()
         self.wake_ticker()
         return now
 
     def wake_ticker(self) -> None:
-        """Make the ticker look again: something may be due earlier than it thinks."""
-        if self._poke is not None and not self._poke.done():
-            self._poke.set_result(None)
+        """Wake the ticker, because the next step may be due earlier than it expects."""
+        if self._wake_up is not None and not self._wake_up.done():
+            self._wake_up.set_result(None)
 
-    async def tick(self, also: Callable[[], Awaitable[None]]) -> None:
-        """Let time pass until cancelled; ``also()`` is awaited after every step."""
+    async def tick(self, after_step: Callable[[], Awaitable[None]]) -> None:
+        """Run steps when they are due, until cancelled; ``after_step()`` is awaited each time."""
         while True:
             now = self.settle()
-            await also()
+            await after_step()
             due = min(self.simulation.next_due(), self.faults.next_refusal_change(now))
-            self._poke = asyncio.get_running_loop().create_future()
+            self._wake_up = asyncio.get_running_loop().create_future()
             try:
-                # never 0: a due moment just ahead must not become a busy loop
-                await asyncio.wait_for(self._poke, min(max(due - self.clock.now(), 0.001), _MAX_SLEEP))
+                # never 0, which would make a busy loop just before a due moment
+                await asyncio.wait_for(self._wake_up, min(max(due - self.clock.now(), 0.001), _MAX_SLEEP))
             except asyncio.TimeoutError:
                 pass
 
-    # -- what happens
+    # -- occurrences
 
     def begin_on_first_request(self, now: float) -> None:
-        """A client asks for the document: simulated time begins, when the scenario waits for that."""
+        """Begin simulated time at the first request for the document, if the scenario waits for it."""
         if self.world.epoch is None:
             self.simulation.begin(now)
             self._begin_faults()
@@ -94,9 +95,12 @@ class Engine:
             self.wake_ticker()
 
     def register_request(self, vm: Vm, now: float) -> Scope:
-        """Note a good request for the document of ``vm``: the first one enables the service (docs/reference/scheduled-events.md 4.1)."""
+        """Record a valid request for the document of ``vm`` and return the scope.
+
+        The first request enables the service (docs/reference/scheduled-events.md 4.1).
+        """
         scope = self.world.scope_for(vm)
-        if scope.record_request(now, self.world.knobs, self.world.speed):
+        if scope.record_request(now, self.world.rules):
             self.simulation.reschedule()
             self.record(
                 [
@@ -111,21 +115,22 @@ class Engine:
             self.wake_ticker()
         return scope
 
-    def record(self, happened: Iterable[Occurrence]) -> None:
-        """Log what happened and run the commands that go with it."""
-        for each in happened:
-            line = self.journal.add_occurrence(each)
-            self.impact.happened(each)
-            self._say(_sentence(line))
+    def record(self, occurrences: Iterable[Occurrence]) -> None:
+        """Log ``occurrences`` and start their impact commands."""
+        for each in occurrences:
+            line = self.activity_log.add_occurrence(each)
+            self.impact.run_for(each)
+            self._print_line(_line_text(line))
 
     def log(self, what: str, **fields: Any) -> None:
-        """Log something that is no step of an event's life."""
-        self._say(_sentence(self.journal.add_line(self.clock.now(), what, **fields)))
+        """Log a line that is not an occurrence of the model."""
+        self._print_line(_line_text(self.activity_log.add_line(self.clock.now(), what, **fields)))
 
     # -- faults
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
-        active = self.faults.inject(fault, base, self.world.speed)
+        """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
+        active = self.faults.inject(fault, base, self.world.rules)
         self.wake_ticker()
         return active
 
@@ -134,12 +139,12 @@ class Engine:
             self.inject(fault, self.world.epoch if self.world.epoch is not None else self.started)
 
     def epoch(self) -> str:
-        """Simulated time 0 for people."""
+        """Return simulated time 0 as text."""
         return "at the first request" if self.world.epoch is None else iso(self.world.epoch)
 
 
-def _sentence(line: dict[str, Any]) -> str:
-    """One line of the log as text."""
+def _line_text(line: dict[str, Any]) -> str:
+    """Return a line of the log as text."""
     rest = " ".join(
         f"{key}={value}"
         for key, value in line.items()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Carrying out a fault on a connection (T47, T49, T53, T56, T62)."""
+"""Applies a fault to a request or its connection."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ from aiohttp import web
 from ..protocol.responses import JSON_TYPE, Reply, json_reply
 from ..times import http_date
 
-# how often a hanging answer looks whether its client has left or its fault is over, in real seconds
-_LOOK = 0.1
+# real seconds between two checks whether the client has disconnected or the fault is over
+_CHECK_INTERVAL = 0.1
 _STANDARD_MESSAGES = {429: "Too many requests", 410: "Gone. The service is updating", 500: "Internal server error"}
 
 
 class ConnectionConsumed(web.StreamResponse):
-    """Stands for an answer that was written by hand, or never: aiohttp has to drop the connection."""
+    """The answer was written to the connection directly, or not at all; aiohttp must not send one."""
 
     async def prepare(self, request: web.BaseRequest) -> Any:
-        raise ConnectionResetError("the fault has dealt with this connection")
+        """Make aiohttp drop the connection."""
+        raise ConnectionResetError("a fault has consumed this connection")
 
 
 def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
-    """The reply of a status or body fault."""
+    """Return the reply of a status or body fault; ``now`` is the time of the simulator's clock."""
     status = int(options["status"])
     headers = [(str(name), str(value)) for name, value in dict(options.get("headers", {})).items()]
     if "retry_after" in options:
-        later = float(options["retry_after"])
+        seconds = float(options["retry_after"])
         as_date = options.get("retry_after_format") == "date"
-        headers.append(("Retry-After", http_date(now + later) if as_date else str(int(later))))
+        headers.append(("Retry-After", http_date(now + seconds) if as_date else str(int(seconds))))
     if "location" in options:
         headers.append(("Location", str(options["location"])))
     if "body" in options:
         return Reply(status, options["body"], str(options.get("content_type", JSON_TYPE)), tuple(headers))
-    usual = _STANDARD_MESSAGES.get(status) or f"{_phrase(status)}"
-    return json_reply({"error": options.get("message", usual)}, status, tuple(headers))
+    default = _STANDARD_MESSAGES.get(status) or f"{_phrase(status)}"
+    return json_reply({"error": options.get("message", default)}, status, tuple(headers))
 
 
 def corrupted_body(reply: Reply, how: str) -> bytes:
-    """The body of ``reply``, spoilt."""
+    """Return the body of ``reply``, damaged; ``how`` is "bom", "cut" or "invalid-utf8"."""
     if how == "bom":
         return b"\xef\xbb\xbf" + reply.body
     if how == "cut":
         return reply.body[: len(reply.body) // 2]
-    # still JSON in shape, so that only the encoding is wrong
+    # the body stays JSON: only the encoding is wrong
     return reply.body[:-1] + b',"Note":"\xff\xfe"}' if reply.body.endswith(b"}") else b"\xff" + reply.body
 
 
 def head(reply: Reply, headers: Mapping[str, str]) -> bytes:
-    """Status line and headers as bytes, for answers that aiohttp must not finish."""
+    """Return status line and headers as bytes, for answers that do not go through aiohttp."""
     lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def reset(transport: asyncio.BaseTransport | None) -> None:
-    """Close with RST instead of FIN."""
+    """Close the connection with RST instead of FIN."""
     if transport is None:
         return
     sock = transport.get_extra_info("socket")
@@ -74,16 +75,16 @@ def reset(transport: asyncio.BaseTransport | None) -> None:
 async def truncate(
     request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
 ) -> ConnectionConsumed:
-    """Send part of the body and close."""
+    """Send part of the body and close the connection."""
     keep = int(options.get("keep", max(1, len(reply.body) // 2)))
     part = reply.body[:keep]
     if options["how"] == "chunked":
         chunked = {name: value for name, value in headers.items() if name.lower() != "content-length"}
         data = head(reply, {**chunked, "Transfer-Encoding": "chunked"}) + b"%x\r\n" % len(reply.body) + part
     else:
-        # an empty body still promises something that never comes
-        promised = {"Content-Length": str(max(len(reply.body), keep + 1))}
-        data = head(reply, {**headers, **promised}) + part
+        # at least one byte is missing, also of an empty body
+        length = {"Content-Length": str(max(len(reply.body), keep + 1))}
+        data = head(reply, {**headers, **length}) + part
     _write(request, data)
     if request.transport is not None:
         request.transport.close()
@@ -93,15 +94,15 @@ async def truncate(
 async def trickle(
     request: web.BaseRequest, reply: Reply, headers: Mapping[str, str], options: Mapping[str, Any]
 ) -> ConnectionConsumed:
-    """Send the answer a few bytes at a time; ``bytes_per_second`` is real time, a property of the wire."""
+    """Send the answer a few bytes at a time; ``bytes_per_second`` counts real seconds."""
     start = head(reply, headers)
     slow = start + reply.body if options["part"] == "header" else reply.body
     if options["part"] == "body":
         _write(request, start)
     rate = max(0.01, float(options["bytes_per_second"]))
-    size = max(1, int(rate * _LOOK))
+    size = max(1, int(rate * _CHECK_INTERVAL))
     for position in range(0, len(slow), size):
-        if _gone(request):
+        if _is_disconnected(request):
             return ConnectionConsumed()
         _write(request, slow[position : position + size])
         await asyncio.sleep(size / rate)
@@ -110,16 +111,16 @@ async def trickle(
     return ConnectionConsumed()
 
 
-async def hang(request: web.BaseRequest, still_on: Callable[[], bool]) -> ConnectionConsumed:
-    """Say nothing until the client leaves or the fault is over."""
-    while not _gone(request) and still_on():
-        await asyncio.sleep(_LOOK)
+async def hang(request: web.BaseRequest, is_active: Callable[[], bool]) -> ConnectionConsumed:
+    """Send nothing until the client disconnects or the fault is over."""
+    while not _is_disconnected(request) and is_active():
+        await asyncio.sleep(_CHECK_INTERVAL)
     if request.transport is not None:
         request.transport.close()
     return ConnectionConsumed()
 
 
-def _gone(request: web.BaseRequest) -> bool:
+def _is_disconnected(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulated IMDS over HTTP: one handler for every listener, kept short because it is the hot path."""
+"""The simulated IMDS over HTTP: one handler for every listener. Each request runs it, therefore it is short."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ from .active_faults import ActiveFault
 from .engine import Engine
 
 _SERVER = "IMDS/150.870.65.2042"
-_NEED_A_BODY = frozenset(("truncate", "trickle", "mangle", "oversized"))
+_BODY_ACTIONS = frozenset(("truncate", "trickle", "mangle", "oversized"))
 _METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
 
 
 class ImdsHandler:
-    """Answers requests for whoever sends them."""
+    """Answers the requests of all VMs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._by_source = {vm.source: vm for vm in engine.world.vms.values() if vm.source}
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
         self._date: tuple[int, str] = (0, "")
-        self._strangers: set[str] = set()
+        self._unknown_addresses: set[str] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     def listener(self, vm: Vm | None) -> web.Server:
-        """The protocol factory of one listening address: of ``vm``, or shared and told apart by source address."""
+        """Return the protocol factory of a listening address.
+
+        Args:
+            vm: the VM at that address; None: clients are identified by their source address.
+        """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             return await self._handle(request, vm or self._by_source.get(_source(request), self._default))
@@ -61,7 +65,7 @@ class ImdsHandler:
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
                 return await self._faulty_reply(fault, request, vm, target)
-            reply = await self._regular_reply(request, vm, target)
+            reply = await self._regular_reply(request, vm, target, request.headers)
         return self._respond(request, vm, target, reply)
 
     def _within_rate(self, vm: Vm, target: Target) -> bool:
@@ -72,22 +76,24 @@ class ImdsHandler:
         return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
 
     def _unknown_client(self, address: str) -> Reply:
-        if address not in self._strangers and len(self._strangers) < 1000:
-            self._strangers.add(address)
+        if address not in self._unknown_addresses and len(self._unknown_addresses) < 1000:
+            self._unknown_addresses.add(address)
             self._engine.log("unknown-client", address=address, hint="no VM of the scenario has this source address")
         return error(404, f"Not found. No simulated VM has the source address {address}")
 
-    async def _regular_reply(self, request: web.BaseRequest, vm: Vm, target: Target, whole: bool = False) -> Reply:
-        """What IMDS itself would answer; ``whole``: never a 304, as a fault of the body needs one."""
+    async def _regular_reply(
+        self, request: web.BaseRequest, vm: Vm, target: Target, headers: Mapping[str, str]
+    ) -> Reply:
+        """Return the reply of IMDS to a request with ``headers``."""
         engine, knobs = self._engine, self._engine.world.knobs
-        ask = Request(request.method, target, _unconditional(request.headers) if whole else request.headers)
-        refused = reject(ask, knobs)
-        if refused is not None:
+        imds_request = Request(request.method, target, headers)
+        rejection = reject(imds_request, knobs)
+        if rejection is not None:
             if request.method == "POST":
-                engine.log("approval-refused", vm=vm.name, status=refused.status, why=refused.body.decode())
-            return refused
+                engine.log("approval-refused", vm=vm.name, status=rejection.status, why=rejection.body.decode())
+            return rejection
         if target.route != EVENTS:
-            return engine.service.metadata(ask, vm)
+            return engine.service.metadata(imds_request, vm)
         scope = engine.register_request(vm, engine.clock.now())
         if scope.enabled_at is not None and scope.enabled_at > engine.clock.now() and request.method == "GET":
             if knobs.empty_body_until_enabled:
@@ -95,10 +101,10 @@ class ImdsHandler:
             await engine.clock.wait_until(scope.enabled_at)
             engine.settle()
         if request.method == "GET":
-            return engine.service.events(ask, vm)
-        return await self._approve(request, ask, vm)
+            return engine.service.events(imds_request, vm)
+        return await self._approve(request, imds_request, vm)
 
-    async def _approve(self, request: web.BaseRequest, ask: Request, vm: Vm) -> Reply:
+    async def _approve(self, request: web.BaseRequest, imds_request: Request, vm: Vm) -> Reply:
         engine = self._engine
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -106,18 +112,18 @@ class ImdsHandler:
             body = await read_body(request, engine.world.knobs.max_body)
         except (web.RequestPayloadError, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
-        answer = engine.service.approve(ask, vm, body, engine.settle())
-        engine.log("approval", vm=vm.name, status=answer.reply.status, **(answer.note or {}))
-        engine.record(answer.happened)
+        result = engine.service.approve(imds_request, vm, body, engine.settle())
+        engine.log("approval", vm=vm.name, status=result.reply.status, **(result.note or {}))
+        engine.record(result.occurrences)
         engine.wake_ticker()
-        return answer.reply
+        return result.reply
 
     # -- faults
 
     async def _faulty_reply(
         self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target
     ) -> web.StreamResponse:
-        """Do to this request what the fault says."""
+        """Apply ``active`` to this request."""
         engine, fault, options = self._engine, active.fault, active.fault.options
         now = engine.clock.now()
         if fault.action in ("status", "body"):
@@ -132,7 +138,9 @@ class ImdsHandler:
             return fault_injection.ConnectionConsumed()
         if fault.action == "delay":
             await engine.clock.wait_until(now + engine.world.to_wall_seconds(_number(options["delay"])))
-        reply = await self._regular_reply(request, vm, target, fault.action in _NEED_A_BODY)
+        # these faults change a body, and a 304 has none
+        headers = _unconditional(request.headers) if fault.action in _BODY_ACTIONS else request.headers
+        reply = await self._regular_reply(request, vm, target, headers)
         if fault.action in ("truncate", "trickle"):
             self._log_request(request, vm, target, 0, active)
             act = fault_injection.truncate if fault.action == "truncate" else fault_injection.trickle
@@ -160,7 +168,7 @@ class ImdsHandler:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    # -- the answer on its way
+    # -- the response
 
     def _respond(
         self,
@@ -178,7 +186,7 @@ class ImdsHandler:
         self, request: web.BaseRequest, vm: Vm | None, target: Target, status: int, active: ActiveFault | None
     ) -> None:
         method = request.method if request.method in _METHODS else "other"
-        self._engine.journal.add_request(
+        self._engine.activity_log.add_request(
             self._engine.clock.now(),
             vm.name if vm else "",
             method,
@@ -190,7 +198,7 @@ class ImdsHandler:
         )
 
     def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """The headers of docs/reference/scheduled-events.md 1.4.14."""
+        """Return the headers of docs/reference/scheduled-events.md 1.4.14; ``skew``: seconds that Date is off."""
         moment = int(self._engine.clock.now() + skew)
         if moment != self._date[0]:
             self._date = (moment, http_date(moment))
@@ -212,13 +220,13 @@ def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _source(request: web.BaseRequest) -> str:
-    """Who asks: at an IPv6 address that takes IPv4 too, 10.0.0.1 arrives as ::ffff:10.0.0.1."""
+    """Return the source address. A dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1."""
     remote = request.remote or ""
     return remote[7:] if remote.startswith("::ffff:") else remote
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
-    """The body, but no more than one byte over ``limit``: enough to know that it is too long."""
+    """Read the body, at most ``limit`` + 1 bytes: one more than the limit shows that it is too long."""
     parts: list[bytes] = []
     size = 0
     while size <= limit:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Commands that make an interruption real: run beside the service, limited in time, never waited for."""
+"""Commands that make an interruption real: in the background, with a time limit."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from ..scenario.plans import ImpactCommands
 from ..times import iso
 
 _PHASES = {"impact-start": "start", "impact-end": "end"}
-_KEEP_OUTPUT = 4096
+_MAX_OUTPUT = 4096
 
-Tell = Callable[..., None]
+LogFunction = Callable[..., None]
 
 
 class Impact:
-    """Starts the commands of a scenario; ``tell(what, **fields)`` writes a line of the log."""
+    """Starts the commands of a scenario; ``log(what, **fields)`` adds a line to the log."""
 
-    def __init__(self, commands: ImpactCommands, tell: Tell) -> None:
+    def __init__(self, commands: ImpactCommands, log: LogFunction) -> None:
         self._commands = commands
-        self._tell = tell
+        self._log = log
         self._running: set[asyncio.Task[None]] = set()
 
-    def happened(self, happening: Occurrence) -> None:
-        """Run what the scenario wants for this, once per affected VM."""
-        phase = _PHASES.get(happening.what)
+    def run_for(self, occurrence: Occurrence) -> None:
+        """Start the command of the scenario for this occurrence, once for each affected VM."""
+        phase = _PHASES.get(occurrence.kind)
         if phase is None:
             return
-        argv = self._commands.commands.get((str(happening.detail["type"]), phase))
+        argv = self._commands.commands.get((str(occurrence.detail["type"]), phase))
         if argv is None:
             return
-        for vm in happening.detail["resources"]:
-            task = asyncio.get_running_loop().create_task(self._run(argv, variables(happening, vm, phase)))
+        for vm in occurrence.detail["resources"]:
+            task = asyncio.get_running_loop().create_task(self._run(argv, variables(occurrence, vm, phase)))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     async def stop(self) -> None:
-        """End whatever still runs."""
+        """End the commands that still run."""
         for task in list(self._running):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -62,41 +62,41 @@ class Impact:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            self._tell("impact-command", error=str(error), **fields)
+            self._log("impact-command", error=str(error), **fields)
             return
         try:
             output, _none = await asyncio.wait_for(process.communicate(), self._commands.timeout)
         except asyncio.TimeoutError:
             await _end(process)
-            self._tell("impact-command", error=f"stopped after {self._commands.timeout:g} s", **fields)
+            self._log("impact-command", error=f"stopped after {self._commands.timeout:g} s", **fields)
         except asyncio.CancelledError:
             await _end(process)
             raise
         else:
-            self._tell(
+            self._log(
                 "impact-command",
                 status=process.returncode,
-                output=output[-_KEEP_OUTPUT:].decode(errors="replace"),
+                output=output[-_MAX_OUTPUT:].decode(errors="replace"),
                 **fields,
             )
 
 
-def variables(happening: Occurrence, vm: str, phase: str) -> dict[str, str]:
-    """What a command is told, in its environment and for ``${NAME}`` in its arguments."""
+def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
+    """Return the variables of a command, for its environment and for ``${NAME}`` in its arguments."""
     return {
-        "EVENT_ID": happening.event_id,
-        "EVENT_NAME": happening.event,
-        "EVENT_TYPE": str(happening.detail["type"]),
+        "EVENT_ID": occurrence.event_id,
+        "EVENT_NAME": occurrence.event,
+        "EVENT_TYPE": str(occurrence.detail["type"]),
         "EVENT_PHASE": phase,
-        "EVENT_TIME": iso(happening.moment),
-        "EVENT_RESOURCES": ",".join(happening.detail["resources"]),
-        "GROUP_NAME": happening.group,
+        "EVENT_TIME": iso(occurrence.moment),
+        "EVENT_RESOURCES": ",".join(occurrence.detail["resources"]),
+        "GROUP_NAME": occurrence.group,
         "VM_NAME": vm,
     }
 
 
 async def _end(process: asyncio.subprocess.Process) -> int | None:
-    """Kill the command with everything it started: it is the leader of its own session."""
+    """Kill the command and the processes it started: it leads a process group of its own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     return await process.wait()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The listening addresses: one per VM, or one that VMs share; closed while a fault refuses connections."""
+"""The listening addresses, one per VM or shared; closed while a fault refuses connections."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from .imds_handler import ImdsHandler
 
 # a thousand VMs may connect within the same second
 _BACKLOG = 2048
-# what a request under way gets when the simulator stops, in seconds
+# seconds that a request in progress gets when the simulator stops
 SHUTDOWN_TIMEOUT = 0.1
 
 
 class CannotListen(Exception):
-    """An address that is in use, or not ours."""
+    """The simulator cannot listen on an address; the text names the address and the reason."""
 
 
 class ListenAddress(NamedTuple):
-    """Who listens where: ``own`` is the only VM there, None when ``vms`` share the address."""
+    """An address with its VMs. ``sole_vm`` is None when ``vms`` share the address."""
 
     address: Address
     vms: tuple[str, ...]
-    own: Vm | None
+    sole_vm: Vm | None
 
 
 def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
-    """VMs with a ``listen`` of their own are there, VMs with a ``source`` together at ``listen``, and the others at
-    ``listen`` and the ports that follow it."""
+    """Return the addresses of ``vms``.
+
+    A VM with an address ``listen`` of its own gets that address. VMs with a ``source`` share the
+    address ``listen``. The others get ``listen``, if it is not shared, and the ports that follow.
+    """
     vms = list(vms)
     shared = tuple(vm.name for vm in vms if vm.source)
     found = [ListenAddress(listen, shared, None)] if shared else []
@@ -54,38 +57,43 @@ def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
 class Listener:
     """One listening address in use."""
 
-    def __init__(self, place: ListenAddress, web_server: web.Server) -> None:
-        self.vms = place.vms
+    def __init__(self, listen_address: ListenAddress, web_server: web.Server) -> None:
+        self.vms = listen_address.vms
         self._web_server = web_server
-        self._sock: socket.socket | None = bind(place.address)
+        self._sock: socket.socket | None = bind(listen_address.address)
         self.address = bound(self._sock)
         self._server: asyncio.AbstractServer | None = None
 
     @property
     def url(self) -> str:
+        """The address as a URL."""
         return f"http://{self.address}"
 
     @property
-    def accepts(self) -> bool:
+    def is_accepting(self) -> bool:
+        """True while connections are accepted."""
         return self._server is not None
 
     async def open(self) -> None:
-        """Accept connections; CannotListen when somebody took the address while it was closed."""
+        """Accept connections.
+
+        Raises:
+            CannotListen: another process took the address while it was closed.
+        """
         sock = self._sock or bind(self.address)
         self._sock = None
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(self._web_server, sock=sock, backlog=_BACKLOG)
         except OSError as error:
-            # somebody has bound the same address by its number, and was the first to listen
+            # another process bound the same address and listened first
             sock.close()
             raise _cannot_listen(self.address, error) from None
 
     def refuse(self) -> None:
-        """Close the socket and every connection: clients get "connection refused"."""
+        """Close the socket and all connections; clients get "connection refused"."""
         self._stop_accepting()
-        # nobody listens at a bound socket, and as long as there is one, nobody else is given the
-        # port
+        # a bound socket that does not listen refuses connections and reserves the port
         with contextlib.suppress(CannotListen):
             self._sock = bind(self.address)
         for connection in list(self._web_server.connections):
@@ -94,7 +102,7 @@ class Listener:
                 transport.abort()
 
     async def close(self) -> None:
-        """Stop for good; requests under way have a moment."""
+        """Stop for good; requests in progress get SHUTDOWN_TIMEOUT."""
         self._stop_accepting()
         await self._web_server.shutdown(SHUTDOWN_TIMEOUT)
 
@@ -107,7 +115,11 @@ class Listener:
 
 
 def bind(address: Address) -> socket.socket:
-    """A bound socket; CannotListen says which address is the matter."""
+    """Return a socket that is bound to ``address``.
+
+    Raises:
+        CannotListen: the address is in use, or does not belong to this machine.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,7 +137,7 @@ def _cannot_listen(address: Address, error: Exception) -> CannotListen:
 
 
 def bound(sock: socket.socket) -> Address:
-    """The address that ``sock`` has, with the real port."""
+    """Return the address of ``sock``, with the real port."""
     name = sock.getsockname()
     return Address(name[0], name[1])
 
@@ -135,35 +147,36 @@ class Listeners:
 
     def __init__(self, engine: Engine, listen: Address) -> None:
         self._engine = engine
-        self._obeying = asyncio.Lock()
+        self._refusal_lock = asyncio.Lock()
         self.all: list[Listener] = []
         imds = ImdsHandler(engine)
-        for place in listen_addresses(engine.world.vms.values(), listen):
-            self.all.append(Listener(place, imds.listener(place.own)))
+        for listen_address in listen_addresses(engine.world.vms.values(), listen):
+            self.all.append(Listener(listen_address, imds.listener(listen_address.sole_vm)))
 
     def endpoints(self) -> dict[str, str]:
-        """VM name -> URL, in the order of the scenario."""
+        """Return VM name -> URL, in the order of the scenario."""
         urls = {vm: each.url for each in self.all for vm in each.vms}
         return {name: urls[name] for name in self._engine.world.vms}
 
     async def open(self) -> None:
+        """Accept connections on all addresses; raises CannotListen."""
         for each in self.all:
             await each.open()
 
     async def apply_refusals(self) -> None:
-        """Close and reopen listeners as the refuse faults demand at this moment."""
-        # the ticker and the control API may come at the same time, and opening takes a moment,
-        # after which it is later
-        async with self._obeying:
+        """Close and reopen listeners as the active ``refuse`` faults require."""
+        # the ticker and the control API may call this at the same time, and ``open`` suspends
+        async with self._refusal_lock:
             for each in self.all:
                 refused = self._engine.faults.is_refused(each.vms, self._engine.clock.now())
-                if refused and each.accepts:
+                if refused and each.is_accepting:
                     each.refuse()
                     self._engine.log("refusing", address=each.url)
-                elif not refused and not each.accepts:
+                elif not refused and not each.is_accepting:
                     await self._open_again(each)
 
     async def close(self) -> None:
+        """Close all addresses for good."""
         await asyncio.gather(*(each.close() for each in self.all))
 
     async def _open_again(self, listener: Listener) -> None:

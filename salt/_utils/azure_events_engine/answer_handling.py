@@ -1,0 +1,329 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Applies the answers of minions to the state. An answer changes the state of its minion alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping
+
+from . import polling
+from .answers import (
+    MAX_EVENTS,
+    PREPARED,
+    PREPARING,
+    RECOVER_FAILED,
+    RECOVERING,
+    STARTED,
+    InvalidAnswer,
+    JobResult,
+    ListedEvent,
+    Record,
+    Status,
+    event_key,
+    parse_result,
+    parse_status,
+)
+from .mapping import vm_key
+from .messages import SaveName
+from .state import Job, Maintenance
+from .state_update import StateUpdate
+
+OLD_BOOT = "old_boot"
+ODD = "odd_answer"
+# Attempts of a preparation that fails, and seconds before the next attempt: the first delay, the
+# longest one, and the longest one while the minion's IMDS does not answer.
+PREPARE_TRIES = 3
+_FIRST_RETRY_DELAY = 5.0
+_MAX_RETRY_DELAY = 60.0
+_UNAVAILABLE_RETRY_DELAY = 5.0
+# seconds before the second poll of a minion that no longer lists an event
+_SECOND_POLL_DELAY = 2.0
+# seconds after which a return counts as lost if the record says that the job was interrupted
+_INTERRUPTED_TIMEOUT = 3.0
+# Answers in a row without the event that end it for the minion. The number doubles with each return
+# of the event, up to _MAX_RETURNS times.
+_ABSENCES_NEEDED = 2
+_MAX_RETURNS = 3
+# seconds between two starts of one minion that are handled
+_MIN_START_INTERVAL = 30.0
+# maintenances in all
+MAX_MAINTENANCES = 20000
+
+
+def handle(update: StateUpdate, token: int, minion: str, answer: Any) -> None:
+    """Apply an answer to a job of the engine, and ignore other answers."""
+    job = update.job(token)
+    if job is None or minion not in job.minions:
+        return
+    update.close_job(token, minion)
+    if minion not in update.names.accepted:
+        return
+    try:
+        if job.function == "status":
+            _apply_status(update, minion, token, parse_status(answer))
+        else:
+            event_id = update.maintenances[job.key].event_id if job.key in update.maintenances else job.key
+            done = parse_result(job.function, answer, event_id)
+            update.set_minion(minion, complaint="")
+            _apply_result(update, minion, token, job, done)
+    except InvalidAnswer as error:
+        _refuse(update, minion, token, job, str(error))
+
+
+def handle_start(update: StateUpdate, minion: str) -> None:
+    """Distrust the preparations of a minion that has started, until it reports them again.
+
+    It may have rebooted. Any minion can send this event; therefore it is handled at most once in
+    _MIN_START_INTERVAL.
+    """
+    known = update.minion(minion)
+    if minion not in update.names.accepted or update.now - known.started_at < _MIN_START_INTERVAL:
+        return
+    update.set_minion(minion, started_at=update.now, answered_job=update.last_job)
+    for key, maintenance in update.maintenances.items():
+        member = maintenance.members.get(minion)
+        if member is not None and (member.record or member.job):
+            record = OLD_BOOT if member.record == PREPARED else member.record
+            update.set_member(key, minion, record=record, job=0, doing="", next_at=math.inf)
+
+
+def handle_unpublished(update: StateUpdate, token: int, reason: str) -> None:
+    """Handle a job that could not be published."""
+    job = update.job(token)
+    if job is None:
+        return
+    update.close_job(token)
+    for minion in job.minions:
+        if job.function == "status":
+            update.set_minion(minion, poll_job=0, poll_wanted=True, poll_at=update.now + _FIRST_RETRY_DELAY)
+        else:
+            _apply_result(
+                update, minion, token, job, JobResult("unavailable", f"the job could not be published: {reason}")
+            )
+
+
+def _refuse(update: StateUpdate, minion: str, token: int, job: Job, reason: str) -> None:
+    if job.function == "status":
+        polling.record_answer(update, minion, token, news=False)
+    else:
+        _apply_result(update, minion, token, job, JobResult(ODD, reason))
+    update.set_minion(minion, complaint=reason)
+
+
+def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) -> None:
+    known = update.minion(minion)
+    if token <= known.answered_job:
+        return
+    changed = _apply_name(update, minion, status)
+    asked_at = known.poll_sent_at if token == known.poll_job else update.now
+    # an approval may wait for a recent answer
+    was_late = update.now - known.answered_at >= update.settings.answer
+    for key in update.maintenances_of(minion):
+        maintenance = update.maintenances[key]
+        update.set_maintenance(
+            key, last_answer_at=update.now, examine=maintenance.examine or was_late, changed=maintenance.changed
+        )
+    own = {update.names.vm_of(minion), update.names.claims.get(minion)} - {None}
+    listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
+    for event in listed.values():
+        changed = _apply_listed(update, minion, event) or changed
+    changed = _apply_absences_and_records(update, minion, status, listed, asked_at) or changed
+    state = {
+        "complaint": _complaint(update, minion, status),
+        "unavailable": "" if status.available else status.reason or "no reason given",
+        "working": status.working or "",
+        "interrupted": any(
+            event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()
+        ),
+    }
+    if state != {name: getattr(known, name) for name in state} or known.silent:
+        for key in update.maintenances_of(minion):
+            update.set_maintenance(key, examine=True)
+    update.set_minion(minion, **state, answered_at=update.now)
+    polling.record_answer(update, minion, token, changed)
+    if not status.available and update.maintenances_of(minion):
+        polling.request_poll(update, minion, update.now + _UNAVAILABLE_RETRY_DELAY)
+
+
+def _apply_absences_and_records(
+    update: StateUpdate, minion: str, status: Status, listed: Mapping[str, ListedEvent], asked_at: float
+) -> bool:
+    """Apply the events that the minion no longer lists, and its record; return True for a change."""
+    changed = False
+    records = {event_key(record.event_id): record for record in status.records if record.event_id}
+    for key in update.maintenances_of(minion):
+        if key not in listed and status.available and status.complete:
+            changed = _apply_absent(update, minion, key) or changed
+        changed = _apply_record(update, minion, key, records.pop(key, None), status.working, asked_at) or changed
+    for key, record in records.items():
+        _add(update, key, Maintenance(record.event_id, record.event_type))
+        if key in update.maintenances:
+            changed = _apply_record(update, minion, key, record, status.working, asked_at) or changed
+    return changed
+
+
+def _complaint(update: StateUpdate, minion: str, status: Status) -> str:
+    complaint = update.names.complaint(minion)
+    if status.left_out and not complaint:
+        return f"events with IDs that are too long or not printable are left out: {status.left_out}"
+    return complaint
+
+
+def _apply_name(update: StateUpdate, minion: str, status: Status) -> bool:
+    if not status.resource_name:
+        return False
+    names = update.names.claim(minion, status.resource_name)
+    if names is update.names:
+        return False
+    if names.observed is not update.names.observed:
+        update.add_action(SaveName(minion, names.observed[minion]))
+    update.names = names
+    for key, maintenance in update.maintenances.items():
+        if not maintenance.examine:
+            update.set_maintenance(key, examine=True)
+    return True
+
+
+def _add(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
+    if key in update.maintenances or len(update.maintenances) >= MAX_MAINTENANCES:
+        return
+    update.put_maintenance(key, maintenance._replace(last_answer_at=update.now))
+    if key in update.over:
+        # Azure reuses the ID, or a minion that did not answer still has its record
+        update.set_maintenance(key, hold=update.over[key].hold)
+        update.forget_over(key, permanently=False)
+
+
+def _apply_listed(update: StateUpdate, minion: str, event: ListedEvent) -> bool:
+    mine = sum(1 for maintenance in update.maintenances.values() if minion in maintenance.members)
+    known = update.maintenances.get(event.key)
+    if (known is None or minion not in known.members) and mine >= 2 * MAX_EVENTS:
+        return False
+    _add(update, event.key, Maintenance(event.event_id))
+    maintenance = update.maintenances.get(event.key)
+    if maintenance is None:
+        return False
+    if maintenance.event_type != event.event_type or maintenance.not_before != event.not_before:
+        update.set_maintenance(
+            event.key, event_type=event.event_type, not_before=event.not_before, last_answer_at=update.now
+        )
+    member = update.member(event.key, minion)
+    not_selected = "" if event.selected else event.not_selected or "not_selected"
+    now = member._replace(
+        listed=True,
+        absent=0,
+        returns=min(_MAX_RETURNS, member.returns + bool(member.absent)),
+        status=event.status,
+        resources=event.resources,
+        not_selected=not_selected,
+    )
+    if now == member:
+        return False
+    if member.listed and (member.resources != now.resources or member.not_selected != now.not_selected):
+        # a step that failed may succeed for the changed event
+        now = now._replace(tries=0, next_at=update.now, outcome="", reason="")
+    update.set_member(event.key, minion, **now._asdict())
+    return True
+
+
+def _apply_absent(update: StateUpdate, minion: str, key: str) -> bool:
+    member = update.member(key, minion)
+    if not member.listed:
+        return False
+    absent = member.absent + 1
+    # backends of IMDS may disagree: with each return, more answers without the event are needed
+    if absent < _ABSENCES_NEEDED << member.returns:
+        update.set_member(key, minion, absent=absent)
+        polling.request_poll(update, minion, update.now + _SECOND_POLL_DELAY)
+    else:
+        update.set_member(key, minion, listed=False, absent=absent, tries=0, next_at=update.now)
+    return True
+
+
+def _apply_record(
+    update: StateUpdate, minion: str, key: str, record: Record | None, working: str | None, asked_at: float
+) -> bool:
+    member = update.member(key, minion)
+    interrupted = record is not None and record.state in (PREPARING, RECOVERING) and working is None
+    timeout = min(update.settings.answer, _INTERRUPTED_TIMEOUT) if interrupted else update.settings.answer
+    lost = member.job != 0 and asked_at - member.asked_at >= timeout and working != key
+    if asked_at < member.done_at:
+        # the return of the job is newer than this answer
+        return False
+    state = "" if record is None else OLD_BOOT if record.state == PREPARED and not record.this_boot else record.state
+    changes: dict[str, Any] = {}
+    if member.seen_at < member.done_at or member.next_at == math.inf:
+        changes = {"seen_at": asked_at, "next_at": update.now if member.next_at == math.inf else member.next_at}
+    if lost:
+        update.close_job(member.job, minion)
+        changes.update({"job": 0, "doing": "", "next_at": update.now})
+    elif interrupted and member.job:
+        polling.request_poll(update, minion, member.asked_at + timeout)
+    if working == key:
+        changes["next_at"] = update.now + _FIRST_RETRY_DELAY
+        polling.request_poll(update, minion, update.now + _FIRST_RETRY_DELAY)
+    if state == member.record and not changes:
+        return False
+    update.set_member(key, minion, record=state, **changes)
+    return state != member.record or lost
+
+
+def _apply_result(update: StateUpdate, minion: str, token: int, job: Job, done: JobResult) -> None:
+    if job.function == "approve_prepared":
+        _apply_approval(update, minion, token, job.key, done)
+        return
+    if job.key not in update.maintenances:
+        return
+    member = update.member(job.key, minion)
+    if member.job != token:
+        return
+    update.set_maintenance(job.key, last_answer_at=update.now)
+    changes: dict[str, Any] = {
+        "job": 0,
+        "doing": "",
+        "outcome": done.outcome,
+        "reason": done.reason,
+        "done_at": update.now,
+    }
+    if done.outcome in ("prepared", "already_prepared"):
+        changes.update(record=PREPARED, tries=0)
+    elif done.outcome in ("recovered", "not_prepared"):
+        changes.update(record="", tries=0)
+        if member.absent:
+            # the minion has read two documents itself
+            changes.update(listed=False)
+    else:
+        tries = member.tries + 1
+        longest = _UNAVAILABLE_RETRY_DELAY if done.outcome == "unavailable" else _MAX_RETRY_DELAY
+        changes.update(tries=tries, next_at=update.now + min(longest, _FIRST_RETRY_DELAY * 2.0 ** min(tries - 1, 10)))
+        if job.function == "recover" and done.outcome == "failed":
+            changes.update(record=RECOVER_FAILED)
+        polling.request_poll(update, minion)
+    update.set_member(job.key, minion, **changes)
+
+
+def _apply_approval(update: StateUpdate, minion: str, token: int, key: str, done: JobResult) -> None:
+    maintenance = update.maintenances.get(key)
+    if maintenance is None or maintenance.approval is None or maintenance.approval.job != token:
+        return
+    if done.outcome in ("approved", "already_approved", "started"):
+        update.set_maintenance(
+            key, approval=maintenance.approval._replace(outcome=done.outcome), last_answer_at=update.now, examine=True
+        )
+    else:
+        refuse_approval(update, key, minion, f"{done.outcome}: {done.reason}" if done.reason else done.outcome)
+    polling.request_poll(update, minion)
+    update.save(key)
+
+
+def refuse_approval(update: StateUpdate, key: str, minion: str, reason: str) -> None:
+    """Note that the minion did not approve: try others, and this one again later."""
+    maintenance = update.maintenances[key]
+    refusals = {**maintenance.refusals, minion: (update.now + _FIRST_RETRY_DELAY, reason)}
+    update.set_maintenance(key, approval=None, refusals=refusals, examine=True)
+
+
+def may_retry(outcome: str, tries: int) -> bool:
+    """Return True if a preparation with that outcome is retried although nothing has changed."""
+    return outcome != "started" and (outcome not in ("failed", ODD) or tries < PREPARE_TRIES)

@@ -1,0 +1,287 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Turns bus events into inputs of the reducer, and executes its actions through ``Ports``.
+
+It does not import Salt.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import urllib.parse
+from collections import deque
+from typing import Any, Callable, Mapping, NamedTuple, Protocol
+
+from . import signature
+from .messages import (
+    Action,
+    Announce,
+    Hint,
+    Input,
+    Known,
+    PublishFailed,
+    PublishJob,
+    Reply,
+    Request,
+    Returned,
+    Save,
+    Saved,
+    SaveFailed,
+    SaveName,
+    Tick,
+)
+from .reducer import reduce, restored
+from .settings import Settings
+from .state import Maintenance, State
+from .store import Store, StoreError
+
+log = logging.getLogger(__name__)
+
+REQUEST = "azure_events/request/"
+REPLY = "azure_events/reply/"
+EVENT = "salt/azure_events/"
+HOOK = "salt/netapi/hook/azure_events"
+
+# seconds: between two reads of the master's keys on behalf of events, for a return to reach the job
+# cache, before a failed write is repeated
+_KEYS_INTERVAL = 5.0
+_JOB_CACHE_TIMEOUT = 10.0
+_WRITE_RETRY_DELAY = 5.0
+# seconds between two decisions without an input
+_TICK_INTERVAL = 0.5
+# jobs and requests that are remembered
+_MAX_JOBS = 20000
+_MAX_REQUESTS = 1000
+
+
+class PublishError(Exception):
+    """A job could not be published."""
+
+
+class JobCacheError(Exception):
+    """The master's job cache could not be read."""
+
+
+class Ports(Protocol):
+    """What the engine needs of a master."""
+
+    def publish(self, function: str, minions: tuple[str, ...], kwargs: Mapping[str, Any]) -> str:
+        """Publish a job of the module azure_events and return its ID; raise PublishError on failure."""
+
+    def send(self, tag: str, data: Mapping[str, Any]) -> None:
+        """Send an event on the master's bus."""
+
+    def known(self) -> Known:
+        """Return the minions that take part now."""
+
+    def stored_return(self, job_id: str, minion: str) -> Mapping[str, Any] | None:
+        """Return a minion's return from the master's job cache, or None while it is not there.
+
+        Unlike an event on the bus it cannot be forged by another minion. Raises JobCacheError if
+        the cache cannot be read.
+        """
+
+
+class _Return(NamedTuple):
+    """A return that was announced on the bus, and until when (monotonic) to look for it in the job cache."""
+
+    job: int
+    job_id: str
+    minion: str
+    until: float
+
+
+class MaintenanceEngine:
+    """The engine, given the events of the bus and the time.
+
+    Args:
+        settings: of the master's configuration.
+        ports: of the master.
+        store: the file with the state.
+        secret: signs the runner's requests.
+        clock: returns monotonic seconds.
+        wall: returns seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: Ports,
+        store: Store,
+        secret: bytes,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._ports = ports
+        self._store = store
+        self._secret = secret
+        self._clock = clock
+        self._wall = wall
+        self.state = State(settings)
+        self._jobs: dict[str, int] = {}
+        self._returns: list[_Return] = []
+        self._requests: dict[str, float] = {}
+        self._unwritten: dict[str, Maintenance | None] = {}
+        self._unwritten_names: dict[str, str] = {}
+        self._write_at = clock()
+        self._keys_at = clock()
+        self._keys_wanted = True
+        self._is_open = False
+        self._problem = ""
+        self._logged = ""
+        self._has_changed = False
+        self._tick_at = clock()
+
+    def open(self) -> None:
+        """Read the state of an earlier engine. After a failure it is read before anything is written."""
+        try:
+            loaded = self._store.load(self._clock())
+        except StoreError as error:
+            self._problem = str(error)
+            return
+        if loaded.problem:
+            log.error("azure_events: %s", loaded.problem)
+        self._is_open = True
+        self.state = restored(self.state, loaded.maintenances, loaded.names)
+
+    def take(self, tag: str, data: Any) -> None:
+        """Handle one event of the bus."""
+        parts = tag.split("/")
+        if not isinstance(data, Mapping):
+            return
+        if tag.startswith("salt/beacon/") and len(parts) == 5 and parts[3] == "azure_events":
+            self._reduce(Hint(parts[2]))
+        elif tag.startswith("salt/minion/") and len(parts) == 4 and parts[3] == "start":
+            self._keys_wanted = self._keys_wanted or parts[2] not in self.state.names.accepted
+            self._reduce(Hint(parts[2], started=True))
+        elif tag.startswith("salt/job/") and len(parts) == 5 and parts[3] == "ret" and parts[2] in self._jobs:
+            self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE_TIMEOUT))
+        elif tag == HOOK:
+            # sent by the reactor file azure_events_hint.sls of another master
+            post = data.get("post")
+            self._reduce(Hint(str(post.get("minion")) if isinstance(post, Mapping) else ""))
+        elif tag.startswith(REQUEST):
+            self._take_request(tag[len(REQUEST) :], data)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True if a return is expected in the job cache, or an event is not over.
+
+        The caller then needs to call `tick` ten times a second.
+        """
+        return bool(self._returns or self.state.maintenances)
+
+    def tick(self) -> None:
+        """Do what is due now. The caller calls it several times a second."""
+        now = self._clock()
+        if (self._keys_wanted and now >= self._keys_at) or now >= self._keys_at + self.state.settings.sweep:
+            self._keys_wanted = False
+            self._keys_at = now + _KEYS_INTERVAL
+            self._learn()
+        self._read_returns(now)
+        if (self._unwritten or self._unwritten_names) and now >= self._write_at:
+            for given in self._flush([]):
+                self._reduce(given)
+        if self._has_changed or now >= self._tick_at:
+            self._tick_at = now + _TICK_INTERVAL
+            self._reduce(Tick())
+            self._has_changed = False
+
+    def _learn(self) -> None:
+        known = self._ports.known()
+        gone = [minion for minion in self.state.names.observed if minion not in known.accepted]
+        self._reduce(known)
+        if gone:
+            try:
+                self._store.forget_names(gone)
+            except StoreError as error:
+                log.error("azure_events: %s", error)
+
+    def _read_returns(self, now: float) -> None:
+        waiting, self._returns = self._returns, []
+        for one in waiting:
+            stored, reason = None, "it is not there"
+            try:
+                stored = self._ports.stored_return(one.job_id, one.minion)
+            except JobCacheError as error:
+                reason = str(error)
+            if stored is not None:
+                self._reduce(Returned(one.job, one.minion, stored.get("return")))
+            elif now < one.until:
+                self._returns.append(one)
+            else:
+                log.warning(
+                    "azure_events: the return of %s for job %s is ignored, because it is not in the job cache: %s",
+                    one.minion,
+                    one.job_id,
+                    reason,
+                )
+
+    def _take_request(self, request_id: str, data: Mapping[str, Any]) -> None:
+        wall = self._wall()
+        self._requests = {known: until for known, until in self._requests.items() if until > wall}
+        fresh = request_id not in self._requests and len(self._requests) < _MAX_REQUESTS
+        if not (fresh and data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)):
+            log.warning(
+                "azure_events: a request on the bus is ignored: it was not signed by this master, or is a repetition"
+            )
+            return
+        self._requests[request_id] = wall + 2 * signature.REQUEST_LIFETIME
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
+        texts = {key: str(data.get(key) or "") for key in ("do", "event_id", "by")}
+        log.info("azure_events: %(by)s requests %(do)s %(event_id)s", texts)
+        self._reduce(Request(request_id, at=at, force=data.get("force") is True, **texts))
+
+    def _reduce(self, given: Input) -> None:
+        self._has_changed = True
+        inputs: deque[Input] = deque([given])
+        while inputs:
+            self.state, actions = reduce(self.state, inputs.popleft(), self._clock())
+            # written before executed: nothing is sent that is not recorded
+            inputs.extend(self._write(actions))
+            for action in actions:
+                inputs.extend(self._execute(action))
+
+    def _execute(self, action: Action) -> list[Input]:
+        if isinstance(action, PublishJob):
+            try:
+                job_id = self._ports.publish(action.function, action.minions, action.kwargs)
+            except PublishError as error:
+                log.error("azure_events: a job for %d minions could not be published: %s", len(action.minions), error)
+                return [PublishFailed(action.job, str(error))]
+            self._jobs[job_id] = action.job
+            while len(self._jobs) > _MAX_JOBS:
+                del self._jobs[next(iter(self._jobs))]
+        elif isinstance(action, Announce):
+            log.info("azure_events: event %s: %s", action.event_id, action.step)
+            self._ports.send(f"{EVENT}{urllib.parse.quote(action.event_id, safe='')}/{action.step}", action.data)
+        elif isinstance(action, Reply):
+            self._ports.send(REPLY + action.request_id, action.data)
+        return []
+
+    def _write(self, actions: list[Action]) -> list[Input]:
+        """Write what the actions say, and earlier failed writes, in one transaction."""
+        saves = [action for action in actions if isinstance(action, Save)]
+        names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
+        self._unwritten.update({action.key: action.maintenance for action in saves})
+        self._unwritten_names.update(names)
+        return self._flush(saves) if saves or names else []
+
+    def _flush(self, saves: list[Save]) -> list[Input]:
+        """Write everything that is not written yet."""
+        if not self._is_open:
+            self.open()
+        try:
+            if not self._is_open:
+                raise StoreError(self._problem)
+            self._store.save(self._unwritten, self._unwritten_names)
+        except StoreError as error:
+            if str(error) != self._logged:
+                log.error("azure_events: %s; no event is approved until the file can be written", error)
+            self._logged = str(error)
+            self._write_at = self._clock() + _WRITE_RETRY_DELAY
+            return [SaveFailed(action.key, str(error)) for action in saves]
+        self._unwritten, self._unwritten_names, self._logged = {}, {}, ""
+        written: list[Input] = [Saved(action.key) for action in saves if action.needed]
+        return written + ([Saved("")] if self.state.disk_error else [])

@@ -1,0 +1,57 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The environment variables about the event that a command gets, sanitised. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+# the kernel allows 128 KiB for one variable
+_MAX_VALUE_BYTES = 8 * 1024
+_MAX_LIST_BYTES = 32 * 1024
+
+
+def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
+    """Return EVENT_ID and the other variables; an unknown value is empty.
+
+    Args:
+        stage: "prepare" or "recover".
+        event_id: of the event; "" for a preparation by hand.
+        event: in the shape of ``azure_events.list``, or a part of it; empty for a preparation by
+            hand.
+        resource_name: this VM's name, or None.
+    """
+    seconds = event.get("duration_seconds")
+    values = {
+        "EVENT_ID": event_id,
+        "EVENT_TYPE": event.get("event_type"),
+        "EVENT_STATUS": event.get("status"),
+        "EVENT_SOURCE": event.get("source"),
+        "EVENT_DESCRIPTION": event.get("description"),
+        "EVENT_NOT_BEFORE": event.get("not_before"),
+        "EVENT_DURATION": None if seconds is None else f"{int(seconds)}",
+        "EVENT_RESOURCE": resource_name,
+        "EVENT_STAGE": stage,
+    }
+    cleaned = {name: _truncate(_printable(str(value or "")), _MAX_VALUE_BYTES) for name, value in values.items()}
+    return {
+        **cleaned,
+        "EVENT_RESOURCES": _truncate(
+            " ".join(_without_spaces(str(name)) for name in event.get("resources", ())), _MAX_LIST_BYTES
+        ),
+    }
+
+
+def _printable(text: str) -> str:
+    """Return the text with "?" for control characters and lone surrogates."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _without_spaces(name: str) -> str:
+    """Return a resource name without white space, which separates names; "?" for an empty one."""
+    return "".join("?" if character.isspace() else character for character in _printable(name)) or "?"
+
+
+def _truncate(text: str, most: int) -> str:
+    data = text.encode("utf-8")
+    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "..."

@@ -1,0 +1,66 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Decides whether this minion prepares for an event, by its own selection. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Iterable, NamedTuple
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.identity import affects, is_same_vm
+
+from .configuration import Configuration
+
+# codes for an event that is not selected: the key of the configuration that excludes it
+AFFECTS = "affects"
+TYPES, SOURCES, STATUSES, MINIMUM_NOTICE = "types", "sources", "statuses", "minimum_notice"
+
+
+class SelectionResult(NamedTuple):
+    """Whether an event is selected: ``code`` is "", or the key that excludes it; ``reason`` explains it."""
+
+    code: str = ""
+    reason: str = ""
+
+    @property
+    def selected(self) -> bool:
+        """Return True if the event is selected."""
+        return self.code == ""
+
+
+def evaluate(
+    event: ScheduledEvent, own_name: str, configuration: Configuration, now: datetime, notice: bool = True
+) -> SelectionResult:
+    """Return whether the configuration selects the event for this VM.
+
+    Args:
+        event: as IMDS lists it.
+        own_name: this VM's name.
+        configuration: of the minion.
+        now: aware time, best by the server's clock.
+        notice: whether to apply minimum_notice, as at the beginning of a preparation.
+    """
+    if not affects(event, own_name):
+        return SelectionResult(AFFECTS, f"the event does not affect this VM ({own_name})")
+    for selection in configuration.selections:
+        for code, allowed, value in (
+            (TYPES, selection.types, event.event_type),
+            (SOURCES, selection.sources, event.source or ""),
+            (STATUSES, selection.statuses, event.status),
+        ):
+            if allowed is not None and value.casefold() not in {one.casefold() for one in allowed}:
+                return SelectionResult(code, f"{code} excludes {value!r}; it has {', '.join(allowed)}")
+    left = event.seconds_left(now)
+    if notice and left < configuration.minimum_notice:
+        return SelectionResult(
+            MINIMUM_NOTICE,
+            f"{left:.0f} seconds are left until NotBefore; minimum_notice is {configuration.minimum_notice:g}",
+        )
+    return SelectionResult()
+
+
+def not_released(event: ScheduledEvent, names: Iterable[str]) -> list[str]:
+    """Return the VMs that an approval would release and that are not among the names."""
+    listed = list(names)
+    return [resource for resource in event.resources if not any(is_same_vm(resource, name) for name in listed)]

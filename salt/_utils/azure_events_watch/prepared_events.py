@@ -1,0 +1,48 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""The events in this minion's record of preparations, read again when the file has changed."""
+
+from __future__ import annotations
+
+import os
+
+from azure_events_steps.record import BY_HAND, RecordFile
+from azure_scheduled_events.document import ScheduledEvent
+
+
+class PreparedEvents:
+    """Reads the record in the folder of a beacon's state file.
+
+    Args:
+        path: of the state file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = RecordFile(os.path.dirname(os.path.dirname(path)))
+        self._version: tuple[int, int, int] | None = None
+        self._events: tuple[ScheduledEvent, ...] = ()
+
+    def events(self) -> tuple[ScheduledEvent, ...]:
+        """Return the events in the record; the same object while the file is unchanged.
+
+        A damaged record counts as empty.
+        """
+        try:
+            found = os.stat(self._file.path)
+            version = (found.st_mtime_ns, found.st_ino, found.st_size)
+        except OSError:
+            self._version, self._events = None, ()
+            return self._events
+        if version != self._version:
+            try:
+                record = self._file.read()
+            except (ValueError, OSError):
+                record = None
+            reasons = record.reasons if record is not None else ()
+            self._events = tuple(
+                ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None)
+                for reason in reasons
+                if reason.key != BY_HAND
+            )
+            self._version = version
+        return self._events

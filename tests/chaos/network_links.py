@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The network link of a VM, which can drop all packets, or those of ssh, without closing connections."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from support.hosts.bridge import BRIDGE, GATEWAY, ip
+
+TABLE = "77"
+BLACK_HOLE = "black-hole"
+
+
+def prepare_bridge() -> None:
+    """Give the bridge a fixed hardware address, which does not change with the links of the bridge."""
+    ip("link", "set", BRIDGE, "address", "02:00:00:00:00:01")
+    _create_black_hole()
+
+
+class NetworkLink:
+    """The link of one VM.
+
+    Args:
+        name: of the VM's network namespace.
+        number: of its cable.
+        address: of the VM.
+    """
+
+    def __init__(self, name: str, number: int, address: str) -> None:
+        self._name, self._cable, self._address = name, f"host{number}", address
+        # the kernel fails connections after three seconds if it does not know the neighbour
+        ip(
+            "neighbour",
+            "replace",
+            address,
+            "lladdr",
+            _hardware_address("eth0", "-n", name),
+            "dev",
+            BRIDGE,
+            "nud",
+            "permanent",
+        )
+        ip(
+            "-n",
+            name,
+            "neighbour",
+            "replace",
+            GATEWAY,
+            "lladdr",
+            _hardware_address(BRIDGE),
+            "dev",
+            "eth0",
+            "nud",
+            "permanent",
+        )
+        _create_black_hole("-n", name)
+        self._is_cut = self._is_cut_for_ssh = False
+
+    def cut(self) -> None:
+        """Drop all packets from now on."""
+        if not self._is_cut:
+            ip("link", "set", self._cable, "nomaster")
+            self._is_cut = True
+
+    def cut_ssh(self) -> None:
+        """Drop packets of ssh from now on; IMDS still answers the VM."""
+        if not self._is_cut_for_ssh:
+            self._rule("add")
+            self._is_cut_for_ssh = True
+
+    def mend(self) -> None:
+        if self._is_cut:
+            ip("link", "set", self._cable, "master", BRIDGE)
+        if self._is_cut_for_ssh:
+            self._rule("delete")
+        self._is_cut = self._is_cut_for_ssh = False
+
+    def _rule(self, verb: str) -> None:
+        ip("rule", verb, "to", self._address, "ipproto", "tcp", "dport", "22", "table", TABLE)
+        ip("-n", self._name, "rule", verb, "ipproto", "tcp", "sport", "22", "table", TABLE)
+
+
+def _create_black_hole(*where: str) -> None:
+    """Create a route whose packets never arrive."""
+    ip(*where, "link", "add", BLACK_HOLE, "type", "veth", "peer", "name", BLACK_HOLE + "-end")
+    ip(*where, "link", "set", BLACK_HOLE, "arp", "off", "up")
+    ip(*where, "link", "set", BLACK_HOLE + "-end", "up")
+    ip(*where, "route", "add", "default", "dev", BLACK_HOLE, "table", TABLE)
+
+
+def _hardware_address(device: str, *where: str) -> str:
+    shown = subprocess.run(
+        ["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30
+    ).stdout
+    return str(json.loads(shown)[0]["address"])

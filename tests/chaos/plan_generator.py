@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Generates the plan of a chaos run from its seed; equal seeds give equal plans."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import ClassVar
+
+from chaos.plan import DRAIN, JOIN, PREPARE, RECOVER, SETTLE, WARM, Disturbance, Event, Failure, Moment, Plan, Slow
+
+KINDS = ("Freeze",) * 4 + ("Reboot",) * 4 + ("Redeploy",) * 2 + ("Preempt",)
+# with the short ones the event starts before a run has prepared, at least on a busy machine
+NOTICES = (12, 30, 90, 90, 90, 90)
+KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
+# (kind, options)
+FAULTS = (
+    ("server-error", "{}"),
+    ("unavailable", '{"retry_after": "1s"}'),
+    ("too-many-requests", '{"retry_after": "1s"}'),
+    ("gone", "{}"),
+    ("not-found", "{}"),
+    ("empty", "{}"),
+    ("reset", "{}"),
+    ("hang", "{}"),
+    ("truncated", "{}"),
+    ("html", "{}"),
+    ("events-null", "{}"),
+    ("cut-json", "{}"),
+    ("delay", '{"delay": "2s"}'),
+    ("lost-answer", '{"method": "POST"}'),
+    ("lost-request", '{"method": "POST"}'),
+    ("server-error", '{"method": "POST"}'),
+)
+FAULT_DURATIONS = (1, 3, 3, 8, 25)
+# seconds after which a disturbance is healed; None: after the disturbed run
+HEAL_DELAYS = (2.0, 5.0, 15.0, None, None)
+AZURE_LOG_LINES = ("approval", "started", "started", "finished", "finished")
+SECOND_RUN_PROBABILITY = 0.25
+CAUSES = (
+    "controller killed",
+    "host killed",
+    "sshd killed",
+    "connection cut",
+    "controller killed",
+    "prepare fails",
+    "recover fails",
+    "IMDS faulty",
+    "controller killed",
+    "second event",
+    "host killed",
+    "sshd killed",
+    "connection cut",
+    "controller killed",
+    "event changes",
+    "second run",
+)
+
+
+def draw_plan(seed: int) -> Plan:
+    """Return the plan of a seed.
+
+    The cause follows from the seed; chance adds further disturbances, or a second disturbed run.
+    """
+    chance = random.Random(seed)
+    builder = PlanBuilder(chance)
+    cause = CAUSES[seed % len(CAUSES)]
+    builder.add(cause)
+    for likelihood in (0.4, 0.3):
+        if chance.random() < likelihood:
+            builder.add(chance.choice(CAUSES))
+    return Plan(
+        seed,
+        cause,
+        builder.vms,
+        tuple(builder.events),
+        tuple(builder.failures),
+        tuple(builder.slow),
+        tuple(builder.disturbances),
+        pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1),
+        events_end=chance.random() < 0.5,
+        pipelining=chance.random() < 0.7,
+        again=builder.again(),
+        other_controller=chance.random() < 0.2,
+    )
+
+
+class PlanBuilder:
+    """Draws the parts of a plan, one after the other."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.vms = ("vm1", "vm2", "vm3")[: chance.choice((2, 3, 3))]
+        self.events = self._first_events()
+        self.failures: list[Failure] = []
+        self.slow = [
+            Slow(vm, chance.choice((*PREPARE, *RECOVER)), round(chance.uniform(0.5, 3), 1))
+            for vm in self.vms
+            if chance.random() < 0.35
+        ]
+        self.disturbances: list[Disturbance] = []
+
+    def add(self, cause: str) -> None:
+        """Add a disturbance of this kind, but not a second death of the controller."""
+        if cause == "controller killed" and any(each.verb == "kill-controller" for each in self.disturbances):
+            return
+        self.METHODS[cause](self)
+
+    def _first_events(self) -> list[Event]:
+        if self._chance.random() < 0.25:  # one event for each VM
+            return [self._event((vm,)) for vm in self.vms[:2]]
+        count = self._chance.choice((1, 2, len(self.vms), len(self.vms)))
+        return [self._event(tuple(self._chance.sample(self.vms, count)))]
+
+    def _event(self, resources: tuple[str, ...]) -> Event:
+        chance = self._chance
+        kind = chance.choice(KINDS)
+        if kind == "Preempt":
+            resources = resources[:1]
+        return Event(kind, resources, chance.choice(NOTICES), chance.randint(2, 6), chance.choice((1, 1, 2)))
+
+    def _affected_vm(self) -> str:
+        """Return a VM with an event."""
+        return self._chance.choice(sorted({vm for event in self.events for vm in event.resources}))
+
+    def _vm(self) -> str:
+        """Return a VM, mostly one with an event."""
+        return self._affected_vm() if self._chance.random() < 0.85 else self._chance.choice(self.vms)
+
+    def _moment(self, vm: str = "") -> Moment:
+        chance = self._chance
+        delay = round(chance.uniform(0, 2.5), 2)
+        ways = [
+            Moment("begin", delay=round(chance.uniform(0.5, 20), 2)),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._affected_vm(), delay),
+            Moment("mark", "begin " + chance.choice((DRAIN, SETTLE)), vm or self._affected_vm(), round(delay / 4, 2)),
+            Moment("mark", "ok " + SETTLE, vm or self._affected_vm(), delay),
+            self._moment_of_recovery(),
+            Moment("azure", chance.choice(AZURE_LOG_LINES), delay=delay),
+            Moment("azure", chance.choice(AZURE_LOG_LINES), delay=round(delay / 4, 2)),
+        ]
+        return chance.choice(ways)
+
+    def _moment_of_recovery(self) -> Moment:
+        return Moment(
+            "mark",
+            "begin " + self._chance.choice((WARM, JOIN)),
+            self._affected_vm(),
+            round(self._chance.uniform(0, 0.7), 2),
+        )
+
+    def again(self) -> tuple[Disturbance, ...]:
+        """Return the disturbances of a second run, if any: it kills the controller, often during recovery."""
+        if self._chance.random() > SECOND_RUN_PROBABILITY:
+            return ()
+        moment = self._chance.choice((self._moment_of_recovery(), self._moment_of_recovery(), self._moment()))
+        return (Disturbance("kill-controller", moment, (self._chance.choice(KILLS),)),)
+
+    def _controller(self) -> None:
+        self.disturbances.append(Disturbance("kill-controller", self._moment(), (self._chance.choice(KILLS),)))
+
+    def _host(self) -> None:
+        vm, chance = self._vm(), self._chance
+        back: object = chance.choice((*HEAL_DELAYS, "after the next run"))
+        self.disturbances.append(Disturbance("kill-host", self._moment(vm), (vm, back)))
+
+    def _sshd(self) -> None:
+        vm = self._vm()
+        self.disturbances.append(
+            Disturbance("kill-sshd", self._moment(vm), (vm, self._chance.choice((0.0, 0.0, *HEAL_DELAYS))))
+        )
+
+    def _connection(self) -> None:
+        vm, chance = self._vm(), self._chance
+        self.disturbances.append(
+            Disturbance(
+                chance.choice(("cut", "cut-ssh", "cut-ssh")), self._moment(vm), (vm, chance.choice(HEAL_DELAYS))
+            )
+        )
+
+    def _prepare(self) -> None:
+        self.failures.append(Failure(self._vm(), self._chance.choice(PREPARE), self._chance.random() < 0.5))
+
+    def _recover(self) -> None:
+        self.failures.append(Failure(self._vm(), self._chance.choice(RECOVER), self._chance.random() < 0.5))
+
+    def _imds(self) -> None:
+        chance = self._chance
+        vm = chance.choice((self._vm(), self._vm(), "all"))
+        if chance.random() < 0.15:
+            requests = chance.choice(("1", "2", "1,3", "2,4,6"))
+            self.disturbances.append(Disturbance("stale-imds", self._moment(), (vm, requests)))
+            return
+        kind, options = chance.choice(FAULTS)
+        self.disturbances.append(
+            Disturbance("imds", self._moment(), (vm, kind, chance.choice(FAULT_DURATIONS), options))
+        )
+
+    def _second_event(self) -> None:
+        event = self._event(tuple(self._chance.sample(self.vms, self._chance.randint(1, len(self.vms)))))
+        self.disturbances.append(Disturbance("announce", self._moment(), tuple(event)))
+
+    def _change(self) -> None:
+        way = self._chance.choice(("grow", "cancel", "start", "extend"))
+        self.disturbances.append(Disturbance("change-event", self._moment(), (way,)))
+
+    def _second_run(self) -> None:
+        self.disturbances.append(Disturbance("second-run", self._moment()))
+
+    METHODS: ClassVar[dict[str, Callable[[PlanBuilder], None]]] = {
+        "controller killed": _controller,
+        "host killed": _host,
+        "sshd killed": _sshd,
+        "connection cut": _connection,
+        "prepare fails": _prepare,
+        "recover fails": _recover,
+        "IMDS faulty": _imds,
+        "second event": _second_event,
+        "event changes": _change,
+        "second run": _second_run,
+    }

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Executes a plan: its actions, then the end of all faults and all events, until the daemon is idle."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azure_scheduled_events.document import EVENT_TYPES
+from soak.actions import Actions
+from soak.evidence import Approval, Evidence, listed_from, polls_from, unix_time
+from soak.hooks import hook_runs
+from soak.plan import VM, Plan
+from soak.testbed import Testbed, wait_until
+from soak.violations import Violation
+from support import simulator_process
+from support.daemon.simulated_azure import GROUPS, Azure
+from support.simulator_process import ControlError, Simulator
+
+# seconds that the daemon has to settle after the end of all faults, and until it repeats a recovery
+# that failed twice; only a run that fails takes so long
+SETTLE_TIMEOUT = 40.0
+RECOVERY_TIMEOUT = 100.0
+REWRITE_TIMEOUT = 15.0
+# after so many events of a long run, further ones must not use more memory and descriptors
+WARM_UP_EVENTS = 6
+MAX_MEMORY_GROWTH = 1536  # KiB
+KNOBS = ("--knob", "rate_limit=off", "--knob", "start_delay=0.2s", "--knob", "idle_disable=off", "--quiet")
+
+
+class PlanResult(NamedTuple):
+    """The result of a run: its evidence, and the violations that the run itself detected."""
+
+    evidence: Evidence
+    violations: list[Violation]
+
+
+def execute(plan: Plan, folder: Path) -> PlanResult:
+    """Execute a plan in a folder that does not exist yet."""
+    with simulator_process.start({"groups": GROUPS}, args=KNOBS) as simulator:
+        testbed = Testbed(folder, Azure(simulator), plan.setup)
+        try:
+            return _PlanExecution(plan, testbed, simulator).run()
+        finally:
+            testbed.close()
+
+
+class _PlanExecution:
+    def __init__(self, plan: Plan, testbed: Testbed, simulator: Simulator) -> None:
+        self.plan, self.testbed, self.simulator = plan, testbed, simulator
+        self.actions = Actions(testbed)
+        self.violations: list[Violation] = []
+        self.status: dict[str, Any] = {}
+
+    def run(self) -> PlanResult:
+        warm: tuple[int, int] | None = None
+        self.testbed.start()
+        for number, action in enumerate(self.plan.actions):
+            self.actions.do(action)
+            if self.plan.is_long and action.verb == "rest":
+                self._wait_for_status("3 recovered", lambda status: not status["events"])
+                rests = sum(each.verb == "rest" for each in self.plan.actions[: number + 1])
+                warm = self.testbed.footprint() if rests == WARM_UP_EVENTS else warm
+        self._heal()
+        if self._wait_for_status("8 works again", _has_settled):
+            self._check_journal()
+        self._end_events()
+        if self._wait_for_status("3 recovered", self._is_over, RECOVERY_TIMEOUT):
+            if warm is not None:
+                self._compare(warm, self.testbed.footprint())
+            self._check_commands()
+        self._stop()
+        return PlanResult(self._evidence(), self.violations)
+
+    def _heal(self) -> None:
+        self.actions.do_heal()
+        self.testbed.journal.heal()
+        self.testbed.harness.folder.joinpath("marks.healed").touch()
+        if not self.testbed.is_running():
+            self._report("7 daemon alive", f"the daemon had ended by itself, with {self.testbed.daemon.process}")
+            self.testbed.record_end("died")
+            self.testbed.start()
+
+    def _is_over(self, status: dict[str, Any]) -> bool:
+        """Return True if no event is open; an operator, if the plan has one, repeats failed recoveries."""
+        for event in status["events"] if self.plan.setup.operator else ():
+            rests = event["stage"] == "recover" and not any(hook["state"] == "running" for hook in event["hooks"])
+            if rests and any((hook["stage"], hook["state"]) == ("recover", "failed") for hook in event["hooks"]):
+                self.testbed.daemon.command("recover", event["event_id"])
+        return not status["events"]
+
+    def _wait_for_status(
+        self, what: str, condition: Callable[[dict[str, Any]], bool], seconds: float = SETTLE_TIMEOUT
+    ) -> bool:
+        """Wait until the condition holds for the daemon's status; report a violation of ``what`` otherwise."""
+
+        def poll() -> bool:
+            self.status = self.testbed.status() or self.status
+            return not self.testbed.is_running() or (bool(self.status) and condition(self.status))
+
+        self.status = {}
+        holds = wait_until(poll, seconds, 0.05)
+        if not self.testbed.is_running():
+            self._report("7 daemon alive", "it ended by itself without a fault")
+            return False
+        if not holds:
+            self._report(what, f"after {seconds:.0f} s without faults the status is {_brief(self.status)}")
+        return holds
+
+    def _end_events(self) -> None:
+        for event in self.simulator.get("/events")["events"]:
+            if event["status"] != "Gone":
+                try:
+                    self.simulator.post(f"/events/{event['id']}/complete")
+                except ControlError:
+                    pass  # the event has just ended
+
+    def _check_journal(self) -> None:
+        """Check that the journal has all open events, also if its first file was destroyed."""
+        wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["concerns_me"]}
+        if not wait_until(lambda: wanted <= self.testbed.journal.content(), REWRITE_TIMEOUT, 0.2):
+            missing = [key for key, _hook in wanted - self.testbed.journal.content()]
+            self._report("5 event in the journal", f"it lacks open events: {', '.join(missing)}")
+
+    def _check_commands(self) -> None:
+        status, data = self.testbed.daemon.data("status")
+        if status != 0:
+            self._report("7 status", f"`status` exits {status} after the end of all faults: {_brief(data)}")
+
+    def _compare(self, warm: tuple[int, int], end: tuple[int, int]) -> None:
+        # a connection may be closing at the moment
+        if not wait_until(lambda: self.testbed.footprint()[0] <= warm[0], 3):
+            self._report("6 descriptors", f"{warm[0]} after {WARM_UP_EVENTS} events, {end[0]} at the end")
+        if end[1] > warm[1] + MAX_MEMORY_GROWTH:
+            self._report("6 memory", f"{warm[1]} KiB after {WARM_UP_EVENTS} events, {end[1]} KiB at the end")
+
+    def _stop(self) -> None:
+        if not wait_until(lambda: not self.testbed.remaining_processes(), 5):
+            self._report("4 left running", f"processes {self.testbed.remaining_processes()}")
+        self.testbed.end("term")
+        for how, status in self.testbed.exits:
+            if how == "died" or (how == "term" and status != 0):
+                self._report("7 daemon alive", f"the daemon ended with exit status {status} ({how})")
+        traces = self.testbed.daemon.times_logged("Traceback")
+        if traces:
+            self._report("7 daemon alive", f"{traces} tracebacks in its log")
+
+    def _evidence(self) -> Evidence:
+        lines = self.simulator.get("/log")["lines"]
+        requests = self.simulator.get("/requests?vm=" + VM)["requests"]
+        listed = listed_from(lines)
+        polls = polls_from(requests, listed, self.actions.stale)
+        exit_status, history = self.testbed.daemon.data("history", "--limit", "10000")
+        # the daemon detects a destroyed file only at its next write
+        if exit_status != 0 and any(poll.keys for poll in polls if poll.at > (self.testbed.journal.destroyed_at or 0)):
+            self._report("7 history", f"`history` exits {exit_status}: {history}")
+        names = [
+            each["moment"]
+            for each in requests
+            if each["route"] == "instance" and each["status"] == 200 and not each["fault"]
+        ]
+        return Evidence(
+            plan=self.plan,
+            runs=hook_runs(self.testbed.marks()),
+            approvals=[
+                Approval(unix_time(line["time"]), key.casefold(), line["status"])
+                for line in lines
+                if line["what"] == "approval" and line["vm"] == VM
+                for key in line["ids"]
+            ],
+            listed=listed,
+            polls=polls,
+            named_at=min(names, default=time.time()),
+            post_faults=any(each["method"] == "POST" and each["fault"] for each in requests),
+            restarts=self.testbed.restarts,
+            performed=self.actions.performed,
+            history=history if isinstance(history, list) else [],
+        )
+
+    def _report(self, what: str, text: str) -> None:
+        self.violations.append(Violation(what, text))
+
+
+def _has_settled(status: dict[str, Any]) -> bool:
+    """Return True if IMDS and journal are good, no hook runs, and no approval is missing."""
+    if not status["imds"]["ok"] or not status["journal"]["ok"] or not status["resource_name"]:
+        return False
+    return all(_is_idle(event, status["leader"]) for event in status["events"])
+
+
+def _is_idle(event: dict[str, Any], leader: str) -> bool:
+    if any(hook["state"] == "running" for hook in event["hooks"]):
+        return False
+    if event["stage"] == "recover":
+        # it waits for other events, or for the next attempt
+        return bool(event["waiting"]) or any(
+            hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"]
+        )
+    # an event that had started before it was listed again counts as started, whatever its status is
+    if (
+        not event["concerns_me"]
+        or event["stage"] != "prepare"
+        or event["status"] != "Scheduled"
+        or event["seconds_left"] <= 1
+    ):
+        return True
+    if event["event_type"] not in EVENT_TYPES:
+        return True  # listed twice with different types: no rule approves an unknown type
+    if event["prepared"] in ("none", "running"):
+        return False
+    leads = event["resources"] == [VM] or (leader == "first" and event["resources"][0] == VM)
+    return event["prepared"] == "failed" or not leads or event["approval"] == "accepted"
+
+
+def _brief(status: dict[str, Any]) -> str:
+    return json.dumps(status)[:2000]

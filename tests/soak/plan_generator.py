@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Generates the plan of a run from its seed; equal seeds give equal plans."""
+
+from __future__ import annotations
+
+import random
+
+from soak.plan import EMERGENCY, PREPARE, RECOVER, STARTED, VM, Action, Hook, Plan, Setup
+
+TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+RESOURCES = (VM,) * 7 + ("vm1,vm2", "vm2,vm1", "vm2")
+NOTICES = (900, 900, 600, 600, 60, 30, 30, 15, 8, 4)
+PREPARES = ("works",) * 14 + (
+    "slow",
+    "slow",
+    "fails",
+    "hangs",
+    "ignores-term",
+    "leaves-a-child",
+    "kills-itself",
+    "fails-first",
+    "hangs-first",
+)
+RECOVERS = ("works",) * 10 + ("slow", "slow", "fails-first", "fails-until-healed", "leaves-a-child", "hangs-first")
+SKEWS = (0, 0, 0, 3, -3, 3600, -3600, 5 * 86400, -5 * 86400)
+# (fault, seconds, options)
+FAULTS = (
+    ("server-error", 0.6, "{}"),
+    ("unavailable", 0.8, '{"retry_after": "1s"}'),
+    ("too-many-requests", 0.5, '{"retry_after": "1s"}'),
+    ("gone", 0.5, "{}"),
+    ("not-found", 0.5, "{}"),
+    ("empty", 0.6, "{}"),
+    ("reset", 0.6, "{}"),
+    ("hang", 0.8, "{}"),
+    ("refuse", 0.5, "{}"),
+    ("truncated", 0.5, "{}"),
+    ("html", 0.5, "{}"),
+    ("events-null", 0.5, "{}"),
+    ("cut-json", 0.5, "{}"),
+    ("delay", 0.8, '{"delay": "200ms"}'),
+    ("close-idle", 1.0, '{"idle": "0.1s"}'),
+    ("lost-answer", 1.5, '{"method": "POST"}'),
+    ("lost-request", 1.5, '{"method": "POST"}'),
+    ("server-error", 1.0, '{"method": "POST"}'),
+)
+# numbers of the requests, from the next one on, that get an old document: every second one, two of
+# four, one, and at random
+PATTERNS = ("1", "1,3,5,7", "1-2", "1-2,5-6,9-10", "2,3,5,8,9", "1,4,6,7", "3")
+LONG_EVERY = 20
+EVENTS_OF_A_LONG_RUN = 20
+
+
+def draw_plan(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    chance = random.Random(seed)
+    if seed % LONG_EVERY == 0:
+        return _long(seed, chance)
+    return Plan(seed, _setup(chance), tuple(_PlanBuilder(chance).actions()))
+
+
+def _setup(chance: random.Random) -> Setup:
+    names = ["10-a"] if chance.random() < 0.4 else ["10-a", "20-b"]
+    hooks = [Hook(PREPARE, name, chance.choice(PREPARES), chance.random() < 0.2) for name in names]
+    hooks += [Hook(RECOVER, name, chance.choice(RECOVERS)) for name in names if chance.random() < 0.9]
+    if chance.random() < 0.15:
+        hooks.append(Hook(RECOVER, "90-all", chance.choice(RECOVERS)))
+    hooks += [Hook(stage, "10-a", chance.choice(PREPARES)) for stage in (EMERGENCY, STARTED) if chance.random() < 0.5]
+    leader, when_started = chance.choice(("self-only", "self-only", "first")), chance.choice(("stop", "finish"))
+    return Setup(tuple(hooks), leader, when_started, chance.choice(SKEWS), chance.random() < 0.5)
+
+
+def _long(seed: int, chance: random.Random) -> Plan:
+    """Return a plan with one event after the other, in one process without disturbances."""
+    hooks = tuple(Hook(stage, "10-a", "works") for stage in (PREPARE, STARTED, RECOVER))
+    actions = []
+    for _number in range(EVENTS_OF_A_LONG_RUN):
+        event_id = _event_id(chance)
+        actions += [
+            Action("announce", (event_id, chance.choice(TYPES), VM, 600)),
+            Action("until-mark", ("ok", PREPARE)),
+        ]
+        actions.append(Action(chance.choice(("cancel", "complete")), (event_id,)))
+        actions.append(Action("rest"))
+    return Plan(seed, Setup(hooks), tuple(actions), is_long=True)
+
+
+def _event_id(chance: random.Random) -> str:
+    digits = f"{chance.getrandbits(128):032X}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+class _PlanBuilder:
+    """Draws the actions of an ordinary run: first an event, then any, each at a moment in the daemon's work."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._events: list[str] = []
+        # remaining number of actions of a kind; those that take seconds to heal are rare
+        self._left = {self._restart: 2, self._journal: 1, self._fault: 2, self._stale: 1, self._host: 1}
+
+    def actions(self) -> list[Action]:
+        chance = self._chance
+        actions = [] if chance.random() < 0.3 else [Action("polls", (1,))]
+        actions += self._new()
+        for _number in range(chance.randint(3, 7)):
+            actions += self._wait()
+            kinds = [kind for kind, left in self._left.items() if left]
+            kind = chance.choice([self._new, self._event, self._event, self._event, *kinds])
+            if kind in self._left:
+                self._left[kind] -= 1
+            actions += kind()
+        return actions + self._wait()
+
+    def _wait(self) -> list[Action]:
+        chance = self._chance
+        ways = [
+            Action("polls", (chance.choice((1, 2, 3)),)),
+            Action("polls", (chance.choice((1, 2)),)),
+            Action("pause", (round(chance.uniform(0, 0.4), 2),)),
+            Action("until-mark", ("begin", chance.choice((PREPARE, PREPARE, RECOVER)))),
+            Action("until-mark", ("ok", PREPARE)),
+        ]
+        return [chance.choice(ways)]
+
+    def _new(self) -> list[Action]:
+        chance = self._chance
+        if self._events and chance.random() < 0.2:
+            event_id = chance.choice(self._events)  # IMDS refuses it while the event is not over
+        else:
+            event_id = _event_id(chance)
+            self._events.append(event_id)
+        kind, resources = chance.choice(TYPES), chance.choice(RESOURCES)
+        if chance.random() < 0.12:
+            return [Action("start-unannounced", (event_id, kind, resources))]
+        announced = Action("announce", (event_id, kind, resources, chance.choice(NOTICES)))
+        if chance.random() < 0.5:
+            return [announced]
+        prepared = Action("until-mark", ("ok", PREPARE))
+        return [announced, prepared] if chance.random() < 0.5 else [announced, prepared, Action("polls", (2,))]
+
+    def _event(self) -> list[Action]:
+        chance, event_id = self._chance, self._chance.choice(self._events)
+        ways = [
+            Action("cancel", (event_id,)),
+            Action("complete", (event_id,)),
+            Action("release", (event_id,)),
+            Action("move", (event_id, chance.choice(NOTICES))),
+            Action("retype", (event_id, chance.choice(TYPES))),
+            Action("change-resources", (event_id, chance.choice(RESOURCES))),
+        ]
+        way = chance.choice(ways)
+        if way.verb in ("cancel", "complete") and chance.random() < 0.3:
+            again = Action("announce", (event_id, chance.choice(TYPES), VM, chance.choice(NOTICES)))
+            return [way, *self._wait(), again]
+        return [way]
+
+    def _fault(self) -> list[Action]:
+        chance = self._chance
+        if chance.random() < 0.2:
+            skew = chance.choice(("1h", "-1h", "2d"))
+            return [
+                Action(
+                    "imds-for",
+                    ("date-skew", chance.choice(("1", "1-2", "2")), f'{{"skew": "{skew}", "method": "GET"}}'),
+                )
+            ]
+        return [Action("imds", chance.choice(FAULTS))]
+
+    def _stale(self) -> list[Action]:
+        return [Action("stale", (self._chance.choice(("empty", "empty", "this")), self._chance.choice(PATTERNS)))]
+
+    def _restart(self) -> list[Action]:
+        chance = self._chance
+        verb = chance.choice(("kill", "kill", "kill", "term", "reboot", "reboot"))
+        first = [Action("clock", (chance.choice(SKEWS),))] if chance.random() < 0.2 else []
+        return [*first, Action(verb, (chance.choice((0.0, 0.0, 0.3, 0.8)),))]
+
+    def _journal(self) -> list[Action]:
+        chance = self._chance
+        verb = chance.choice(
+            ("journal-locked",) * 3
+            + ("journal-removed", "journal-overwritten", "journal-emptied", "killed-and-journal-removed")
+        )
+        return [Action(verb, (chance.choice((1.0, 2.0, 3.0)),) if verb == "journal-locked" else ())]
+
+    def _host(self) -> list[Action]:
+        chance = self._chance
+        if chance.random() < 0.5:
+            return [Action("reload", (chance.choice((1024, 8192)),))]
+        return [Action("clock", (chance.choice(SKEWS),))]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The stages of the tests. Long ones are listed first, so that short ones fill the time beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tools.stage import Stage
+from tools.stages import ansible_test, hosts, oldest_requests, release_checks
+from tools.stages.namespace import namespace
+from tools.stages.pytest_stage import pytest_folder
+from tools.stages.salt import guide, salt, salt_short
+
+SHORT = ("-m", "short")
+
+# `make test` runs these, in their short form where there is one
+STAGES = (
+    Stage(
+        "salt-3008",
+        "Salt 3008: functions, beacon and engine on real masters and minions, docs/salt.md as printed, faults",
+        partial(salt, series=3008),
+        partial(salt_short, series=3008),
+    ),
+    Stage(
+        "maintenance",
+        "the role maintenance and its playbook; controllers, hosts and connections that are lost",
+        partial(pytest_folder, folder="maintenance", limit=3600),
+        partial(pytest_folder, folder="maintenance", options=SHORT),
+    ),
+    Stage(
+        "hosts-role",
+        "the role hook_runner on a real systemd host, from its installation to its removal",
+        hosts.hosts_role,
+        partial(hosts.hosts_role, options=SHORT),
+    ),
+    Stage(
+        "hosts",
+        "events on real systemd hosts through real interruptions; the role imds_simulator",
+        hosts.hosts,
+        partial(hosts.hosts, options=SHORT),
+    ),
+    Stage(
+        "sanity",
+        "ansible-test sanity without an ignore file, on every Python of this machine",
+        ansible_test.sanity_own,
+        ansible_test.sanity_short,
+    ),
+    Stage(
+        "hook_runner",
+        "the daemon: all scenarios, a kill at every commit, its process",
+        partial(pytest_folder, folder="hook_runner"),
+    ),
+    Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
+    Stage(
+        "recipes",
+        "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts",
+        hosts.recipes,
+        partial(hosts.recipes, options=SHORT),
+    ),
+    Stage(
+        "integration-newest",
+        "each module against the simulator: the newest ansible-core, on the newest Python",
+        ansible_test.integration_newest,
+    ),
+    Stage("unit-hook_runner", "the parts of the daemon", partial(pytest_folder, folder="unit/hook_runner")),
+    Stage(
+        "chaos",
+        "the maintenance playbook over real sshd, disturbed, by a few seeds; `make chaos` runs any number",
+        hosts.chaos,
+    ),
+    Stage(
+        "units",
+        "tests/unit/plugins by ansible-test, on every Python of this machine",
+        ansible_test.units,
+        ansible_test.units_short,
+    ),
+    Stage(
+        "readme",
+        "the README's commands for a checkout, and its links as Galaxy renders them",
+        partial(pytest_folder, folder="readme"),
+    ),
+    Stage(
+        "unit-simulator",
+        "the simulator against docs/reference/scheduled-events.md",
+        partial(pytest_folder, folder="unit/imds_simulator"),
+    ),
+    Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
+    Stage(
+        "soak",
+        "random runs of the daemon's process, by a few seeds; `make soak` runs any number",
+        partial(pytest_folder, folder="soak"),
+    ),
+    Stage("lint", "yamllint and ansible-lint", release_checks.lint),
+    Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
+    Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", oldest_requests.transport),
+    Stage("galaxy", "the archive is built, and Galaxy's importer takes it", release_checks.galaxy),
+    Stage(
+        "unit-salt",
+        "the logic of Salt's engine without Salt, and a simulated fleet",
+        partial(pytest_folder, folder="unit/salt"),
+    ),
+    Stage("docs", "the documentation of modules and its references", release_checks.docs),
+    Stage("mypy", "types", release_checks.mypy),
+    Stage("unit-plugins", "the helper and the plugins", partial(pytest_folder, folder="unit/plugins")),
+    Stage(
+        "project", "rules of this repository: licences, imports, no leftovers", partial(pytest_folder, folder="project")
+    ),
+    Stage("ruff", "formatter and linter of the Python files", release_checks.ruff),
+    Stage("changelog", "the changelog and its fragments", release_checks.changelog),
+    Stage("workflows", "the workflows of .github, checked by actionlint", release_checks.workflows),
+)
+
+# `make test-all` runs these too
+LONG = (
+    Stage("hosts-others", "the role hook_runner on the oldest and the newest Debian", hosts.hosts_others),
+    Stage(
+        "salt-3006", "Salt 3006: functions, beacon and engine on real masters and minions", partial(salt, series=3006)
+    ),
+    Stage(
+        "integration-oldest",
+        "the oldest ansible-core of meta/runtime.yml, on the oldest Python",
+        ansible_test.integration_oldest,
+    ),
+)
+
+# these run only when they are named
+ON_REQUEST = (
+    Stage(
+        "integration",
+        "each module against the simulator, by the ansible-core of .venv",
+        ansible_test.integration_own,
+    ),
+    Stage("sanity-newest", "the checks of sanity by the newest ansible-core", ansible_test.sanity_newest),
+    Stage(
+        "salt-3006-guide",
+        "docs/salt.md as printed, and the faults, with Salt 3006",
+        partial(guide, series=3006),
+    ),
+    # a series that is no longer supported by its vendor
+    Stage("salt-3007", "as salt-3006, with Salt 3007", partial(salt, series=3007)),
+)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The stages of real hosts. They install their programs, make root file systems, and run pytest in namespaces."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from support.hosts import capabilities, rootfs
+from support.hosts.lab import UNSHARE_COMMAND
+from tools.stage import Job, Outcome, Skip, StageFailed
+from tools.stages.pytest_stage import pytest_folder
+
+# the files of tests/hosts that are stages of their own, so that they run beside the others
+ROLE_TESTS, OTHER_DEBIAN_TESTS = "test_hook_runner_role", "test_other_debians"
+PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
+
+
+def hosts(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the tests of hosts that are in no other stage."""
+    make_ready(job, rootfs.SUITE)
+    selection = ("-k", f"not {ROLE_TESTS} and not {OTHER_DEBIAN_TESTS}")
+    return pytest_folder(job, "hosts", options=(*selection, *options), prefix=UNSHARE_COMMAND)
+
+
+def hosts_role(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the tests of the role hook_runner."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(
+        job, "hosts", options=("-k", ROLE_TESTS, *options), prefix=UNSHARE_COMMAND, results="hosts-role"
+    )
+
+
+def hosts_others(job: Job) -> Outcome:
+    """Run the tests of the other releases of Debian."""
+    make_ready(job, *rootfs.OTHER_SUITES)
+    return pytest_folder(
+        job, "hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=UNSHARE_COMMAND, results="hosts-others"
+    )
+
+
+def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the recipes of the documentation on hosts."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "recipes", options=options, prefix=UNSHARE_COMMAND)
+
+
+def chaos(job: Job) -> Outcome:
+    """Run a few seeds; each makes its namespaces itself."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "chaos")
+
+
+def make_ready(job: Job, *suites: str) -> None:
+    """Make the root file systems of these releases of Debian.
+
+    Raises:
+        Skip: this machine cannot run hosts.
+        StageFailed: a root file system could not be made.
+    """
+    if reason := capabilities.skip_reason():
+        raise Skip(reason)
+    with rootfs.only_one(rootfs.CACHE, "apt"):
+        install_missing(job)
+    if job.run(
+        job.environment.python,
+        "-m",
+        "support.hosts.rootfs",
+        *suites,
+        env={"PYTHONPATH": str(job.environment.repository / "tests")},
+    ):
+        raise StageFailed("a root file system of the hosts could not be made")
+    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(suites[0])):
+        raise Skip(reason)
+
+
+def install_missing(job: Job) -> None:
+    """Install the programs that are missing. The tests change nothing else on the machine."""
+    missing = [package for program, package in PACKAGE_OF_PROGRAM.items() if not shutil.which(program)]
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise Skip(f"needs {', '.join(missing)}, and there is no apt-get to install them")
+    job.run("apt-get", "-qq", "update")
+    if job.run(
+        "apt-get",
+        "-qq",
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        *missing,
+        env={"DEBIAN_FRONTEND": "noninteractive"},
+    ):
+        raise Skip(f"needs {', '.join(missing)}, and apt-get could not install them")
