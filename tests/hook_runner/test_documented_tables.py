@@ -104,8 +104,8 @@ def test_hook_input_is_documented() -> None:
 
 def test_exit_codes_are_documented() -> None:
     known = {
-        output.GOOD,
-        output.WRONG,
+        output.OK,
+        output.PROBLEM,
         2,
         output.NOT_RUNNING,
         output.NO_SUCH_EVENT,
