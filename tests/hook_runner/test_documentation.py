@@ -19,6 +19,8 @@ import yaml
 
 from hook_runner.config.settings import ConfigError, load_settings
 from support.daemon.documents import GUIDE, REFERENCE, blocks, dialogues, section, shape
+from support.daemon.engine_harness import EngineHarness
+from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 
@@ -214,9 +216,16 @@ def test_documented_mistake_is_reported_as_shown(tmp_path: Path) -> None:
     assert str(caught.value).replace(str(tmp_path) + "/", "") == shown.strip()
 
 
-def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon() -> None:
+def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon(
+    azure: Azure, make_vm: Callable[..., EngineHarness]
+) -> None:
     (documented,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
-    assert f'"{documented}"' in (REPOSITORY / "roles/hook_runner/files/hook_runner/lifecycle/approvals.py").read_text()
+    vm = make_vm()
+    vm.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Freeze", "vm1", "vm2")
+    vm.poll()
+    answer = vm.engine.approve_manually(event, "root", False, True)
+    assert answer is not None and (answer.accepted, answer.text) == (True, documented)
 
 
 def test_contents_lead_to_headings() -> None:

@@ -55,7 +55,7 @@ def test_documented_defaults_are_those_of_the_code(tmp_path: Path) -> None:
     assert read._replace(policy=plain.policy) == plain
 
 
-def test_the_defaults_of_a_hook_are_those_that_are_told(tmp_path: Path) -> None:
+def test_documented_defaults_of_a_hook_are_those_of_the_code(tmp_path: Path) -> None:
     documented = "".join(f"    {quoted(cells[0])[0]}: {quoted(cells[1])[0]}\n" for cells in HOOK_KEYS)
     read = loaded(tmp_path, "hooks:\n  10-drain:\n" + documented).hook("prepare", "10-drain")
     assert read == HookSettings() == Settings().hook("prepare", "20-other")
@@ -104,8 +104,8 @@ def test_hook_input_is_documented() -> None:
 
 def test_exit_codes_are_documented() -> None:
     known = {
-        output.GOOD,
-        output.WRONG,
+        output.OK,
+        output.PROBLEM,
         2,
         output.NOT_RUNNING,
         output.NO_SUCH_EVENT,

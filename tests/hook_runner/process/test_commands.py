@@ -27,7 +27,7 @@ NOBODY = 65534
 NOBODYS_GROUP = pwd.getpwuid(NOBODY).pw_gid
 
 
-def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_status_shows_the_state(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a")
     vm.start()
@@ -47,7 +47,7 @@ def test_status_tells_how_things_are(azure: Azure, make_daemon: MakeDaemon) -> N
     assert mine in text and "prepare/10-a ok" in text and "hits others" in text
 
 
-def test_status_fails_where_somebody_should_look(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_status_fails_when_an_operator_should_act(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", FAILS)
     vm.start()
@@ -77,7 +77,7 @@ def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemo
     assert vm.data("status")[0] == 3 and vm.data("history")[0] == 0
 
 
-def test_after_kill_9_the_socket_that_is_left_answers_nobody(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_socket_of_a_killed_daemon_answers_no_client(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     vm.stop(9)
     assert (vm.harness.folder / "run" / "control.sock").exists() and vm.data("status")[0] == 3
@@ -86,7 +86,7 @@ def test_after_kill_9_the_socket_that_is_left_answers_nobody(azure: Azure, make_
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_history_tells_what_happened(azure: Azure, make_daemon: MakeDaemon, running: bool) -> None:
+def test_history_has_the_timeline(azure: Azure, make_daemon: MakeDaemon, running: bool) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", TALKS)
     vm.harness.hook("recover/10-a", FAILS)
@@ -341,7 +341,7 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
     assert vm.times_logged("in memory: [].") == 1
 
 
-def test_history_comes_from_the_file_where_the_daemon_cannot_load_what_it_needs_for_that(
+def test_history_comes_from_the_file_if_the_daemon_cannot_load_its_module(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:
     vm = make_daemon()

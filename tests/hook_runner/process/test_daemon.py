@@ -117,7 +117,7 @@ def test_sigterm_while_a_hook_runs_leaves_the_hook_to_the_next_process(azure: Az
     vm.wait(lambda: vm.harness.marks("hang"))
     vm.stop()
     (mark,) = vm.harness.marks("hang")
-    assert is_alive(mark.pid) and vm.times_logged("hooks that run go on, and are taken over at the next start") == 1
+    assert is_alive(mark.pid) and vm.times_logged("running hooks continue, and the next start adopts them") == 1
     vm.start()
     vm.wait(lambda: vm.times_logged("prepare/10-a runs on from before the daemon's start"))
     assert is_alive(mark.pid) and azure.approvals() == []

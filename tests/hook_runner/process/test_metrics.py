@@ -62,7 +62,7 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
     )
 
 
-def test_a_folder_that_is_not_there_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_missing_folder_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
     vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
@@ -80,7 +80,7 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
-def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_error_of_the_library_ends_nothing_and_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
@@ -91,7 +91,7 @@ def test_an_error_of_the_library_ends_nothing_and_is_told_once(azure: Azure, mak
 
 
 @pytest.mark.parametrize("name", ["metrics.prom", ".metrics.prom.new"])
-def test_nothing_is_done_to_what_a_link_of_somebody_else_leads_to(tmp_path: Path, name: str) -> None:
+def test_target_of_another_users_link_is_unchanged(tmp_path: Path, name: str) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
     secret.chmod(0o600)

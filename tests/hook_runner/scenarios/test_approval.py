@@ -48,7 +48,7 @@ def test_t62_a_lost_answer_is_repeated_only_while_it_still_waits(azure: Azure, v
 
 
 @pytest.mark.parametrize("how", ["kill", "reboot"])
-def test_t62_an_answer_that_nobody_waited_for_is_asked_for_again(azure: Azure, vm: EngineHarness, how: str) -> None:
+def test_t62_approval_with_a_lost_answer_is_repeated(azure: Azure, vm: EngineHarness, how: str) -> None:
     azure.fault("lost-answer", method="POST", **{"for": 1})
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
@@ -60,7 +60,7 @@ def test_t62_an_answer_that_nobody_waited_for_is_asked_for_again(azure: Azure, v
 
 
 @pytest.mark.parametrize("kind", ["server-error", "unavailable", "too-many-requests", "gone", "reset"])
-def test_t64_a_sick_service_is_asked_again_less_and_less_often(azure: Azure, vm: EngineHarness, kind: str) -> None:
+def test_t64_failing_service_is_polled_less_and_less_often(azure: Azure, vm: EngineHarness, kind: str) -> None:
     azure.fault(kind, method="POST", **{"for": 30})
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
@@ -235,7 +235,7 @@ def test_t68_a_policy_may_approve_a_failed_preparation(azure: Azure, make_vm: Ma
     assert azure.approvals() == [("vm1", event)]
 
 
-def test_t69_somebody_else_approves_during_prepare(azure: Azure, vm: EngineHarness) -> None:
+def test_t69_another_client_approves_during_prepare(azure: Azure, vm: EngineHarness) -> None:
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", started_for=60)
     vm.poll()
@@ -258,7 +258,7 @@ def test_t71_a_dry_run_does_everything_but_approve(azure: Azure, make_vm: MakeVm
     assert vm.timeline(event).count("dry-run") == 1 and vm.status()["dry_run"] is True
 
 
-def test_an_event_that_is_over_meanwhile_is_not_asked_for_again(azure: Azure, vm: EngineHarness) -> None:
+def test_approval_is_not_repeated_for_an_event_that_is_over(azure: Azure, vm: EngineHarness) -> None:
     vm.delivers_approvals = False
     event = azure.schedule("Reboot")
     vm.poll()

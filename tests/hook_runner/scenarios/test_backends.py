@@ -56,7 +56,7 @@ def test_documents_that_alternate_two_by_two_are_one_preparation_and_one_recover
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_documents_at_random_are_one_preparation_one_approval_and_at_most_one_recovery(
+def test_random_documents_are_one_preparation_one_approval_and_at_most_one_recovery(
     azure: Azure, vm: EngineHarness, seed: int
 ) -> None:
     choose = random.Random(seed)
@@ -65,9 +65,7 @@ def test_documents_at_random_are_one_preparation_one_approval_and_at_most_one_re
     assert (prepared, approved) == (1, 1) and recovered <= 1
 
 
-def test_event_that_is_listed_on_after_its_recovery_is_prepared_again_when_the_window_is_over(
-    azure: Azure, vm: EngineHarness
-) -> None:
+def test_event_that_is_still_listed_after_its_recovery_is_prepared_again(azure: Azure, vm: EngineHarness) -> None:
     _alternate(azure, vm, _pattern(True, True, False, False), polls=6)
     azure.heal()
     vm.poll(after=58)

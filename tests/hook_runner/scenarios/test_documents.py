@@ -45,9 +45,7 @@ def test_t32_t34_the_incarnation_decides_nothing(azure: Azure, vm: EngineHarness
     assert [mark.event_id for mark in vm.marks("begin")] == [first, second]
 
 
-def test_a_list_that_changes_under_an_unchanged_incarnation_counts_and_is_warned_of_once(
-    azure: Azure, vm: EngineHarness
-) -> None:
+def test_changed_events_under_an_unchanged_incarnation_count_with_one_warning(azure: Azure, vm: EngineHarness) -> None:
     entries = [azure.entry(EventId=name, EventType="Freeze") for name in "abcd"]
     azure.show(*entries[:1])
     vm.poll()

@@ -168,7 +168,7 @@ def test_the_timeline_keeps_what_hooks_print(azure: Azure, make_vm: MakeVm) -> N
     assert vm.record(event).steps[0].output == f"speaking of {event}\nand of trouble\n"
 
 
-def test_a_hook_is_told_all_by_environment_and_by_stdin(azure: Azure, make_vm: MakeVm) -> None:
+def test_hook_gets_the_event_by_environment_and_by_stdin(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("recover/10-a", KEEPS_INPUT)
     vm.hook("prepare/10-a", KEEPS_INPUT)

@@ -109,7 +109,7 @@ def test_t06_t07_a_hardware_failure_is_an_emergency(azure: Azure, make_vm: MakeV
     assert vm.ran() == ["emergency/10-a", "recover/10-a"] and vm.record(event).outcome == "completed"
 
 
-def test_t08_an_automatic_approval_is_one_too_but_told_from_it_by_its_source(azure: Azure, make_vm: MakeVm) -> None:
+def test_t08_automatic_approval_is_distinguished_by_its_source(azure: Azure, make_vm: MakeVm) -> None:
     vm = with_hooks(make_vm(policy="documented"))
     azure.schedule("Reboot", starts="automatic_approval", source="User")
     vm.poll()
@@ -162,7 +162,7 @@ def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_vm: Ma
     assert vm.journal.reader().records(10) == []
 
 
-def test_t18_somebody_else_approves_during_prepare(azure: Azure, make_vm: MakeVm) -> None:
+def test_t18_another_client_approves_during_prepare(azure: Azure, make_vm: MakeVm) -> None:
     vm = with_hooks(make_vm(), "started/10-a", "recover/10-a")
     vm.hook("prepare/10-a", HANGS)
     vm.hook("prepare/20-b")
@@ -189,7 +189,7 @@ def test_t19_both_approve_in_the_same_moment(azure: Azure, make_vm: MakeVm) -> N
     assert azure.starts(event) == 1
 
 
-def test_t20_approved_but_held_by_other_tenants_is_not_asked_for_again(azure: Azure, make_vm: MakeVm) -> None:
+def test_t20_approval_is_not_repeated_while_other_tenants_hold_the_event(azure: Azure, make_vm: MakeVm) -> None:
     vm = with_hooks(make_vm())
     event = azure.schedule("Freeze", hold=True)
     for _minute in range(10):

@@ -194,7 +194,7 @@ def test_others_are_released_only_by_that_word(azure: Azure, make_vm: MakeVm, re
     assert by_hand(vm, event, release_others=True)[0] and azure.approvals() == [("vm1", event)]
 
 
-def test_nobody_approves_what_is_not_there_or_has_started(azure: Azure, make_vm: MakeVm) -> None:
+def test_manual_approval_needs_a_scheduled_event(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(policy=MANUAL)
     event = azure.schedule("Reboot")
     vm.poll()

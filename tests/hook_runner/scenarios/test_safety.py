@@ -70,9 +70,7 @@ def test_what_recovers_from_one_event_does_not_undo_the_preparation_for_the_next
     assert vm.ran()[-2:] == ["recover/90-undrain", "prepare/10-drain"] and azure.approvals()[-1] == ("vm1", second)
 
 
-def test_without_prepare_hooks_an_event_is_approved_when_the_recovery_from_another_is_over(
-    azure: Azure, make_vm: MakeVm
-) -> None:
+def test_event_without_prepare_hooks_is_approved_after_the_recovery_of_another(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("recover/10-a", HANGS)
     azure.complete(_seen(azure, vm, "Freeze"))
@@ -177,7 +175,7 @@ def test_a_dry_run_says_so_to_whoever_approves(azure: Azure, make_vm: MakeVm) ->
     assert asked is not None and not asked.accepted and "dry run" in asked.text
 
 
-def test_entries_that_nobody_can_read_are_somebody_s_business(azure: Azure, make_vm: MakeVm) -> None:
+def test_unreadable_entries_need_an_operator(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     azure.show({"EventStatus": "Scheduled"})
     vm.poll()

@@ -207,7 +207,7 @@ def test_the_own_name_may_come_later(azure: Azure, vm: EngineHarness, kind: str)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_configured_name_is_not_asked_for(azure: Azure, make_vm: MakeVm) -> None:
+def test_configured_name_is_not_requested(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(resource_name="VM2")
     vm.hook("prepare/10-a")
     azure.schedule("Reboot", "vm2")

@@ -121,7 +121,7 @@ def test_the_first_answer_needs_others_that_agree_if_the_host_s_clock_is_far(hos
     assert ours.is_synchronised() and seconds(ours, 0.2) == 0
 
 
-def test_the_next_process_on_this_host_goes_on_from_what_was_heard(tmp_path: Path) -> None:
+def test_next_process_on_this_host_restores_the_clock(tmp_path: Path) -> None:
     path, ours, at = str(tmp_path / "clock"), clock(), [100.0]
     ours.synchronise(date(0), 40.0)
     ours.save(path)

@@ -44,7 +44,7 @@ def test_a_file_in_a_folder_that_others_can_write_opens_nothing(folder: Path, mo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_somebody_else_opens_nothing(folder: Path) -> None:
+def test_file_of_another_user_opens_no_gate(folder: Path) -> None:
     (folder / "go").touch(0o644)
     os.chown(folder / "go", NOBODY, -1)
     assert not is_open(folder / "go")

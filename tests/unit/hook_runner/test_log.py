@@ -138,7 +138,7 @@ def test_without_journald_lines_go_to_stderr(
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
+def test_service_manager_is_notified(tmp_path: Path, abstract: bool) -> None:
     name = f"@test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as received:
         received.settimeout(30)

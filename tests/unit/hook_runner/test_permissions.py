@@ -50,7 +50,7 @@ def test_a_sticky_folder_is_not_trusted_where_hooks_lie(home: Path, path: str) -
     assert "can be written by others" in reason(home)
 
 
-def test_an_access_list_for_somebody_else_is_seen(home: Path) -> None:
+def test_access_list_for_another_user_is_found(home: Path) -> None:
     # u::rwx, u:12345:rw-, g::r--, m::rw-, o::r--
     entries = (
         (0x01, 7, 0xFFFFFFFF),
@@ -69,7 +69,7 @@ def test_an_access_list_for_somebody_else_is_seen(home: Path) -> None:
 
 @AS_ROOT
 @pytest.mark.parametrize("path", ["prepare/10-hook", "prepare", ".", ".."])
-def test_what_belongs_to_somebody_else_is_not_trusted(home: Path, path: str) -> None:
+def test_file_of_another_user_is_not_trusted(home: Path, path: str) -> None:
     os.chown(home / path, 12345, 0)
     assert "belongs to user 12345" in reason(home)
     assert reason(home, owners=OWNERS | {12345}) == ""
@@ -133,7 +133,7 @@ def test_the_folder_itself_may_be_reached_by_a_link_that_only_root_can_move(home
 
 
 @AS_ROOT
-def test_somebody_elses_link_in_a_sticky_folder_is_not_trusted(home: Path, tmp_path: Path) -> None:
+def test_another_users_link_in_a_sticky_folder_is_not_trusted(home: Path, tmp_path: Path) -> None:
     sticky = tmp_path / "sticky"
     sticky.mkdir()
     sticky.chmod(0o1777)

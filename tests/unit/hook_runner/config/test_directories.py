@@ -39,7 +39,7 @@ def test_a_folder_that_others_can_write_is_refused(
 
 @needs_root
 @pytest.mark.parametrize("name", ["state", "run"])
-def test_a_folder_of_somebody_else_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
+def test_folder_of_another_user_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
     vm = make_daemon()
     folder = vm.harness.folder / name
     folder.mkdir(0o755)

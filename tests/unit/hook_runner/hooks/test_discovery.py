@@ -71,7 +71,7 @@ def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:
         "\udcff",
     ],
 )
-def test_what_is_no_hook_is_left_out_and_told(tmp_path: Path, name: str) -> None:
+def test_file_that_is_not_a_hook_is_skipped_and_reported(tmp_path: Path, name: str) -> None:
     put(tmp_path, "prepare/" + name)
     put(tmp_path, "prepare/10-good")
     found = find(tmp_path)
@@ -81,7 +81,7 @@ def test_what_is_no_hook_is_left_out_and_told(tmp_path: Path, name: str) -> None
     assert skipped.text.isascii() and skipped.text.isprintable()
 
 
-def test_a_file_without_x_bit_and_a_folder_are_told(tmp_path: Path) -> None:
+def test_file_without_x_bit_and_folder_are_reported(tmp_path: Path) -> None:
     put(tmp_path, "prepare/10-x", 0o644)
     (tmp_path / "prepare" / "20-folder").mkdir()
     os.mkfifo(tmp_path / "prepare" / "30-pipe", 0o755)

@@ -150,7 +150,7 @@ def is_safe(value: str, longest: int) -> bool:
 @pytest.mark.parametrize(
     "field", ["event_id", "event_type", "status", "source", "resource_type", "description", "resources", "own_name"]
 )
-def test_nasty_texts_are_harmless_in_every_variable(field: str, text: str) -> None:
+def test_hostile_texts_are_printable_in_every_variable(field: str, text: str) -> None:
     changed = {} if field == "own_name" else {field: (text, "vm_2") if field == "resources" else text}
     known = record(**changed)
     own_name = text if field == "own_name" else "vm_1"
@@ -189,7 +189,7 @@ def test_a_long_list_is_cut_at_its_own_length_and_says_so() -> None:
     assert MAX_VALUE - 2 <= len(given["EVENT_DESCRIPTION"].encode()) <= MAX_VALUE
 
 
-def test_resources_are_told_apart_by_white_space_whatever_their_names_hold() -> None:
+def test_resources_are_separated_by_white_space_whatever_their_names_contain() -> None:
     names = ("a b", "", "c\nd", "e\u00a0f", " ")
     assert event_environment(record(resources=names), "prepare", "vm_1", NOW, 5)["EVENT_RESOURCES"] == "a?b ? c?d e?f ?"
 

@@ -46,7 +46,7 @@ def test_a_hooks_environment_is_clean(runs: RunsHarness, monkeypatch: pytest.Mon
     assert found["LANG"] == "C.UTF-8"
 
 
-def test_the_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
+def test_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
     hook_runs = runs.restarted(environment={"MARK": runs.mark, "PATH": "/bin:/usr/bin", "EVENT_ID": "no"})
     runs.start(runs.hook('echo "$PATH $EVENT_ID"\n'), variables={"EVENT_ID": "yes"}, hook_runs=hook_runs)
     assert runs.result(hook_runs=hook_runs).output == "/bin:/usr/bin yes\n"
@@ -126,7 +126,7 @@ def test_no_shell_guesses_what_a_file_without_interpreter_might_be(runs: RunsHar
     assert "No such file" in runs.run(path).error
 
 
-def test_a_signal_of_its_own_is_told_as_such(runs: RunsHarness) -> None:
+def test_signal_of_the_hook_itself_is_in_the_result(runs: RunsHarness) -> None:
     result = runs.run(runs.hook("kill -SEGV $$\n"))
     assert (result.exit_status, result.error) == (-signal.SIGSEGV, "")
 
@@ -142,7 +142,7 @@ def test_a_flood_of_output_is_bounded_and_its_end_is_kept(runs: RunsHarness, cap
     assert log.count("\n") < 5000
 
 
-def test_the_keepers_memory_stays_small_under_an_endless_line(runs: RunsHarness) -> None:
+def test_memory_of_the_supervisor_stays_small_under_an_endless_line(runs: RunsHarness) -> None:
     runs.start(runs.python(f"open('{runs.folder}/up', 'w').write('1')\nwhile True: os.write(1, b'x' * 65536)\n"))
     runs.wait_for("up")
     supervisor = runs.supervisor()
@@ -170,7 +170,7 @@ def test_no_output_is_kept_where_none_is_wanted(runs: RunsHarness, capfd: pytest
     assert "hello" in capfd.readouterr().err
 
 
-def test_a_log_that_nobody_reads_holds_no_hook_up(runs: RunsHarness) -> None:
+def test_log_without_a_reader_does_not_delay_a_hook(runs: RunsHarness) -> None:
     read, write = os.pipe()
     saved = os.dup(2)
     os.dup2(write, 2)
@@ -279,7 +279,7 @@ def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(runs: RunsHarness) -
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_the_keeper_imports_little_before_the_hook_runs(runs: RunsHarness) -> None:
+def test_supervisor_imports_little_before_the_hook_runs(runs: RunsHarness) -> None:
     read = "exec(compile(open(%r).read().replace('__main__', 'no'), 'supervisor', 'exec'))"
     code = "import sys; sys.argv = ['supervisor', '/nowhere']; " + read + "; print(sorted(sys.modules))"
     done = subprocess.run(

@@ -91,7 +91,7 @@ def test_an_adopted_hook_can_be_ended(runs: RunsHarness, earlier: Earlier) -> No
     assert runs.result().exit_status == -signal.SIGKILL
 
 
-def test_an_adopted_hook_whose_keeper_was_killed_is_ended(runs: RunsHarness, earlier: Earlier) -> None:
+def test_adopted_hook_whose_supervisor_was_killed_is_ended(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
     os.kill(runs.supervisor(), signal.SIGKILL)
     wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the supervisor's end")
@@ -144,7 +144,7 @@ def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(runs: RunsHa
     assert "unreadable result" in result.error
 
 
-def test_runs_of_nobody_are_ended_and_removed(runs: RunsHarness, earlier: Earlier) -> None:
+def test_orphaned_runs_are_ended_and_removed(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
     for name in ("5", "6", "other"):
         (runs.folder / "run/runs" / name).mkdir()
@@ -177,7 +177,7 @@ sys.stdin.read()
 """
 
 
-def test_whenever_the_daemon_is_killed_a_hook_has_run_once_and_is_known_or_has_not_run_at_all(
+def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_killed(
     runs: RunsHarness,
 ) -> None:
     path = runs.hook(f"echo x >>{runs.folder}/ran\nexit 5\n")

@@ -68,7 +68,7 @@ def test_result_that_cannot_be_written_is_kept_and_written_later(runs: RunsHarne
     assert runs.result(hook_runs=hook_runs).exit_status == 0
 
 
-def test_keeper_that_can_never_write_is_ended_at_last(runs: RunsHarness) -> None:
+def test_supervisor_that_can_never_write_is_ended(runs: RunsHarness) -> None:
     now = [0.0]
     hook_runs = runs.restarted(clock=lambda: now[0])
     runs.start(waiting(runs), hook_runs=hook_runs)
@@ -104,7 +104,7 @@ def test_end_of_a_run_makes_the_descriptor_readable_and_nothing_else_does(runs: 
     assert not is_readable(hook_runs, 0.0) and hook_runs.next_check_in() is None
 
 
-def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(runs: RunsHarness) -> None:
+def test_run_of_a_daemon_without_a_pipe_is_checked_each_second(runs: RunsHarness) -> None:
     now = [5.0]
     runs.start(waiting(runs))
     runs.wait_for("up")
@@ -116,7 +116,7 @@ def test_run_of_a_daemon_that_made_no_pipe_is_looked_at_each_second(runs: RunsHa
     runs.result()
 
 
-def test_run_that_has_to_end_is_looked_at_when_its_keeper_has_had_its_time(runs: RunsHarness) -> None:
+def test_run_that_has_to_end_is_checked_after_the_time_of_its_supervisor(runs: RunsHarness) -> None:
     now = [5.0]
     hook_runs = runs.restarted(clock=lambda: now[0])
     runs.start(

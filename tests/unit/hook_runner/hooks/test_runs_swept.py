@@ -56,7 +56,7 @@ def test_hook_whose_folder_was_removed_can_be_ended(swept: RunsHarness) -> None:
     assert swept.result().exit_status == -15
 
 
-def test_keeper_that_was_killed_without_its_folder_is_noticed(swept: RunsHarness) -> None:
+def test_supervisor_that_was_killed_without_its_folder_is_noticed(swept: RunsHarness) -> None:
     supervisor = supervisor_pid(str(swept.folder / "run/runs/1"))
     assert supervisor is not None
     os.killpg(supervisor, signal.SIGKILL)

@@ -92,7 +92,7 @@ def test_what_a_hook_leaves_in_its_group_is_ended(runs: RunsHarness) -> None:
     assert not [pid for pid in marked(runs.mark) if b"supervisor.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def test_a_daemon_that_leaves_the_group_is_left_alone_and_holds_nobody_up(runs: RunsHarness) -> None:
+def test_daemon_that_leaves_the_group_is_left_alone_and_delays_nothing(runs: RunsHarness) -> None:
     runs.may_leave = True
     leave = (
         "if os.fork() == 0:\n  os.setsid()\n"
@@ -145,7 +145,7 @@ def test_a_hook_that_leaves_its_own_group_is_still_ended(runs: RunsHarness) -> N
     assert runs.result().exit_status == -signal.SIGTERM
 
 
-def test_a_keeper_that_is_killed_takes_its_hook_with_it(runs: RunsHarness) -> None:
+def test_hook_ends_with_a_supervisor_that_is_killed(runs: RunsHarness) -> None:
     runs.start(runs.hook(f"trap '' TERM\nsleep 60 &\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"))
     runs.wait_for("up")
     os.kill(runs.supervisor(), signal.SIGKILL)
@@ -154,7 +154,7 @@ def test_a_keeper_that_is_killed_takes_its_hook_with_it(runs: RunsHarness) -> No
     wait_until(lambda: not marked(runs.mark), "the hook's end")
 
 
-def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(runs: RunsHarness) -> None:
+def test_hanging_supervisor_does_not_keep_its_hook_alive(runs: RunsHarness) -> None:
     now = [0.0]
     hook_runs = runs.restarted(clock=lambda: now[0])
     runs.start(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), hook_runs=hook_runs)
@@ -166,7 +166,7 @@ def test_a_keeper_that_hangs_does_not_keep_its_hook_alive(runs: RunsHarness) -> 
     assert runs.result(hook_runs=hook_runs).cause is Cause.SUPERVISOR_LOST
 
 
-def test_keeper_that_gets_term_ends_its_hook_also_in_its_first_moment(runs: RunsHarness) -> None:
+def test_supervisor_that_gets_term_ends_its_hook_also_in_its_first_moment(runs: RunsHarness) -> None:
     before = children()
     runs.start(runs.hook("sleep 60\n"))
     (process,) = children() - before

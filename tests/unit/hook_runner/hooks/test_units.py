@@ -104,7 +104,7 @@ def test_message_is_what_the_specification_says() -> None:
     ) + struct.pack("<Q", 5)
 
 
-def test_answers_are_told_from_signals_and_errors_have_their_text() -> None:
+def test_exit_statuses_differ_from_signals_and_errors_have_their_text() -> None:
     call = dbus_message.call(9, "/a", "i.f", "M", "s", ("no such thing",))
     assert dbus_message.reply(call) is None
     fields = (

@@ -83,13 +83,13 @@ def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
     assert "the defaults hold" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), INFO)
 
 
-def test_a_mistake_in_the_configuration_is_told_with_its_line(stage: Stage) -> None:
+def test_mistake_in_the_configuration_is_reported_with_its_line(stage: Stage) -> None:
     report = stage.check(intervall=5)
     assert "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?" in said(report, ERROR)
     assert report.has_errors()
 
 
-def test_a_configuration_that_others_can_write_is_an_error_and_the_rest_is_looked_at_all_the_same(stage: Stage) -> None:
+def test_configuration_that_others_can_write_is_an_error_and_the_rest_is_checked(stage: Stage) -> None:
     stage.hook("prepare/10-a", mode=0o775)
     (stage.folder / "config.yml").touch()
     (stage.folder / "config.yml").chmod(0o666)
@@ -140,7 +140,7 @@ def test_the_path_of_hooks_is_the_configured_one(stage: Stage) -> None:
     assert said(stage.check(environment={"PATH": f"/bin:{tool.parent}"}), ERROR) == ""
 
 
-def test_what_looks_like_a_forgotten_hook_is_a_warning_and_what_is_left_over_is_told(stage: Stage) -> None:
+def test_file_like_a_hook_is_a_warning_and_a_leftover_is_an_info(stage: Stage) -> None:
     stage.hook("prepare/10-a", mode=0o644)
     stage.hook("prepare/10 b")
     stage.hook("prepare/10-c~")
@@ -168,7 +168,7 @@ def test_settings_without_any_hook_are_a_warning(stage: Stage) -> None:
     assert "hooks.10-x: there is no such hook" in said(stage.check(hooks={"10-x": {"timeout": 5}}), WARNING)
 
 
-def test_a_policy_that_approves_nothing_is_told_as_loudly_as_by_the_service(stage: Stage) -> None:
+def test_policy_that_approves_nothing_is_a_warning_as_in_the_service(stage: Stage) -> None:
     assert "waits up to 15 minutes" in said(stage.check(policy="observe"), WARNING)
 
 
@@ -180,7 +180,7 @@ def test_a_policy_that_waits_for_preparation_without_hooks_is_a_warning(stage: S
     assert "nothing is approved" in said(stage.check(policy=policy, dry_run=True), WARNING)
 
 
-def test_a_preparation_that_nothing_takes_back_is_told(stage: Stage) -> None:
+def test_prepare_hook_without_a_recover_hook_is_reported(stage: Stage) -> None:
     stage.hook("prepare/10-a")
     stage.hook("prepare/20-b")
     stage.hook("recover/20-b")
@@ -189,7 +189,7 @@ def test_a_preparation_that_nothing_takes_back_is_told(stage: Stage) -> None:
     assert "recover/20-b" not in infos
 
 
-def test_hooks_of_another_place_are_looked_at_when_asked_for(stage: Stage) -> None:
+def test_hooks_of_another_directory_are_checked_on_request(stage: Stage) -> None:
     stage.hook("prepare/10-a", "no\n")
     (stage.folder / "other" / "prepare").mkdir(parents=True)
     assert said(stage.check(str(stage.folder / "other")), ERROR) == ""
@@ -251,7 +251,7 @@ def test_metrics_need_their_folder_and_their_library(stage: Stage, monkeypatch: 
     assert said(stage.check(metrics_file=str(stage.folder / "x.prom")), ERROR) == ""
 
 
-def test_imds_is_asked_for_the_name_and_the_events(stage: Stage, azure: Azure) -> None:
+def test_imds_is_checked_for_the_name_and_the_events(stage: Stage, azure: Azure) -> None:
     azure.schedule("Freeze", "vm1")
     report = stage.check(offline=False, endpoint=azure.simulator.endpoints["vm1"])
     assert said(report, ERROR) == ""

@@ -60,7 +60,7 @@ event E-1
       | no"""
 
 
-def test_text_tells_the_whole_story() -> None:
+def test_text_has_the_whole_history() -> None:
     assert history.as_text([a_story()]) == STORY
 
 
@@ -69,7 +69,7 @@ def test_no_events_are_said_to_be_none() -> None:
     assert history.to_dict([]) == []
 
 
-def test_events_are_told_in_the_order_in_which_they_are_given() -> None:
+def test_events_keep_their_order() -> None:
     records = [make_record(number, f"E-{number}") for number in (2, 1, 3)]
     assert [part.splitlines()[0] for part in history.as_text(records).split("\n\n")] == [
         "event E-2",

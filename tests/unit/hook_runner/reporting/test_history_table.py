@@ -50,7 +50,7 @@ def test_the_worst_hook_decides_the_result_of_a_stage(states: list[str], expecte
     assert result([{"hook": f"{number}", "state": state} for number, state in enumerate(states)]) == expected
 
 
-def test_a_stage_is_told_by_the_latest_run_of_a_hook() -> None:
+def test_the_latest_run_of_a_hook_decides_the_result_of_a_stage() -> None:
     assert result([{"hook": "10-a", "state": "interrupted"}, {"hook": "10-a", "state": "ok"}]) == "ok"
 
 

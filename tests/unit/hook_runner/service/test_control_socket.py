@@ -21,7 +21,8 @@ SOON = 10.0
 
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[ControlSocket]:
-    made = ControlSocket(str(tmp_path), None, lambda question, who: dict(question))
+    made = ControlSocket(str(tmp_path), None, lambda request, user: dict(request))
+    made.listen()
     yield made
     made.close()
 

@@ -104,7 +104,7 @@ def test_the_first_good_document_after_an_error_is_news() -> None:
     ]
 
 
-def test_approvals_are_sent_one_by_one_with_a_look_after_each() -> None:
+def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(TWO)
@@ -139,7 +139,7 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     assert script.approved == []
 
 
-def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
+def test_program_error_in_a_poll_is_delivered_and_ends_nothing() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(RuntimeError("odd"))
@@ -149,7 +149,7 @@ def test_a_program_error_in_a_look_is_told_and_ends_nothing() -> None:
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived) and not poller.is_stuck()
 
 
-def test_the_name_is_asked_for_until_it_is_told_and_then_the_document_is_news_again() -> None:
+def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
     script = Script()
     script.names.put({"compute": {}})
     _poller, news = started(script, needs_name=True)
@@ -283,7 +283,7 @@ def dated(now: float, ahead: float = 0.0) -> EventDocument:
     return NOTHING._replace(server_time=(NOON + timedelta(seconds=now + ahead)).replace(microsecond=0))
 
 
-def test_a_date_that_is_doubted_is_asked_for_again_before_the_first_document_is_delivered() -> None:
+def test_doubted_date_is_requested_again_before_the_first_document_is_delivered() -> None:
     moved = Moved(lambda now: dated(now, 3600), doubts=lambda date, at: True).until(20)
     (received,) = moved.news
     assert isinstance(received, DocumentReceived) and len(received.dates) == 3 and moved.asked[2] < 1

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
-from hook_runner.cli.output import BAD_CONFIG, GOOD, NOT_PERMITTED, WRONG, exit_with_error
+from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, exit_with_error
 from hook_runner.cli.run import RunOptions, run_service
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.instance import AlreadyRunning
@@ -40,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return GOOD
+        return OK
     except (AlreadyRunning, OSError) as error:
-        return exit_with_error(WRONG, str(error), as_json)
+        return exit_with_error(PROBLEM, str(error), as_json)
 
 
 def options_of_run(words: Sequence[str]) -> RunOptions | None:

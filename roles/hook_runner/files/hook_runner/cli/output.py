@@ -11,7 +11,7 @@ from typing import Any
 
 from hook_runner.log import printable
 
-GOOD, WRONG, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
+OK, PROBLEM, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 
 
 def print_error(status: int, text: str) -> int:

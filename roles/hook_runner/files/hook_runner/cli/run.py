@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.yaml_lines import YamlLoader, load_with_lines
-from hook_runner.cli.output import GOOD
+from hook_runner.cli.output import OK
 from hook_runner.config.settings import DEFAULT_PATH, ConfigError, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -48,4 +48,4 @@ def run_service(options: RunOptions | argparse.Namespace) -> int:
     in_force = InForce(options.config, lambda read: load_settings_for(options.config, owners, read), load_in_subprocess)
     configuration = Configuration(in_force, owners, log, options.dry_run)
     Service(assemble(configuration, owners, log)).run()
-    return GOOD
+    return OK

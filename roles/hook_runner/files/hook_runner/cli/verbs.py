@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__
-from hook_runner.cli.output import GOOD, NO_SUCH_EVENT, NOT_RUNNING, WRONG, exit_with_error, print_error, print_result
+from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, exit_with_error, print_error, print_result
 from hook_runner.cli.run import load_settings_for, run_service
 from hook_runner.config.settings import DEFAULT_PATH, Settings
 
@@ -151,7 +151,7 @@ def show_status(options: argparse.Namespace) -> int:
         print_result({"running": False}, "the service does not run", options.json)
         return NOT_RUNNING
     print_result({"running": True, **data}, status.to_text(data), options.json)
-    return GOOD if status.is_healthy(data) else WRONG
+    return OK if status.is_healthy(data) else PROBLEM
 
 
 def show_history(options: argparse.Namespace) -> int:
@@ -166,11 +166,11 @@ def show_history(options: argparse.Namespace) -> int:
     try:
         found = history_of(settings, options.event_id, limit)
     except FileNotFoundError:
-        return exit_with_error(WRONG, f"there is no journal {settings.journal}: the service never ran", options.json)
+        return exit_with_error(PROBLEM, f"there is no journal {settings.journal}: the service never ran", options.json)
     except JournalUnreadable as error:
-        return exit_with_error(WRONG, str(error), options.json)
+        return exit_with_error(PROBLEM, str(error), options.json)
     for sentence in found.unreadable:
-        print_error(WRONG, sentence)
+        print_error(PROBLEM, sentence)
     ambiguous = event_ids.explain_mismatch(options.event_id, found.candidates)
     if ambiguous is not None:
         return exit_with_error(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
@@ -181,7 +181,7 @@ def show_history(options: argparse.Namespace) -> int:
         "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events),
         options.json,
     )
-    return GOOD
+    return OK
 
 
 def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryFound:
@@ -240,7 +240,7 @@ def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: s
         text = f"there is no event {options.event_id} {what}; `azure-scheduled-events status` lists them"
         return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False)
     print_result(answer, answer["text"], options.json)
-    return GOOD if answer["accepted"] else WRONG
+    return OK if answer["accepted"] else PROBLEM
 
 
 def pause_service(options: argparse.Namespace) -> int:
@@ -263,9 +263,9 @@ def change_pause(options: argparse.Namespace, request: dict[str, Any]) -> int:
         text = "the service does not run; only a service that runs can be paused or resumed"
         return exit_with_error(NOT_RUNNING, text, options.json, running=False)
     if "error" in answer:
-        return exit_with_error(WRONG, answer["error"], options.json)
+        return exit_with_error(PROBLEM, answer["error"], options.json)
     print_result(answer, answer["text"], options.json)
-    return GOOD if answer["accepted"] else WRONG
+    return OK if answer["accepted"] else PROBLEM
 
 
 def try_hook(options: argparse.Namespace) -> int:
@@ -279,11 +279,11 @@ def try_hook(options: argparse.Namespace) -> int:
         hook = trial.find(settings, options.hook, owners)
     except trial.NoSuchHook as error:
         return exit_with_error(NO_SUCH_EVENT, str(error), options.json, found=False)
-    print_error(GOOD, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
+    print_error(OK, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
     sys.stdout.flush()
     tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
     print_result(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
-    return GOOD if tried.result is not None and tried.result.exit_status == 0 else WRONG
+    return OK if tried.result is not None and tried.result.exit_status == 0 else PROBLEM
 
 
 def check_host(options: argparse.Namespace) -> int:
@@ -296,4 +296,4 @@ def check_host(options: argparse.Namespace) -> int:
 
         check_imds_users(options.imds_users, report)
     print_result(report.as_data(), report.as_text(), options.json)
-    return WRONG if report.has_errors() else GOOD
+    return PROBLEM if report.has_errors() else OK

@@ -34,7 +34,7 @@ def read_limits(value: object) -> dict[str, int]:
         if name not in LIMITS:
             raise ValueError(f"unknown limit {name!r}; these are known: {', '.join(LIMITS)}")
         try:
-            found[name] = _READERS[name](given)
+            found[name] = _PARSERS[name](given)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return found
@@ -72,7 +72,7 @@ class _integer:
         return value
 
 
-_READERS: Mapping[str, Callable[[object], int]] = {
+_PARSERS: Mapping[str, Callable[[object], int]] = {
     "CPUQuota": _percent,
     "CPUWeight": _integer(1, 10000),
     "IOWeight": _integer(1, 10000),

@@ -129,7 +129,7 @@ def _limits(value: Any) -> dict[str, int]:
     return read_limits(value)
 
 
-_PARSERS: dict[str, values.Reader] = {
+_PARSERS: dict[str, values.Parser] = {
     "endpoint": values.endpoint,
     "api_version": values.api_versions,
     "resource_name": values.text,
@@ -157,7 +157,7 @@ _PARSERS: dict[str, values.Reader] = {
     "gates": values.paths_by_name,
     "log_level": values.choice("level", "debug", "info", "warning", "error"),
 }
-_HOOK_PARSERS: dict[str, values.Reader] = {
+_HOOK_PARSERS: dict[str, values.Parser] = {
     "timeout": values.seconds(0.1, 30 * 86400),
     "types": values.event_types,
     "on_failure": values.choice("reaction", "continue", "stop", "ignore"),
@@ -253,9 +253,9 @@ def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict
     return found
 
 
-def _read(reader: values.Reader, value: Any, path: tuple[object, ...], places: SourceLocations) -> Any:
+def _read(parse: values.Parser, value: Any, path: tuple[object, ...], places: SourceLocations) -> Any:
     try:
-        return reader(value)
+        return parse(value)
     except ValueError as error:
         raise ConfigError(f"{places.describe(path)}: {error}") from None
 

@@ -16,7 +16,7 @@ from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.values import parse_choice, parse_seconds
 from hook_runner.records import STAGES
 
-Reader = Callable[[Any], Any]
+Parser = Callable[[Any], Any]
 
 # characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -40,7 +40,7 @@ def boolean(value: Any) -> bool:
     return value
 
 
-def seconds(least: float, most: float) -> Reader:
+def seconds(least: float, most: float) -> Parser:
     """Return a parser for a time from `least` to `most` seconds."""
 
     def read(value: Any) -> float:
@@ -49,7 +49,7 @@ def seconds(least: float, most: float) -> Reader:
     return read
 
 
-def integer(least: int, most: int) -> Reader:
+def integer(least: int, most: int) -> Parser:
     """Return a parser for a whole number from `least` to `most`."""
 
     def read(value: Any) -> int:
@@ -60,7 +60,7 @@ def integer(least: int, most: int) -> Reader:
     return read
 
 
-def choice(kind: str, *known: str) -> Reader:
+def choice(kind: str, *known: str) -> Parser:
     """Return a parser for one of the known values; ``kind``: for its error."""
     return lambda value: parse_choice(value, known, kind)
 

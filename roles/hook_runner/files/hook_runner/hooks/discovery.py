@@ -104,7 +104,7 @@ def _of_stage(
         return []
     refusal = permission_problem(folder, directory, owners)
     try:
-        # by bytes, so that the order is the same in every locale
+        # by bytes: the order must be the same in every locale
         names = sorted(os.listdir(folder), key=os.fsencode)
     except OSError as error:
         refusal = refusal or f"{printable_path(folder)} cannot be listed: {error.strerror}"

@@ -112,7 +112,7 @@ def _all_of(folder: str, supervisor: int) -> set[int]:
 
 
 def _of_cgroup(cgroup: str) -> list[int]:
-    """The processes of a control group and of those below it."""
+    """Return the processes of a control group and of the groups below it."""
     found = []
     for folder, _folders, _files in os.walk(cgroup) if cgroup else ():
         try:
@@ -124,7 +124,7 @@ def _of_cgroup(cgroup: str) -> list[int]:
 
 
 def _session_pids(session: int) -> list[int]:
-    """The living processes of a session."""
+    """Return the living processes of a session."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():

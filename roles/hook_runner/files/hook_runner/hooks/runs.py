@@ -48,7 +48,7 @@ RESERVED = 4096
 
 
 class RunResult(NamedTuple):
-    """How a run ended.
+    """The result of a run.
 
     Attributes:
         exit_status: exit status, or minus the number of the signal that ended it; None if it was

@@ -74,7 +74,7 @@ class Approver:
         runtime: settings and this VM's name.
         clock: the server's clock.
         send: hands (record, event) to the poller; the answer arrives by `answer_received`.
-        durable: whether the journal has everything on disk; otherwise nothing is approved, because
+        is_durable: whether the journal has everything on disk; otherwise nothing is approved, because
             a restart would forget it.
         record: adds (record, keyword, sentence, level) to the timeline and saves the record.
         pausing: whether an operator has paused the daemon.
@@ -85,14 +85,14 @@ class Approver:
         runtime: Runtime,
         clock: ServerClock,
         send: Callable[[EventRecord, ScheduledEvent], None],
-        durable: Callable[[], bool],
+        is_durable: Callable[[], bool],
         record: Callable[[EventRecord, str, str, str], bool],
         pausing: Pausing,
     ) -> None:
         self._runtime = runtime
         self._clock = clock
         self._send = send
-        self._durable = durable
+        self._is_durable = is_durable
         self._record = record
         self._pausing = pausing
         # until the next document, the events may differ from those that the policy has evaluated
@@ -234,7 +234,7 @@ class Approver:
         pause = self._pausing.current()
         if prepared == "failed":
             reason = PREPARATION_FAILED.text
-        elif not self._durable():
+        elif not self._is_durable():
             reason = _JOURNAL_NOT_WRITABLE
         elif pause is not None:
             reason = pause.text()
@@ -289,7 +289,7 @@ class Approver:
             return "the last request failed; the events are read again first"
         if record.approval_forced:
             return None
-        if not self._durable():
+        if not self._is_durable():
             return _JOURNAL_NOT_WRITABLE
         pause = self._pausing.current()
         return None if pause is None else pause.text()

@@ -185,6 +185,8 @@ def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> l
         made.append(ControlSocket(directory, status_gid, requests.answer, STATUS_NAME))
     else:
         remove_stale(directory, STATUS_NAME)
+    for control in made:
+        control.listen()
     return made
 
 

@@ -29,7 +29,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ControlSocket:
-    """The daemon's end of a socket.
+    """The daemon's end of a socket. Call `listen` before anything else.
 
     Args:
         directory: of the socket.
@@ -50,7 +50,14 @@ class ControlSocket:
         self._is_read_only = name == STATUS_NAME
         self._directory, self._name = directory, name
         self.path = os.path.join(directory, name)
-        self._socket = self._listen()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._socket.setblocking(False)
+        self._identity = (0, 0)
+
+    def listen(self) -> None:
+        """Create the socket's file, and accept connections from now on. Raises OSError."""
+        with self._bound() as made:
+            os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
 
     def renew(self) -> bool:
         """Create the socket again if its file was removed or replaced; return True if it was.
@@ -59,11 +66,10 @@ class ControlSocket:
         """
         if self._is_ours():
             return False
-        with self._listen() as made:
-            os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
+        self.listen()
         return True
 
-    def _listen(self) -> socket.socket:
+    def _bound(self) -> socket.socket:
         remove_stale(self._directory, self._name)
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
