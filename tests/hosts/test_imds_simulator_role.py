@@ -151,6 +151,7 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert site.process() == process
 
 
+@pytest.mark.short
 def test_changed_scenario_restarts(site: SimulatorHost) -> None:
     process = site.process()
     changed = site.apply(content=SCENARIO.replace("first", "second"))
