@@ -30,9 +30,12 @@ class Inbox:
             pass  # the buffer is full; therefore the loop is awake already
 
     def take(self) -> Iterator[PollerEvent]:
-        """Remove and yield all events, the oldest first."""
+        """Remove and yield the present events, the oldest first.
+
+        Later ones wait for the next call: a slow main loop must also handle control requests.
+        """
         self.drain()
-        while self._events:
+        for _number in range(len(self._events)):
             yield self._events.popleft()
 
     def drain(self) -> None:
