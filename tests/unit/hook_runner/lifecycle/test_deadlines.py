@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
 from hook_runner.lifecycle.deadlines import hook_ends
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.engine_harness import EngineHarness
@@ -50,6 +52,7 @@ Engine.tick = counted
 """
 
 
+@pytest.mark.slow
 def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
     azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
@@ -69,6 +72,7 @@ def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
     vm.wait(lambda: azure.approvals() == [("vm1", event)])
 
 
+@pytest.mark.slow
 def test_service_wakes_to_end_a_hook_whose_time_is_up(azure: Azure, make_daemon: Callable[..., DaemonProcess]) -> None:
     vm = make_daemon(hook_timeout=0.5, kill_after=0.2)
     vm.harness.hook("prepare/10-a", IGNORES_TERM)

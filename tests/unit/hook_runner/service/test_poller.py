@@ -92,6 +92,7 @@ def test_unchanged_document_is_delivered_only_on_request() -> None:
     assert news.empty() and not poller.is_stuck()
 
 
+@pytest.mark.slow
 def test_the_first_good_document_after_an_error_is_news() -> None:
     script = Script()
     _poller, news = started(script)
@@ -149,6 +150,7 @@ def test_program_error_in_a_poll_is_delivered_and_ends_nothing() -> None:
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived) and not poller.is_stuck()
 
 
+@pytest.mark.slow
 def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
     script = Script()
     script.names.put({"compute": {}})
@@ -236,6 +238,7 @@ TRANSIENT: list[ImdsError] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("takes", [0.0, 3.0])
 @pytest.mark.parametrize("trouble", TRANSIENT, ids=str)
 def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: ImdsError, takes: float) -> None:
