@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The HTTP contract: rejections and replies. Pure except for the world.
+"""The replies to valid requests. Pure except for the world.
 
 See docs/reference/scheduled-events.md 1.
 """
@@ -10,28 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
+from ..api_versions import INSTANCE_VERSIONS
 from ..model import operations
 from ..model.occurrence import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
-from ..scenario.knobs import Knobs
 from . import approval_request
 from .document import Documents
 from .instance_lookup import InstanceLookup
-from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
-from .responses import JSON_TYPE, Reply, error, header_error, json_reply, version_error
-
-_METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request; names in ``headers`` are case-insensitive."""
-
-    method: str
-    target: Target
-    headers: Mapping[str, str]
+from .request_target import VERSIONS
+from .request_validation import Request
+from .responses import JSON_TYPE, Reply, error, json_reply
 
 
 @dataclass(frozen=True)
@@ -41,51 +30,6 @@ class Result:
     reply: Reply
     occurrences: list[Occurrence] = field(default_factory=list)
     note: Mapping[str, object] | None = None
-
-
-def reject(request: Request, knobs: Knobs) -> Reply | None:
-    """Return the error for an invalid request, or None for a valid one.
-
-    See reference 1.1 to 1.3.
-    """
-    target = request.target
-    if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
-        return error(404, "Not found. The requested path does not exist")
-    if request.method not in _METHODS[target.route]:
-        return error(
-            405,
-            "Method not allowed. Http method isn't allowed for this path",
-            (("Allow", ", ".join(_METHODS[target.route])),),
-        )
-    if "X-Forwarded-For" in request.headers:
-        return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
-    if target.duplicates:
-        return error(400, "Bad request. Duplicate query parameters are not allowed")
-    headerless = target.route == EVENTS and target.version == PREVIEW_VERSION
-    if not headerless and not _is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
-        return header_error(knobs.error_wording)
-    return _version_error(target, knobs)
-
-
-def _is_metadata_header(value: str | None, accepted: str) -> bool:
-    if value is None:
-        return False
-    if accepted == "any":
-        return True
-    return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
-
-
-def _version_error(target: Target, knobs: Knobs) -> Reply | None:
-    if target.route == VERSIONS:
-        return None
-    if target.route == INSTANCE:
-        if target.version in INSTANCE_VERSIONS:
-            return None
-        return version_error(knobs.error_wording, newest(INSTANCE_VERSIONS))
-    if target.version in SCHEDULED_EVENTS_VERSIONS or target.version in knobs.extra_api_versions:
-        return None
-    own = SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions
-    return version_error(knobs.error_wording, newest(own if knobs.newest_versions == "own" else INSTANCE_VERSIONS))
 
 
 class ImdsContract:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..protocol.contract import Request, reject
 from ..protocol.request_target import EVENTS, Target, parse_target
+from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..scenario.groups import Vm
 from ..times import http_date
