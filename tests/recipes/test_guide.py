@@ -78,7 +78,7 @@ def test_messages_of_the_table_exist_in_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     parts = {
-        part.strip() for message in messages for part in re.split("…", message) if part.strip(" ?")
+        part.strip(" ),?") for message in messages for part in re.split("…", message) if part.strip(" ),?")
     } - ANSIBLE_MESSAGES
     paths = [
         path
