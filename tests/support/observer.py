@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from azure_scheduled_events import Imds, ImdsError, Policy, PolicyContext, changes
@@ -61,7 +61,7 @@ class Observer:
         """Evaluate a policy for the only event; return (approval, due)."""
         now = self.known.server_time if self.known is not None else None
         decision = policy.decide(
-            self.single_event(), PolicyContext(now or datetime.now(UTC), self.name)._replace(**situation)
+            self.single_event(), PolicyContext(now or datetime.now(timezone.utc), self.name)._replace(**situation)
         )
         return decision.approval, decision.due
 

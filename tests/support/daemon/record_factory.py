@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.journal.journal import Journal
 from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
-NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=timezone.utc)
 
 
 def after(seconds: float) -> datetime:
@@ -26,7 +26,7 @@ def make_event(event_id: str = "E-1", **fields: Any) -> ScheduledEvent:
         status="Scheduled",
         resources=("web-0", "web-1"),
         resource_type="VirtualMachine",
-        not_before=datetime(2026, 11, 21, 12, 15, tzinfo=UTC),
+        not_before=datetime(2026, 11, 21, 12, 15, tzinfo=timezone.utc),
         description="Host maintenance",
         source="Platform",
         duration=timedelta(seconds=9),

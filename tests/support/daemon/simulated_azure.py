@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
 
@@ -93,7 +93,7 @@ class Azure:
 
     def now(self) -> datetime:
         """Return the time of Azure."""
-        return datetime.fromtimestamp(self.simulator.get("/state")["unix"], UTC)
+        return datetime.fromtimestamp(self.simulator.get("/state")["unix"], timezone.utc)
 
     def log(self, what: str) -> list[dict[str, Any]]:
         """Return the log entries of one kind since the start of this test."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ class Event(NamedTuple):
     def time(self) -> float:
         """Return the time of the event in seconds since 1970."""
         stamp = datetime.fromisoformat(self.data["_stamp"])
-        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)).timestamp()
 
 
 class EventBus:

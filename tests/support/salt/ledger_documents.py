@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from azure_events_watch.ledger import Ledger, Notice, advance
 from azure_scheduled_events import EventDocument, parse_document
 
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
