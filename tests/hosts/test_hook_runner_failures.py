@@ -48,7 +48,6 @@ def hook_process(site: RoleHost) -> str:
     return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "how",
     [

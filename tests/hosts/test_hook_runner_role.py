@@ -269,7 +269,6 @@ def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
-@pytest.mark.short
 def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     site.host.run(["useradd", "--no-create-home", "stranger"])
@@ -357,7 +356,6 @@ def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 
-@pytest.mark.short
 def test_absent_twice_changes_nothing(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

@@ -92,7 +92,6 @@ def test_unit_of_a_hook_has_its_limits_and_those_of_all_hooks(site: RoleHost, az
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
 
 
-@pytest.mark.short
 def test_timeout_ends_all_processes_of_a_hook(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-spreads", SPREADS)
     site.configure(hooks={"20-spreads": {"timeout": 3}}, kill_after=1)
@@ -137,7 +136,6 @@ def test_log_lines_of_a_hook_have_its_event_and_the_unit_of_the_daemon(site: Rol
     assert line in journal(f"--unit={SERVICE}") and line in journal("--identifier=azure-scheduled-events")
 
 
-@pytest.mark.short
 def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: RoleHost, azure: Azure) -> None:
     keeper = site.host.file(SUPERVISOR)
     whole = keeper.read_text(encoding="utf-8")

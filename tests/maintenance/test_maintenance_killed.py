@@ -33,7 +33,6 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "
     fleet.maintain(f"touch {drained} && {prepare}", recover=f"{recover} && rm -f {drained}", at=at)
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
 def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", FREEZE)

@@ -52,7 +52,6 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
-@pytest.mark.short
 def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
     fleet = Fleet(azure, tmp_path)

@@ -11,8 +11,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
 from support.simulator_process import Simulator
 
@@ -32,7 +30,6 @@ def reporting(azure: Simulator, folder: Path, **more: dict[str, Any]) -> Fleet:
     return fleet
 
 
-@pytest.mark.short
 def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     ran = reporting(azure, tmp_path).maintain()

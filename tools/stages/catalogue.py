@@ -51,6 +51,7 @@ STAGES = (
         "hook_runner",
         "the daemon: all scenarios, a kill at every commit, its process",
         partial(pytest_folder, folder="hook_runner"),
+        partial(pytest_folder, folder="hook_runner", options=("-m", "not slow")),
     ),
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage(

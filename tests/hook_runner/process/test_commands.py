@@ -269,6 +269,7 @@ def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_dae
         assert vm.command(verb, "").returncode == 2
 
 
+@pytest.mark.slow
 def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", TALKS)

@@ -38,6 +38,7 @@ def damage_and_kill(harness: EngineHarness, damage: str) -> None:
     harness.restart("kill")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("stage", range(1, len(POLLS)))
 def test_event_is_prepared_and_recovered_from_once(
@@ -59,6 +60,7 @@ def test_event_is_prepared_and_recovered_from_once(
     assert record.closed_at is not None and [step.hook for step in record.steps] == ["10-a", "20-b", "10-a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("hook", ["prepare/10-a", "recover/10-a"])
 def test_hook_that_runs_while_it_happens_is_taken_over(

@@ -103,6 +103,7 @@ def test_kill_9_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
         check_timeline(record)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_end_of_the_host_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
     for life, record in lives(tmp_path, azure, "reboot", when):

@@ -26,7 +26,6 @@ def test_two_events_of_different_minions(fleet: Fleet, azure: Azure) -> None:
     fleet.check(second, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.short
 def test_cancelled_in_the_middle_of_a_preparation(fleet: Fleet, azure: Azure) -> None:
     fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

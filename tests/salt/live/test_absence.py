@@ -41,7 +41,6 @@ def test_event_that_starts_while_the_minion_is_down_is_sent_as_started(
     assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
 
 
-@pytest.mark.short
 def test_event_that_ends_while_the_minion_is_down_is_sent_as_gone(watching: Cluster, azure: Azure, vm1: Minion) -> None:
     """The same as a reboot by Azure."""
     event_id = azure.announce("vm1")

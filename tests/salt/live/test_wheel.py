@@ -54,7 +54,6 @@ def unsynced(with_wheel: SaltInstallation, azure: Azure, tmp_path_factory: pytes
         yield here
 
 
-@pytest.mark.short
 def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
@@ -66,7 +65,6 @@ def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.short
 def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")
