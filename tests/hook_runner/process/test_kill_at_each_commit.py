@@ -127,7 +127,7 @@ def test_a_failed_preparation_is_not_approved_whatever_dies(azure: Azure, tmp_pa
 
 def check_approval(azure: Azure, life: Life, record: EventRecord) -> None:
     sent = [event_id for _vm, event_id in azure.approvals() if event_id == life.event]
-    # a second one only where nobody was left to note the answer to the first
+    # a second one only if the process died before it recorded the answer to the first
     assert 1 <= len(sent) <= 2 and azure.starts(life.event) == 1
     assert record.approval in ("accepted", "sent") and record.approval_attempts in (1, 2)
 

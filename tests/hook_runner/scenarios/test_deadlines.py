@@ -187,7 +187,7 @@ def test_t22_a_preempt_gets_the_short_plan(azure: Azure, make_vm: MakeVm) -> Non
     vm.poll(after=1)
     assert vm.steps(event) == [("prepare/10-a", "timeout"), ("prepare/20-b", "skipped")]
     assert azure.requests("POST") == []
-    # the host is gone all of a sudden; whoever comes back as it recovers
+    # the host disappears at once; the host that returns under its name recovers
     vm.restart("reboot")
     vm.poll(after=300)
     assert vm.ran() == ["prepare/10-a", "recover/10-a"]

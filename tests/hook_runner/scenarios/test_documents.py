@@ -81,7 +81,7 @@ def test_t39_unknown_words_are_never_approved_by_themselves(azure: Azure, vm: En
     vm.poll()
     vm.poll(after=5)
     assert azure.requests("POST") == []
-    # what nobody has ever heard of cannot be said to be about to begin
+    # an event that was never listed cannot be about to begin
     assert vm.ran() == ([] if what == "status" else ["prepare/10-a"])
     azure.show()
     vm.poll(after=5)
