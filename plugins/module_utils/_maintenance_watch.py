@@ -28,7 +28,7 @@ RECOVER = "recover"
 
 
 def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
-    """Return True if the event has started, or may start within so many seconds by the server's clock."""
+    """Return True if the event has started, or may start within ``within`` seconds by the server's clock."""
     now = document.server_time or datetime.now(timezone.utc)
     return event.seconds_left(now) <= within
 
@@ -46,7 +46,7 @@ def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, pr
         proc: the proc file system; without it no process is found.
 
     Returns:
-        Each process as its id and the begin of its command line.
+        Each process as its id and the beginning of its command line.
     """
     marks = [f"{RUN_VARIABLE}={run}/{step}" for run in runs]
     found = []
@@ -90,7 +90,7 @@ class MaintenanceWatch:
         own_name: returns the name of the VM, or None while it is unknown.
         processes: returns the running processes of prepare tasks. The events are not over before
             these have ended.
-        hold: called with the added events.
+        hold: called with the added events, to write them into the note.
     """
 
     def __init__(

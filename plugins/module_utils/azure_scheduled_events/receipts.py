@@ -50,8 +50,8 @@ class Receipts:
 
         Args:
             event_id: in any letter case.
-            not_before: of the event as it is now, or None. A receipt with another one does not count: Azure reuses
-                an id for another occurrence, and a second approval has no effect.
+            not_before: of the event as it is now, or None. A receipt with another NotBefore
+                is ignored: Azure reuses an id for another occurrence, and a second approval has no effect.
 
         Returns:
             The time in ISO 8601; None if there is no readable receipt.

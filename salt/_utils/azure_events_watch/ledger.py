@@ -141,7 +141,7 @@ class _Advance:
         return Ledger(sequence, self._entries, ended, self._doubts), tuple(self._notices)
 
     def _missing(self, key: str, entry: Entry) -> None:
-        """Take in that the document lacks a known event."""
+        """Handle a known event that the document does not list."""
         if not self._document.complete:
             # the unreadable entry may be this event: neither confirm nor discard the doubt
             if key in self._before.doubts:
@@ -154,7 +154,7 @@ class _Advance:
             self._ended[key] = entry._replace(notice=self._note(Change(GONE, event, event), entry), former=None)
 
     def _appeared(self, key: str, event: ScheduledEvent) -> None:
-        """Take in an event that is new, or returns after its end."""
+        """Handle an event that is new, or returns after its end."""
         earlier = self._ended.get(key)
         if earlier is not None and not self._is_confirmed(key, event, earlier.returns):
             return
@@ -168,7 +168,7 @@ class _Advance:
         )
 
     def _listed(self, key: str, event: ScheduledEvent, known: Entry) -> None:
-        """Take in a known event, which may have changed."""
+        """Handle a known event, which may have changed."""
         before = known.notice.event
         if event == before:
             return

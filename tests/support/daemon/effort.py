@@ -28,7 +28,7 @@ def effort(work: Callable[[], object], connection: sqlite3.Connection | None = N
     """Do the work in this thread and count what it takes. A loop inside one function written in C counts as one line.
 
     Args:
-        work: what to do.
+        work: the function to measure.
         connection: the connection to SQLite that the work uses, if any.
     """
     lines = instructions = 0
@@ -45,7 +45,7 @@ def effort(work: Callable[[], object], connection: sqlite3.Connection | None = N
         instructions += 1
         return 0
 
-    # a tracer that measures coverage goes on afterwards
+    # the tracer of a coverage run is restored afterwards
     earlier = sys.gettrace()
     if connection is not None:
         connection.set_progress_handler(count_instruction, 1)

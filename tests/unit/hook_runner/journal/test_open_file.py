@@ -61,11 +61,11 @@ def test_state_of_the_file_shows_a_change_by_another_program(
 def test_own_transactions_leave_the_file_unchanged(file: OpenFile) -> None:
     for number in range(10):  # the log is copied into the file in between
         file.connection.execute("INSERT INTO numbers VALUES (?)", (number,))
-        file.leave()
+        file.note_own_write()
         assert file.state() is FileState.UNCHANGED
 
 
 def test_broken_file_stays_broken_after_a_transaction(file: OpenFile) -> None:
     file.mark_broken()
-    file.leave()
+    file.note_own_write()
     assert file.state() is FileState.BROKEN

@@ -41,7 +41,7 @@ def run_service(options: RunOptions | argparse.Namespace) -> int:
     from hook_runner.permissions import trusted_owners
     from hook_runner.reporting.in_force import InForce
     from hook_runner.service.assembly import assemble
-    from hook_runner.service.configuration import Configuration
+    from hook_runner.service.configuration_source import Configuration
     from hook_runner.service.daemon import Service
 
     owners, log = trusted_owners(), Log()

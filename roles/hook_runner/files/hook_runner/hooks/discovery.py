@@ -57,8 +57,8 @@ class SkipReason(Enum):
     """Why a file of a stage is not a hook."""
 
     HIDDEN = "its name begins with a dot"
-    README = "it is there to be read"
-    LEFTOVER = "it is a leftover by its name"
+    README = "its name begins with README"
+    LEFTOVER = "its name ends like that of a backup or of a package manager's file"
     NAME = (
         "its name has characters other than letters, digits, dot, dash and underscore,"
         " or does not begin with a letter or digit"

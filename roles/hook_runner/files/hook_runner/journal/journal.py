@@ -245,7 +245,7 @@ class Journal:
             self._is_to_prune, self._kept = bool(pending), keep
         except sqlite3.Error as error:
             self._fail(file.connection, error)
-        file.leave()
+        file.note_own_write()
 
     def close(self) -> None:
         """Write everything pending, and close the file."""
@@ -273,11 +273,11 @@ class Journal:
             except sqlite3.Error as error:
                 self._fail(file.connection, error)
                 if not is_corruption(error):
-                    file.leave()
+                    file.note_own_write()
                     return
                 at_once = True
                 continue
-            file.leave()
+            file.note_own_write()
             if problem is None:
                 self._clear_write_error()
             else:

@@ -14,7 +14,7 @@ from hook_runner.journal.record_writer import RecordWriter
 
 
 class FileState(Enum):
-    """What has become of the file since this process left it."""
+    """The state of the file, compared with that after the last write of this process."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"  # another program wrote into it
@@ -62,7 +62,7 @@ class OpenFile:
         """Remember that SQLite found the content damaged; the file has to be opened again, which quarantines it."""
         self._is_broken = True
 
-    def leave(self) -> None:
+    def note_own_write(self) -> None:
         """Remember the files as they are after a transaction, unless another program has changed them since.
 
         A transaction changes the log only; the file itself changes when `checkpoint` copies the log

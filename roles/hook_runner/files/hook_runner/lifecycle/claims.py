@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Claims of urgent events on the hooks that run for less urgent ones."""
+"""When a running hook of a less urgent event has to end, because a more urgent event needs the time."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ class Times(NamedTuple):
 
 
 def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
-    """Return the hooks of a stage for this type of event, in the order in which they run."""
+    """Return the hooks of a stage for this type of event, in the order in which they run.
+
+    It is the order of `discover_hooks`: by file name.
+    """
     return [
         hook
         for hook in hooks.get(stage, ())

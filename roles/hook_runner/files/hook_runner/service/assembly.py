@@ -22,7 +22,7 @@ from hook_runner.log import Log
 from hook_runner.permissions import make_folder
 from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
-from hook_runner.service.configuration import Configuration
+from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import STATUS_NAME, ControlSocket, remove_stale
 from hook_runner.service.inbox import Inbox

@@ -153,7 +153,7 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
     if requested.status == STARTED and event.status == SCHEDULED:
         return start(world, event, moment, "changed")
     if requested.status == SCHEDULED and event.status == STARTED:
-        # officially impossible (reference 2.1 "backward"), but clients must survive it
+        # documented as impossible (reference 2.1 "backward"); clients must handle it
         event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
     if event.visible and before != _visible_state(world, event):
         scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
