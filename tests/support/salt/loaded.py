@@ -137,6 +137,7 @@ class Beacons:
         self._minion = minion
         self._opts = dict(minion.opts, beacons={"azure_events": options})
         self.slowest = 0.0
+        self._last_sequence = 0
         self._fresh()
 
     def _fresh(self) -> None:
@@ -149,6 +150,7 @@ class Beacons:
         began = time.perf_counter()
         fired = self._salt.process(self._opts["beacons"], {}) or []
         self.slowest = max(self.slowest, time.perf_counter() - began)
+        self._last_sequence = max([self._last_sequence, *(event["data"].get("sequence", 0) for event in fired)])
         return fired
 
     def for_seconds(self, seconds: float) -> list[dict[str, Any]]:
@@ -174,11 +176,13 @@ class Beacons:
         self._fresh()
 
     def wait_until_written(self) -> None:
-        """Wait until the state file has the listed events as announced, and the ends as sent."""
+        """Wait until the state file has the last change, the listed events as announced, and the ends as sent."""
 
         def written() -> bool:
-            entries = json.loads(self._minion.seen.read_text())["entries"]
-            return all(entry["announced"] is (entry["change"] != "gone") for entry in entries if entry["meant"])
+            state = json.loads(self._minion.seen.read_text())
+            return state["sequence"] >= self._last_sequence and all(
+                entry["announced"] is (entry["change"] != "gone") for entry in state["entries"] if entry["meant"]
+            )
 
         wait_until(written, f"what was sent in {self._minion.seen}")
 
