@@ -18,7 +18,7 @@ class TimeLimitExceeded(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> t.Iterator[None]:
-    """Raise TimeLimitExceeded in the main thread after so many seconds; other code must not use SIGALRM meanwhile."""
+    """Raise TimeLimitExceeded in the main thread after this time in seconds; other code must not use SIGALRM."""
 
     def on_alarm(*_: object) -> None:
         raise TimeLimitExceeded()

@@ -357,7 +357,7 @@ def _wait_until_absent(found, ends, interval, options):
     """Wait until ABSENCES_NEEDED good answers in a row list no selected event.
 
     Returns:
-        Whether an event was listed or unknown meanwhile, and the events first seen meanwhile.
+        Whether an event was listed or unknown during the wait, and the events first seen during it.
 
     Raises:
         CommandExecutionError: the timeout has passed.

@@ -184,7 +184,7 @@ class Transport:
     def exchange(self, request: Request, total: float, rest: float) -> Response:
         """Send one request and read its whole answer.
 
-        A request on a kept connection that the server has closed meanwhile is repeated once, on a new connection.
+        A request on a kept connection that the server has closed is repeated once, on a new connection.
 
         Args:
             request: for the endpoint of this transport.

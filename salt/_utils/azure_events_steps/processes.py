@@ -35,7 +35,7 @@ def descendants(ancestor: int) -> list[int]:
         return []
     for name in names:
         if name.isdecimal():
-            # the process may exit meanwhile
+            # the process may exit before it is read
             with contextlib.suppress(OSError, ValueError, IndexError):
                 with open(f"{_PROC}/{name}/stat", "rb") as file:
                     state, parent = file.read().rpartition(b")")[2].split()[:2]

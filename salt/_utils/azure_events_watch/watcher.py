@@ -227,7 +227,7 @@ class Watcher:
     def _wait_for_next_poll(self, seconds: float) -> None:
         """Wait until the next poll, or until one is requested while IMDS is healthy.
 
-        Events that are sent meanwhile are saved at once.
+        Events that are sent during the wait are saved at once.
         """
         self._notify_waiting()
         with self._state:

@@ -51,7 +51,7 @@ def end_children() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; ignore threads that end meanwhile."""
+    """Return the children of all threads of a process; ignore threads that end during the search."""
     found = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

@@ -72,7 +72,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
     """Return the parts of a daemon that is ready to poll.
 
     Waits up to JOURNAL_TIMEOUT seconds for a journal that cannot be read. A signal may end the
-    process meanwhile: no hook has been started, and no request been sent.
+    process during this wait: no hook has been started, and no request been sent.
 
     Raises:
         ConfigError: the configuration is not usable.
