@@ -61,9 +61,18 @@ STAGES = (
         partial(hosts.recipes, options=SHORT),
     ),
     Stage(
+        "ready-hooks",
+        "each ready hook with the workload that it prepares, on real systemd hosts",
+        hosts.ready_hooks,
+        partial(hosts.ready_hooks, options=SHORT),
+    ),
+    Stage(
         "integration-newest",
         "each module against the simulator: the newest ansible-core, on the newest Python",
         ansible_test.integration_newest,
+    ),
+    Stage(
+        "unit-ready_hooks", "the parts that all ready hooks share", partial(pytest_folder, folder="unit/ready_hooks")
     ),
     Stage("unit-hook_runner", "the parts of the daemon", partial(pytest_folder, folder="unit/hook_runner")),
     Stage(

@@ -47,6 +47,12 @@ def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
     return pytest_folder(job, "recipes", options=options, prefix=UNSHARE_COMMAND)
 
 
+def ready_hooks(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the ready hooks with the workloads that they prepare."""
+    make_ready(job, rootfs.WORKLOADS)
+    return pytest_folder(job, "ready_hooks", options=options, prefix=UNSHARE_COMMAND)
+
+
 def chaos(job: Job) -> Outcome:
     """Run a few seeds; each makes its namespaces itself."""
     make_ready(job, rootfs.SUITE)

@@ -21,6 +21,8 @@ from support.repository import REPOSITORY
 CACHE = REPOSITORY / ".cache" / "hosts"
 SUITE = "bookworm"
 OTHER_SUITES = ("bullseye", "trixie")
+# the same Debian with the workloads of the ready hooks, which are installed and disabled
+WORKLOADS = "workloads"
 
 BUILD_LIMIT = 600
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -29,6 +31,25 @@ ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
     *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
+)
+WORKLOAD_PACKAGES = (
+    *("haproxy", "nginx-light", "keepalived", "curl", "postgresql", "patroni", "etcd-server", "etcd-client"),
+    *("redis-server", "redis-sentinel", "redis-tools", "corosync", "pacemaker", "pcs", "crmsh"),
+    *("slurmctld", "slurmd", "slurm-client", "munge", "kubernetes-client", "apprise", "prometheus", "criu"),
+)
+WORKLOAD_UNITS = (
+    *("haproxy", "nginx", "keepalived", "postgresql", "patroni", "etcd", "redis-server", "redis-sentinel", "corosync"),
+    *(
+        "pacemaker",
+        "pcsd",
+        "pcsd-ruby",
+        "logd",
+        "slurmctld",
+        "slurmd",
+        "munge",
+        "prometheus",
+        "prometheus-node-exporter",
+    ),
 )
 # Units that a host does not need that boots in half a second and runs for a minute.
 MASKED = (
@@ -50,24 +71,46 @@ RECIPE = (
     # tests/chaos creates separate keys for each host, and starts the service
     '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
 )
+WORKLOAD_RECIPE = (
+    *RECIPE,
+    "--include=" + ",".join(WORKLOAD_PACKAGES),
+    # the packages enable their units
+    "--customize-hook=for unit in "
+    + " ".join(WORKLOAD_UNITS)
+    + '; do chroot "$1" systemctl disable --quiet "$unit.service"; done',
+)
+
+
+def recipe(suite: str) -> tuple[str, ...]:
+    """Return the options of mmdebstrap for this suite."""
+    return WORKLOAD_RECIPE if suite == WORKLOADS else RECIPE
 
 
 def location(suite: str = SUITE, cache: Path = CACHE) -> Path:
     """Return the folder of the root of this suite; its name depends on the recipe."""
-    return cache / f"root-{suite}-{hashlib.sha256(json.dumps(RECIPE).encode()).hexdigest()[:12]}"
+    return cache / f"root-{suite}-{hashlib.sha256(json.dumps(recipe(suite)).encode()).hexdigest()[:12]}"
 
 
 def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
     """Create the root if it is missing. Needs root's rights and an archive of Debian."""
     root = location(suite, cache)
+    release = SUITE if suite == WORKLOADS else suite
     with only_one(cache, suite):
         if not root.is_dir():
             half_made = root.with_suffix(".new")
             shutil.rmtree(half_made, ignore_errors=True)
             with only_one(cache, "apt"):
                 subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
-                archives = sources(suite)
-            command = ["mmdebstrap", "--quiet", "--format=directory", *RECIPE, suite, str(half_made), *archives]
+                archives = sources(release)
+            command = [
+                "mmdebstrap",
+                "--quiet",
+                "--format=directory",
+                *recipe(suite),
+                release,
+                str(half_made),
+                *archives,
+            ]
             subprocess.run(command, check=True, timeout=BUILD_LIMIT)
             half_made.rename(root)
     return root

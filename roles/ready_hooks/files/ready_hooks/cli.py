@@ -1,0 +1,109 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line of every ready hook: NAME VERB [OPTION...].
+
+Exit status 0: done, also where there was nothing to do. 1: it failed. 2: wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Callable
+
+from ready_hooks import hooks
+from ready_hooks.core import event, options
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError, UsageError
+from ready_hooks.core.hook import ERROR, INFO, RECOVER, ReadyHook, Run
+from ready_hooks.core.options import Option
+from ready_hooks.core.record import DEFAULT_FOLDER, Record
+
+CHECK = "check"
+DEFAULT_LIMIT = 300.0
+
+
+def _record_name(value: object) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", str(value)):
+        raise ValueError(f"expected letters, digits, dot, dash and underscore, not {value!r}")
+    return str(value)
+
+
+# every hook has these
+COMMON = (
+    Option("name", _record_name, "name of this hook on the host; two hooks of one kind need different names"),
+    Option("dry_run", options.boolean, "print the changes, and make none", False),
+    Option("limit", options.seconds, "seconds for the run where HOOK_SECONDS is not set", DEFAULT_LIMIT),
+    Option("state_directory", options.path, "folder of the records of preparations", DEFAULT_FOLDER),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit status."""
+    if not arguments or arguments[0] not in hooks.NAMES:
+        print(f"ready hook: expected one of {', '.join(hooks.NAMES)}", file=sys.stderr)
+        return 2
+    kind = hooks.load(arguments[0])
+    parser = _parser(kind)
+    parsed = parser.parse_args(arguments[1:])
+    try:
+        run = _run(kind, parsed)
+        return _check(kind(run)) if parsed.verb == CHECK else _act(kind(run), parsed.verb)
+    except UsageError as error:
+        print(f"{kind.name}: {error}", file=sys.stderr)
+        return 2
+    except HookError as error:
+        print(f"{kind.name}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser(kind: type[ReadyHook]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=kind.name, description=kind.summary, allow_abbrev=False)
+    verbs = [*kind.stages, CHECK]
+    parser.add_argument("verb", choices=verbs, help="the stage to run, or check: find mistakes, and change nothing")
+    parser.add_argument("--json", metavar="OBJECT", help="all options as one JSON object, with underscores in names")
+    options.add_flags(parser, (*kind.options, *COMMON))
+    return parser
+
+
+def _run(kind: type[ReadyHook], parsed: argparse.Namespace) -> Run:
+    every = (*kind.options, *COMMON)
+    values = options.from_namespace(every, parsed)
+    if parsed.json is not None:
+        if values is not None:
+            raise UsageError("--json", "it cannot be combined with other options")
+        values = options.from_json(every, parsed.json)
+    if values is None:
+        values = options.from_mapping(every, {})
+    name = values["name"] or kind.name
+    deadline = Deadline(_limit(values["limit"]))
+    record = Record(values["state_directory"], name, kind.name)
+    return Run(name, values, event.from_environment(os.environ), deadline, record, values["dry_run"])
+
+
+def _limit(otherwise: float) -> float:
+    given = os.environ.get("HOOK_SECONDS", "")
+    try:
+        return options.seconds(given) if given else otherwise
+    except ValueError:
+        raise UsageError("HOOK_SECONDS", f"expected a number of seconds, not {given!r}") from None
+
+
+def _act(hook: ReadyHook, stage: str) -> int:
+    action: Callable[[], None] = hook.recover if stage == RECOVER else hook.prepare
+    with hook.run.record.locked(hook.run.deadline):
+        action()
+    return 0
+
+
+def _check(hook: ReadyHook) -> int:
+    """Print the findings: INFO to standard output, all others to standard error; exit status 1 for an ERROR."""
+    errors: list[str] = []
+    for finding in hook.check():
+        print(f"{hook.run.name}: {finding.text}", file=sys.stdout if finding.severity == INFO else sys.stderr)
+        if finding.severity == ERROR:
+            errors.append(finding.text)
+    return 1 if errors else 0

@@ -1,0 +1,111 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The base class of the hooks, and what it gets for one run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, ClassVar, NamedTuple
+
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.event import Event
+from ready_hooks.core.options import Option
+from ready_hooks.core.record import Record
+
+PREPARE, EMERGENCY, STARTED, RECOVER = "prepare", "emergency", "started", "recover"
+STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+
+
+class Finding(NamedTuple):
+    """One finding of the verb check: ERROR (the hook would fail), WARNING or INFO, and a sentence."""
+
+    severity: str
+    text: str
+
+
+class Run:
+    """One run of a hook.
+
+    Attributes:
+        name: of the hook among those of the host.
+        options: the values of the hook's options, by name.
+        event: the event.
+        deadline: the end of the run.
+        record: what a preparation has to undo.
+        dry_run: whether the run changes nothing.
+    """
+
+    def __init__(
+        self, name: str, options: Mapping[str, Any], event: Event, deadline: Deadline, record: Record, dry_run: bool
+    ) -> None:
+        self.name, self.options, self.event = name, options, event
+        self.deadline, self.record, self.dry_run = deadline, record, dry_run
+
+    def say(self, text: str) -> None:
+        """Print a line for the log."""
+        print(text, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Print a line for the log, to standard error."""
+        print(text, file=sys.stderr, flush=True)
+
+    def act(self, description: str, action: Callable[..., object], *arguments: object) -> None:
+        """Print the description and do the action; in a dry run, print it only.
+
+        Args:
+            description: begins with an infinitive: "set web/web1 to drain".
+            action: makes the change.
+            arguments: of the action.
+        """
+        self.say(f"would {description}" if self.dry_run else description)
+        if not self.dry_run:
+            action(*arguments)
+
+    def remember(self, data: Mapping[str, Any]) -> None:
+        """Write the record, before the change that it describes; not in a dry run. Raises HookError."""
+        if not self.dry_run:
+            self.record.save(data, self.event.event_id)
+
+    def forget(self) -> None:
+        """Remove the record, after all of it is undone; not in a dry run. Raises HookError."""
+        if not self.dry_run:
+            self.record.remove()
+
+
+class ReadyHook:
+    """A hook.
+
+    A subclass sets the class attributes and defines the methods. `prepare` is idempotent: a
+    repeat, or a second event before the recovery of the first, keeps the record of the first one.
+    `recover` undoes what the record says, and nothing without a record. Both raise HookError.
+
+    Attributes:
+        name: as users write it.
+        summary: one sentence.
+        options: the options.
+        stages: those in which the hook runs. The base class runs `recover` in stage recover, and
+            `prepare` in all others.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]]
+    stages: ClassVar[tuple[str, ...]] = (PREPARE, RECOVER)
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def check(self) -> Iterator[Finding]:
+        """Yield what is wrong, or worth to know, before an event comes. Changes nothing."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Prepare the workload for the interruption."""
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        """Undo the preparation."""
+        raise NotImplementedError

@@ -1,0 +1,191 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The options of a hook: described once, read from a command line or from a JSON object."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, NamedTuple
+
+from ready_hooks.core.errors import UsageError
+
+_UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
+def text(value: object) -> str:
+    """Return a text that is not empty. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip() or "\0" in str(value):
+        raise ValueError(f"expected a text, not {value!r}")
+    return str(value)
+
+
+def path(value: object) -> str:
+    """Return an absolute path. Raises ValueError."""
+    if not text(value).startswith("/"):
+        raise ValueError(f"expected an absolute path, not {value!r}")
+    return str(value)
+
+
+def seconds(value: object) -> float:
+    """Return seconds: a number, or a text such as 30s, 5m or 2h. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value))
+    if match is None or isinstance(value, bool) or not math.isfinite(float(match[1])):
+        raise ValueError(f"expected a time span such as 30s, 5m or 2h, not {value!r}")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def integer(value: object) -> int:
+    """Return a whole number that is not negative. Raises ValueError."""
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,18}", str(value)):
+        raise ValueError(f"expected a whole number, not {value!r}")
+    return int(str(value))
+
+
+def port(value: object) -> int:
+    """Return the number of a TCP port. Raises ValueError."""
+    if not 0 < integer(value) < 65536:
+        raise ValueError(f"expected a port from 1 to 65535, not {value!r}")
+    return int(str(value))
+
+
+def boolean(value: object) -> bool:
+    """Return a truth value. Raises ValueError."""
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "yes", "false", "no"):
+        return value in ("true", "yes")
+    raise ValueError(f"expected true or false, not {value!r}")
+
+
+def one_of(*words: str) -> Callable[[object], str]:
+    """Return a parser for one of these words."""
+
+    def parse(value: object) -> str:
+        if value not in words:
+            raise ValueError(f"expected one of {', '.join(words)}, not {value!r}")
+        return str(value)
+
+    return parse
+
+
+def command(value: object) -> tuple[str, ...]:
+    """Return the arguments of a program: a list of texts, or one text for the shell. Raises ValueError."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError("expected a command, not an empty list")
+        return tuple(text(word) for word in value)
+    return ("/bin/sh", "-c", text(value))
+
+
+class Option(NamedTuple):
+    """One option.
+
+    Attributes:
+        name: as in a JSON object, with underscores; on the command line with dashes.
+        parse: returns the value for the hook; raises ValueError.
+        help: one sentence, without the default.
+        default: value for the hook where the option is missing; None for none.
+        required: whether it must be given.
+        many: whether it is a list; on the command line it is repeated. A single value is a list of
+            one. The value for the hook is a tuple; without the option it is empty.
+    """
+
+    name: str
+    parse: Callable[[object], Any]
+    help: str
+    default: Any = None
+    required: bool = False
+    many: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    def read(self, value: object) -> Any:
+        """Return the value for the hook. Raises UsageError."""
+        try:
+            if not self.many:
+                return self.parse(value)
+            return tuple(self.parse(each) for each in (value if isinstance(value, (list, tuple)) else [value]))
+        except ValueError as error:
+            raise UsageError(self.name, str(error)) from None
+
+
+Values = Mapping[str, Any]
+
+
+def from_mapping(options: Sequence[Option], given: object) -> Values:
+    """Return the values for the hook, with defaults.
+
+    Args:
+        options: those that the hook knows.
+        given: names and values, as from JSON; null is the same as a missing option.
+
+    Raises:
+        UsageError: an option is unknown, missing or invalid.
+    """
+    if not isinstance(given, Mapping):
+        raise UsageError("options", f"expected a mapping, not {given!r}")
+    known = {option.name: option for option in options}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, 1)
+            raise UsageError(str(name), "unknown option", f"did you mean {close[0]}?" if close else _list_of(known))
+    values = {}
+    for option in options:
+        value = given.get(option.name)
+        if value is not None:
+            values[option.name] = option.read(value)
+        elif option.required:
+            raise UsageError(option.name, "it is required", f"set it: {option.help}")
+        else:
+            values[option.name] = () if option.many else option.default
+    return values
+
+
+def _list_of(known: Mapping[str, Option]) -> str:
+    return "these are known: " + ", ".join(known)
+
+
+def from_json(options: Sequence[Option], given: str) -> Values:
+    """Return the values of a JSON object, see `from_mapping`. Raises UsageError."""
+    try:
+        return from_mapping(options, json.loads(given))
+    except ValueError as error:
+        raise UsageError("--json", f"not a JSON object: {error}") from None
+
+
+def add_flags(parser: argparse.ArgumentParser, options: Sequence[Option]) -> None:
+    """Add the options to a command line; `from_namespace` reads them."""
+    for option in options:
+        words = option.help.replace("%", "%%")
+        if option.default not in (None, False):
+            words += (
+                f" (default: {option.default:g})"
+                if isinstance(option.default, float)
+                else f" (default: {option.default})"
+            )
+        if option.parse is boolean:
+            parser.add_argument(option.flag, dest=option.name, nargs="?", const=True, help=words, metavar="BOOL")
+        else:
+            parser.add_argument(
+                option.flag,
+                dest=option.name,
+                action="append" if option.many else "store",
+                help=words + (" (may be repeated)" if option.many else ""),
+                metavar=option.name.upper(),
+            )
+
+
+def from_namespace(options: Sequence[Option], parsed: argparse.Namespace) -> Values | None:
+    """Return the values of a command line; None if it has none of the options. Raises UsageError."""
+    given = {
+        option.name: getattr(parsed, option.name) for option in options if getattr(parsed, option.name) is not None
+    }
+    return from_mapping(options, given) if given else None

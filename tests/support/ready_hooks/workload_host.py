@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A host with the workloads and the ready hooks, which a test runs as the hook runner does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from support.hosts.host import Host
+from support.repository import REPOSITORY
+from support.wait import wait_until
+
+SOURCES = REPOSITORY / "roles" / "ready_hooks" / "files"
+LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
+RECORDS = "/var/lib/azure-scheduled-events/ready-hooks"
+
+Completed = subprocess.CompletedProcess[str]
+
+
+class WorkloadHost:
+    """One host.
+
+    Args:
+        host: a host of the suite `rootfs.WORKLOADS`.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        library = host.file(LIBRARY)
+        shutil.rmtree(library, ignore_errors=True)
+        shutil.copytree(SOURCES, library, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run(self, *command: str, check: bool = True, given: str | None = None, limit: float = 60.0) -> Completed:
+        """Run a command in the host."""
+        return self.host.run(command, check=check, given=given, limit=limit)
+
+    def shell(self, script: str, check: bool = True) -> str:
+        """Run a shell script in the host, and return its standard output."""
+        return self.host.run(["sh", "-ec", script], check=check).stdout
+
+    def hook(
+        self,
+        use: str,
+        verb: str,
+        options: Mapping[str, Any],
+        *,
+        seconds: float = 30.0,
+        event: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run a ready hook, and return its result, also of a failure.
+
+        Args:
+            use: its kind.
+            verb: prepare, recover, check, ...
+            options: as in YAML.
+            seconds: HOOK_SECONDS.
+            event: variables without EVENT_, such as TYPE; by default those of a reboot.
+        """
+        return self.host.run(self.hook_command(use, verb, options, seconds=seconds, event=event), check=False)
+
+    def hook_command(
+        self,
+        use: str,
+        verb: str,
+        options: Mapping[str, Any],
+        *,
+        seconds: float = 30.0,
+        event: Mapping[str, str] | None = None,
+    ) -> Sequence[str]:
+        """Return the command of `hook`."""
+        about = {"ID": "75BA7D9B-F708-406F-B6A6-E16F4461F46B", "TYPE": "Reboot", "STAGE": verb, **(event or {})}
+        variables = [f"EVENT_{name}={value}" for name, value in about.items()]
+        return [
+            *("env", f"HOOK_SECONDS={seconds:g}", *variables),
+            *(f"{LIBRARY}/{use}", verb, "--json", json.dumps(dict(options))),
+        ]
+
+    def record(self, name: str) -> Any:
+        """Return the data of a record, or None without one."""
+        file = self.host.file(f"{RECORDS}/{name}.json")
+        return json.loads(file.read_text(encoding="utf-8"))["data"] if file.exists() else None
+
+    def write(self, path: str, content: str, mode: int = 0o644) -> Path:
+        """Write a file of the host; its folders are created."""
+        file = self.host.file(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+        file.chmod(mode)
+        return file
+
+    def wait_for_unit(self, unit: str) -> None:
+        """Wait until systemd reports the unit as active."""
+        wait_until(
+            lambda: self.run("systemctl", "is-active", unit, check=False).stdout.strip() == "active",
+            f"{unit} is active",
+            lambda: self.run("journalctl", "--no-pager", "--lines=50", "--unit", unit, check=False).stdout,
+        )
