@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,7 +14,7 @@ from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 
 HOOKS = "/etc/azure-scheduled-events/hooks.d"
 UNIT = "[Service]\nExecStart=sleep infinity\n"
-TEXTS = ["it's $HOME \"quoted\"", "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]
+TEXTS = ['it\'s $HOME "quoted"', "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]
 
 
 @pytest.fixture(scope="module")
