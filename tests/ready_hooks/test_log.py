@@ -105,8 +105,7 @@ def test_full_disk_leaves_whole_lines_and_does_not_fail(host: WorkloadHost) -> N
     try:
         options = {"file": path, "journal": False}
         assert host.hook("log", "prepare", options, event=EVENT).returncode == 0
-        host.shell(f"dd if=/dev/zero of=/var/log/full/rest bs=1k count=8; {'echo >>' + path + ' ;'}")
-        host.shell("dd if=/dev/zero of=/var/log/full/rest bs=512 oflag=append conv=notrunc || true")
+        host.shell("dd if=/dev/zero of=/var/log/full/rest bs=4k || true")
         long = {**EVENT, "DESCRIPTION": "x" * 1900}
         results = [host.hook("log", "started", options, event={**long, "ID": f"{number}"}) for number in range(4)]
         assert {result.returncode for result in results} == {0}

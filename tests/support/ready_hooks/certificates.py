@@ -29,8 +29,8 @@ class Certificates:
         _openssl("req", "-x509", *_KEY, "-subj", "/CN=authority of the tests", *files)
         _openssl("req", *_KEY, "-subj", f"/CN={address}", "-keyout", str(self._key), "-out", str(request))
         signed_by = ("-CA", str(self.authority), "-CAkey", str(authority_key), "-CAcreateserial", "-days", "2")
-        files = ("-in", str(request), "-out", str(self._certificate), "-extfile", str(extensions))
-        _openssl("x509", "-req", *signed_by, *files)
+        signed = ("-in", str(request), "-out", str(self._certificate), "-extfile", str(extensions))
+        _openssl("x509", "-req", *signed_by, *signed)
 
     def server_context(self) -> ssl.SSLContext:
         """Return the context of a TLS server with this certificate."""

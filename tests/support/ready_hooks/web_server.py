@@ -30,11 +30,12 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One answer."""
+    """One answer; `pause` is seconds between the bytes of its body."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = {}
+    pause: float = 0.0
 
 
 class WebServer:
@@ -117,7 +118,10 @@ def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
-            self.wfile.write(answer.body)
+            for part in _parts(answer):
+                self.wfile.write(part)
+                self.wfile.flush()
+                server.closing.wait(answer.pause)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_any
 
@@ -125,3 +129,7 @@ def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def _parts(answer: Answer) -> list[bytes]:
+    return [bytes([byte]) for byte in answer.body] if answer.pause else [answer.body]
