@@ -94,7 +94,7 @@ def test_template_keeps_its_structure_and_types(host: WorkloadHost, server: WebS
 
 def test_text_template_is_sent_as_text_with_headers_of_files(host: WorkloadHost, server: WebServer) -> None:
     host.write(TOKEN_FILE, "Bearer abc\n", 0o600)
-    headers = {"headers": {"Title": "maintenance"}, "header_files": {"Authorization": TOKEN_FILE}}
+    headers: dict[str, Any] = {"headers": {"Title": "maintenance"}, "header_files": {"Authorization": TOKEN_FILE}}
     done = notify(host, body="{event_type} of {resource}", **headers)
     request = server.requests[0]
     assert request.body == b"Reboot of web1"
@@ -233,7 +233,7 @@ def test_dry_run_prints_the_body_and_sends_nothing(host: WorkloadHost, server: W
 def test_killed_hook_sends_again(host: WorkloadHost, server: WebServer) -> None:
     server.otherwise = server.hang
     command = host.hook_command("notify", "prepare", {"ca_file": CA_FILE, "url_file": URL_FILE}, event=EVENT)
-    host.run("systemd-run", "--quiet", "--unit=killed", *command)
+    host.run("systemd-run", "--quiet", "--collect", "--unit=killed", *command)
     wait_until(lambda: server.requests, "the request")
     host.run("systemctl", "kill", "--signal=KILL", "killed")
     server.otherwise = lambda _request: Answer()
