@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.ready_hooks import background, page
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
@@ -188,18 +190,23 @@ def test_check_finds_mistakes(web: WebServer, options: dict[str, Any], status: i
     assert (found, says in output, web.probe()) == (status, True, "200"), output
 
 
-def test_options_of_the_page_work(web: WebServer) -> None:
-    first, flag, vrrp = (page.options(each) for each in page.entries("health-file") if each["use"] == "health-file")
-    for options, is_out in (
-        (first, lambda: web.probe() == "404"),
-        (flag, lambda: web.status("/") == "503"),
-        (vrrp, lambda: web.host.shell(f"cat {TRACKED}") == "1"),
-    ):
-        without_wait = {**options, "wait": 0}
-        assert web.run("prepare", without_wait)[0] == 0
-        assert is_out()
-        if options is first:
-            assert web.status("/") == "200"
-        assert web.run("recover", without_wait)[0] == 0
-    assert (web.probe(), web.status("/")) == ("200", "200")
-    assert web.host.run("test", "-e", TRACKED, check=False).returncode == 1
+def test_entries_for_a_flag_and_for_keepalived_work(web: WebServer) -> None:
+    flag, vrrp = (entry for entry in page.entries("health-file") if "name" in entry)
+    for entry in (flag, vrrp):
+        assert web.run("prepare", {**page.options(entry), "wait": 0})[0] == 0
+    assert (web.status("/"), web.host.shell(f"cat {TRACKED}")) == ("503", "1")
+    for entry in (flag, vrrp):
+        assert web.run("recover", page.options(entry))[0] == 0
+    assert (web.status("/"), web.host.run("test", "-e", TRACKED, check=False).returncode) == ("200", 1)
+
+
+def test_printed_play_fails_the_probe_for_an_event(web: WebServer, tmp_path: Path) -> None:
+    with printed_play("health-file", tmp_path, web.host) as play:
+        play.apply()
+        assert f"{FILE}: present" in play.ask("check").stdout
+        play.prepare("Reboot")
+        assert (web.probe(), web.status("/")) == ("404", "200")
+        web.host.run("systemctl", "stop", "nginx")
+        web.host.run("systemctl", "start", "nginx")
+        play.recover()
+        assert (web.probe(), web.host.record("health-file")) == ("200", None)
