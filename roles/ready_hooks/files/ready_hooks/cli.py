@@ -8,6 +8,7 @@ Exit status 0: done, also where there was nothing to do. 1: it failed. 2: wrong 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -99,7 +100,8 @@ def _limit(otherwise: float) -> float:
 
 def _act(hook: ReadyHook, stage: str) -> int:
     action: Callable[[], None] = hook.recover if stage == RECOVER else hook.prepare
-    with hook.run.record.locked(hook.run.deadline):
+    # a dry run creates no folder and no lock, and does not wait for another run
+    with contextlib.nullcontext() if hook.run.dry_run else hook.run.record.locked(hook.run.deadline):
         action()
     if os.environ.get(REPORT):
         print("changed" if hook.run.has_acted else "unchanged", flush=True)
