@@ -125,9 +125,7 @@ def test_wrong_entry_fails_before_the_first_request(ansible: Hosts, azure: Simul
     assert azure.get("/requests")["requests"] == []
 
 
-def test_role_prepares_in_order_and_recovers_in_reverse(
-    ansible: Hosts, tmp_path: Path, running: WorkloadHost
-) -> None:
+def test_role_prepares_in_order_and_recovers_in_reverse(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
     dry = role(ansible, tmp_path, "prepare", "--check", ready_hooks=HOOKS)
     assert dry.status == 0 and marks(running) == [], dry.text
     for entry_point, changed in (("prepare", 2), ("prepare", 0), ("recover", 1), ("recover", 0)):
@@ -147,7 +145,9 @@ def test_unknown_option_of_the_last_hook_fails_before_the_first_one_runs(
 
 def test_recover_continues_after_a_hook_that_fails(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
     assert role(ansible, tmp_path, "prepare", ready_hooks=HOOKS).status == 0
-    running.write("/etc/systemd/system/second.service", "[Service]\nExecStartPre=/bin/false\nExecStart=sleep infinity\n")
+    running.write(
+        "/etc/systemd/system/second.service", "[Service]\nExecStartPre=/bin/false\nExecStart=sleep infinity\n"
+    )
     running.run("systemctl", "daemon-reload")
     try:
         ran = role(ansible, tmp_path, "recover", ready_hooks=HOOKS)
