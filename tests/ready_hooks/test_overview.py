@@ -63,7 +63,7 @@ def test_printed_play_of_the_role(host: WorkloadHost, tmp_path: Path) -> None:
     host.write("/usr/local/bin/update-site", f"#!/bin/sh\nsystemctl is-active {UNIT} >/var/lib/seen\nexit 0\n", 0o755)
     (play,) = yaml.safe_load(find(ROLE, "update.yml").text)
     playbook = tmp_path / "update.yml"
-    playbook.write_text(yaml.safe_dump([{**play, "hosts": "all"}]), encoding="utf-8")
+    playbook.write_text(yaml.safe_dump([{**play, "hosts": "all", "become": False}]), encoding="utf-8")
     ran = ansible_on({host.host.name: host.host}, tmp_path).playbook(str(playbook))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert host.host.file("/var/lib/seen").read_text(encoding="utf-8").strip() == "inactive"
