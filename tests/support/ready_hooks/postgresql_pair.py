@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
@@ -55,16 +56,20 @@ class PostgresqlPair:
         Args:
             settings: lines for postgresql.conf of both.
         """
-        for host in (self.first, self.second):
-            if not host.host.is_up:
-                host.host.boot()
-            host.run("systemctl", "stop", UNIT)
-            host.shell(f"systemctl unmask {UNIT}; rm -rf {DATA} {DATA}.*; cp -a {_SAVED} {DATA}")
-            host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
-            host.shell("rm -rf /var/lib/azure-scheduled-events/ready-hooks")
-        for host in (self.first, self.second):
-            host.run("systemctl", "start", UNIT)
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda host: self._reset(host, settings), (self.first, self.second)))
         self.wait_for_streaming(self.first)
+
+    @staticmethod
+    def _reset(host: WorkloadHost, settings: str) -> None:
+        if not host.host.is_up:
+            host.host.boot()
+        host.run("systemctl", "stop", UNIT)
+        host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
+        host.shell(
+            f"rm -rf /var/lib/azure-scheduled-events/ready-hooks {DATA} {DATA}.*; cp -a {_SAVED} {DATA};"
+            f" systemctl unmask {UNIT}; systemctl start {UNIT}"
+        )
 
     def options(self, host: WorkloadHost) -> dict[str, object]:
         """Return the options of the hook on one of the hosts."""
