@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -51,14 +52,14 @@ def unchanged(built: Built) -> PostgresqlPair:
 
 @pytest.fixture
 def load(workload_host: Callable[[str], WorkloadHost], pair: PostgresqlPair) -> Load:
-    return Load(workload_host("client"), pair)
+    return Load(workload_host("client"), (pair.first, pair.second))
 
 
-def attempt(pair: PostgresqlPair, host: WorkloadHost, verb: str, seconds: float = SECONDS, **more: object) -> Completed:
+def attempt(pair: PostgresqlPair, host: WorkloadHost, verb: str, seconds: float = SECONDS, **more: Any) -> Completed:
     return host.hook("postgresql", verb, {**pair.options(host), **more}, seconds=seconds)
 
 
-def run(pair: PostgresqlPair, host: WorkloadHost, verb: str, **more: object) -> str:
+def run(pair: PostgresqlPair, host: WorkloadHost, verb: str, **more: Any) -> str:
     done = attempt(pair, host, verb, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -84,7 +85,7 @@ def test_events_on_both_hosts_under_load_lose_no_acknowledged_write(
     pair: PostgresqlPair, load: Load, settings: str
 ) -> None:
     pair.reset(settings)
-    more = {"suspend_synchronous": True}
+    more: dict[str, Any] = {"suspend_synchronous": True}
     with load:
         for host in (pair.first, pair.second):
             load.wait_for_more()
@@ -104,7 +105,7 @@ def test_events_on_both_hosts_under_load_lose_no_acknowledged_write(
 
 def test_reboot_of_a_synchronous_standby_does_not_block_the_primary(pair: PostgresqlPair, load: Load) -> None:
     pair.reset(SYNCHRONOUS)
-    more = {"suspend_synchronous": True, "stop": True}
+    more: dict[str, Any] = {"suspend_synchronous": True, "stop": True}
     with load:
         run(pair, pair.second, "prepare", **more)
         assert pair.roles() == ["primary", ""]
@@ -257,12 +258,11 @@ def test_primary_without_a_replica_writes_a_checkpoint_and_stops(pair: Postgresq
 
 def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> None:
     pair.ask(pair.first, "CREATE ROLE switch SUPERUSER LOGIN PASSWORD 'pass word'")
-    pair.second.shell(
-        f"sed -i '1i host all switch samenet scram-sha-256' /etc/postgresql/15/main/pg_hba.conf; systemctl reload {UNIT}"
-    )
+    line = "host all switch samenet scram-sha-256"
+    pair.second.shell(f"sed -i '1i {line}' /etc/postgresql/15/main/pg_hba.conf; systemctl reload {UNIT}")
     pair.first.write("/etc/secret", "pass word\n", 0o644)
     replica = f"host={pair.second.host.address} user=switch dbname=postgres"
-    more = {"replica": replica, "password_file": "/etc/secret"}
+    more: dict[str, Any] = {"replica": replica, "password_file": "/etc/secret"}
     assert attempt(pair, pair.first, "check", **more).returncode == 1
     pair.first.write("/etc/secret", "pass word\n", 0o600)
     run(pair, pair.first, "check", **more)
@@ -282,7 +282,7 @@ def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> 
         ({"user": "postgers"}, "postgers"),
     ],
 )
-def test_check_names_the_mistake(unchanged: PostgresqlPair, more: dict[str, object], named: str) -> None:
+def test_check_names_the_mistake(unchanged: PostgresqlPair, more: dict[str, Any], named: str) -> None:
     done = attempt(unchanged, unchanged.first, "check", **more)
     assert (done.returncode, named in done.stderr) == (1, True), done.stderr
 

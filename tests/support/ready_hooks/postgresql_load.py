@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
-from support.ready_hooks.postgresql_pair import PostgresqlPair
+from support.ready_hooks.postgresql_pair import ask
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
 
@@ -30,16 +31,18 @@ class Load:
 
     Args:
         client: the host that they run on.
-        pair: the servers.
+        servers: the hosts of the servers.
+        port: of the servers.
     """
 
-    def __init__(self, client: WorkloadHost, pair: PostgresqlPair) -> None:
-        self._client, self._pair = client, pair
+    def __init__(self, client: WorkloadHost, servers: Sequence[WorkloadHost], port: int = 5432) -> None:
+        self._client, self._servers, self._port = client, servers, port
         self._units = [f"writer-{number}" for number in range(_WRITERS)]
 
     def __enter__(self) -> Load:
-        hosts = ",".join(host.host.address for host in (self._pair.first, self._pair.second))
-        target = f"host={hosts} user=postgres dbname=postgres target_session_attrs=read-write connect_timeout=2"
+        hosts = ",".join(host.host.address for host in self._servers)
+        target = f"host={hosts} port={self._port} user=postgres dbname=postgres"
+        target += " target_session_attrs=read-write connect_timeout=2"
         script = _SCRIPT.format(most=_MOST, folder=_FOLDER, target=target)
         self._client.shell(f"rm -rf {_FOLDER}; mkdir {_FOLDER}; touch {_FOLDER}/run {_FOLDER}/acknowledged")
         self._client.write(f"{_FOLDER}/write", script)
@@ -71,7 +74,8 @@ class Load:
         """Return the acknowledged numbers that the server of a host does not have."""
         acknowledged = self.acknowledged()
         assert acknowledged
-        return acknowledged - {int(line) for line in self._pair.ask(host, "SELECT number FROM acknowledged").split()}
+        found = ask(host, "SELECT number FROM acknowledged", self._port)
+        return acknowledged - {int(line) for line in found.split()}
 
     def _runs(self, unit: str) -> bool:
         return self._client.run("systemctl", "is-active", unit, check=False).stdout.strip() == "active"

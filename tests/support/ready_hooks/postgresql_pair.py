@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from support.ready_hooks.workload_host import WorkloadHost
@@ -83,7 +82,7 @@ class PostgresqlPair:
     @staticmethod
     def ask(host: WorkloadHost, sql: str) -> str:
         """Run SQL on a host as its superuser; return "" if the server does not answer or refuses it."""
-        return host.run(*psql(), given=sql, check=False).stdout.strip()
+        return ask(host, sql)
 
     def wait_for(self, host: WorkloadHost, sql: str, answer: str) -> None:
         """Wait until the server of a host gives this answer."""
@@ -103,6 +102,7 @@ class PostgresqlPair:
         return [words.get(self.ask(host, "SELECT pg_is_in_recovery()"), "") for host in (self.first, self.second)]
 
 
-def psql() -> Sequence[str]:
-    """Return the command that runs SQL of its standard input as the superuser."""
-    return ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres")
+def ask(host: WorkloadHost, sql: str, port: int = 5432) -> str:
+    """Run SQL on a host as the superuser; return "" if the server does not answer or refuses it."""
+    psql = ("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", f"dbname=postgres port={port}")
+    return host.run("runuser", "-u", "postgres", "--", *psql, given=sql, check=False).stdout.strip()
