@@ -181,7 +181,8 @@ class Pacemaker(ReadyHook):
             cluster = self._cluster()
             if cluster is None:
                 return False
-            remaining[:] = [each.name for each in cluster.on(name) if each.managed or not self.run.options["force"]]
+            left = cluster.remaining_on(name)
+            remaining[:] = [each.name for each in left if each.managed or not self.run.options["force"]]
             return not remaining
 
         most = max(0.0, self.run.deadline.left() - _FOR_THE_END)
