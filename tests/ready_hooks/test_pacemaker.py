@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from support.ready_hooks import page
+from support.ready_hooks import background
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
@@ -244,9 +245,9 @@ def test_prepare_is_refused_where_a_resource_cannot_run_elsewhere(cluster: Clust
 def test_recover_undoes_a_prepare_that_was_killed(cluster: Cluster) -> None:
     cluster.start_slow()
     command = cluster.host.hook_command("pacemaker", "prepare", QUICK)
-    cluster.host.run("systemd-run", "--quiet", "--unit=killed", "--collect", *command)
+    background.start(cluster.host, "killed", command)
     wait_until(cluster.is_standby, "the node is in standby", cluster.shown)
-    cluster.host.run("systemctl", "kill", "--signal=KILL", "killed")
+    background.kill(cluster.host, "killed")
     assert cluster.host.record("pacemaker") == {"node": NODE}
     assert recover(cluster) == 0
     assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)
@@ -296,10 +297,12 @@ def test_prepare_with_dry_run_changes_nothing(cluster: Cluster) -> None:
     assert (cluster.is_standby(), cluster.where("address"), cluster.host.record("pacemaker")) == (False, NODE, None)
 
 
-def test_page_configuration_moves_the_resources_and_back(cluster: Cluster) -> None:
-    for entry in page.entries("pacemaker"):
-        options = page.options(entry)
-        assert cluster.host.hook("pacemaker", "prepare", options).returncode == 0, json.dumps(options)
+def test_printed_play_moves_the_resources_and_back(cluster: Cluster, tmp_path: Path) -> None:
+    """Run docs/ready-hooks/pacemaker.md as printed, through one event."""
+    with printed_play("pacemaker", tmp_path, *cluster) as play:
+        play.apply()
+        play.prepare("Reboot")
         assert (cluster.is_standby(), cluster.where("address")) == (True, PEER)
-        assert cluster.host.hook("pacemaker", "recover", options).returncode == 0
+        play.recover()
         assert (cluster.is_standby(), cluster.where("address")) == (False, NODE)
+        assert cluster.host.record("pacemaker") is None

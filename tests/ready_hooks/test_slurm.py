@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from support.ready_hooks import page
+from support.ready_hooks import background
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
@@ -188,9 +189,9 @@ def test_prepare_sends_the_signal_once_to_jobs_that_stay(slurm: Slurm) -> None:
 def test_recover_undoes_a_prepare_that_was_killed(slurm: Slurm) -> None:
     slurm.submit("sleep 300")
     command = slurm.node.hook_command("slurm", "prepare", {})
-    slurm.node.run("systemd-run", "--quiet", "--unit=killed", "--collect", *command)
+    background.start(slurm.node, "killed", command)
     wait_until(lambda: "DRAIN" in slurm.states(), "the node is drained", slurm.states)
-    slurm.node.run("systemctl", "kill", "--signal=KILL", "killed")
+    background.kill(slurm.node, "killed")
     assert slurm.node.hook("slurm", "recover", {}).returncode == 0
     assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
 
@@ -259,10 +260,11 @@ def test_prepare_with_dry_run_changes_nothing(slurm: Slurm) -> None:
     assert slurm.node.record("slurm") is None
 
 
-def test_page_configuration_drains_and_resumes(slurm: Slurm) -> None:
-    for entry in page.entries("slurm"):
-        options = page.options(entry)
-        assert slurm.node.hook("slurm", "prepare", options).returncode == 0, json.dumps(options)
-        assert "DRAIN" in slurm.states()
-        assert slurm.node.hook("slurm", "recover", options).returncode == 0
-        assert "DRAIN" not in slurm.states()
+def test_printed_play_drains_and_resumes_the_node(slurm: Slurm, tmp_path: Path) -> None:
+    """Run docs/ready-hooks/slurm.md as printed, through one event."""
+    with printed_play("slurm", tmp_path, slurm.node) as play:
+        play.apply()
+        event = play.prepare("Redeploy")
+        assert ("DRAIN" in slurm.states(), slurm.reason()) == (True, f"azure-scheduled-events {event} Redeploy")
+        play.recover()
+        assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
