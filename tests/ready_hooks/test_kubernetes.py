@@ -250,7 +250,7 @@ def test_pod_that_would_be_lost_needs_an_option(
 
 def test_check_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
     found = drain(host, "check")
-    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable\n")
+    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable; a drain would evict 1 pods\n")
     assert {request.method for request in api.server.requests if "accessreview" not in request.target} == {"GET"}
     host.run("chmod", "0644", KUBECONFIG)
     assert "0644" in drain(host, "check").stderr
