@@ -23,11 +23,6 @@ NODE, ANNOTATION = "web1", "azure-scheduled-events/cordoned-for"
 OPTIONS: dict[str, Any] = {"kubeconfig": KUBECONFIG}
 
 
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"), GATEWAY)
-
-
 @pytest.fixture
 def api(workload_host: Callable[[str], WorkloadHost], certificates: Certificates) -> Iterator[KubernetesApi]:
     workload_host(NODE)  # makes the bridge
