@@ -19,6 +19,7 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
 from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
+from tools.repository.hook_links import LINKS, present_links
 
 pytestmark = pytest.mark.xdist_group("wheel")
 
@@ -58,6 +59,15 @@ def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
     assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
+
+
+def test_the_ready_hooks_are_in_the_wheel_as_they_are(wheel: Path) -> None:
+    """Their licence is that of the helper, which is in the wheel, too."""
+    prefix = "azure_events_salt/hooks/"
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith(prefix)}
+    links = present_links(REPOSITORY)
+    assert inside == {prefix + str(path.relative_to(LINKS)): (REPOSITORY / path).read_bytes() for path in links}
 
 
 def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -> None:
