@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT = 300.0
 
 _SELECTION_KEYS = ("types", "sources", "statuses")
 _CONNECTION = ("endpoint", "api_version", "resource_name")
-_LISTS = (READY_HOOKS, "prepare", "recover")
+_LISTS = ("ready_hooks", "prepare", "recover")
 _KNOWN = (*_CONNECTION, *_SELECTION_KEYS, "minimum_notice", *_LISTS, "receipts", "allow_paths")
 _OF_KIND: dict[str, tuple[str, ...]] = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
 _MAX_STEPS = 100
