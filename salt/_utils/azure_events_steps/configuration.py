@@ -161,7 +161,7 @@ def _step(item: Any) -> Step:
         raise ValueError(f"expected a command, or a mapping with one of {', '.join(KINDS)}, not {item!r}")
     if USE in item:
         hook = parse_ready_hook(item)
-        return Step(hook.name, USE, hook.use, (), hook.options, {}, _timeout(item))
+        return Step(hook.name, USE, hook.use, (), hook.options, {}, _timeout(hook.timeout))
     kind = _kind(item)
     action = _action(kind, item[kind])
     name = item.get("name")
@@ -173,11 +173,11 @@ def _step(item: Any) -> Step:
     if not isinstance(args, list):
         raise ValueError(f"args: expected a list, not {type(args).__name__}")
     kwargs, pillar = _text_mapping("kwargs", item), _text_mapping("pillar", item)
-    return Step(name[:_MAX_NAME], kind, action, tuple(args), kwargs, pillar, _timeout(item))
+    return Step(name[:_MAX_NAME], kind, action, tuple(args), kwargs, pillar, _timeout(item.get("timeout")))
 
 
-def _timeout(item: Mapping[Any, Any]) -> float:
-    return settings.parse_duration("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
+def _timeout(value: Any) -> float:
+    return settings.parse_duration("timeout", DEFAULT_TIMEOUT if value is None else value, 0.1)
 
 
 def _kind(item: Mapping[Any, Any]) -> str:

@@ -39,15 +39,17 @@ class ReadyHook(NamedTuple):
         name: of the hook among those of the minion; it is also the name of its record.
         use: one of NAMES.
         options: of the hook, with its name.
+        timeout: of the step as it is given; None if it is not.
     """
 
     name: str
     use: str
     options: dict[str, Any]
+    timeout: Any
 
 
 def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
-    """Return the ready hook of an item with the key ``use``; its ``timeout`` is that of the step.
+    """Return the ready hook of an item with the key ``use``.
 
     The hook itself checks its options: ``azure_events.check`` has the result.
 
@@ -57,17 +59,15 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
     use = item[USE]
     if use not in NAMES:
         raise ValueError(f"use: there is no ready hook {use!r}{did_you_mean(use, NAMES)}")
-    if "settings" in item:
-        raise ValueError("settings: they belong to the hook runner; in Salt, set timeout beside use")
     name = use if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
             f"name: expected at most 80 letters, digits, dots, dashes and underscores for a ready hook, not {name!r}"
         )
-    options = {key: value for key, value in item.items() if key not in (USE, "name", "timeout")}
+    options = {key: value for key, value in item.items() if key not in (USE, "name", "timeout", "settings")}
     for key, value in options.items():
         _check_option(key, value)
-    return ReadyHook(name, use, {**options, "name": name})
+    return ReadyHook(name, use, {**options, "name": name}, _timeout(item))
 
 
 def arguments(python: str, folder: str, use: str, verb: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -92,3 +92,16 @@ def _check_option(key: Any, value: Any) -> None:
         raise ValueError(f"{key}: expected numbers, texts, lists or mappings: {error}") from None
     if size > _MAX_OPTION_BYTES:
         raise ValueError(f"{key}: expected at most {_MAX_OPTION_BYTES} bytes, not {size}")
+
+
+def _timeout(item: Mapping[Any, Any]) -> Any:
+    """Return the timeout of an item, which an item for one of the roles has in its settings."""
+    given = item.get("settings") or {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"settings: expected a mapping, not {given!r}")
+    for key in given:
+        if key != "timeout":
+            raise ValueError(f"settings.{key}: in Salt a ready hook has only the setting timeout; remove {key}")
+    if given and "timeout" in item:
+        raise ValueError("timeout: it is in settings, too; remove one of them")
+    return given.get("timeout", item.get("timeout"))

@@ -81,12 +81,12 @@ def test_minion_with_ready_hooks_only_is_prepared_and_recovered(
 
 
 def test_hook_is_a_step_of_one_list(hooked: CountingMinion, tree: HookTree, azure: Azure) -> None:
-    hooked.configure(prepare=["true", tree.hook()], recover=[tree.hook(), "true"])
+    hooked.configure(prepare=["true", tree.hook(settings={"timeout": "2m"})], recover=[tree.hook(), "true"])
     event_id = azure.announce("vm1")
     assert hooked.prepare(event_id) == "prepared"
     azure.end(event_id)
     assert hooked.recover(event_id) == "recovered"
-    assert tree.ran == ["command prepare", "command recover"]
+    assert tree.lines == ["command prepare prepare 120", "command recover recover 300"]
 
 
 def test_dry_run_runs_and_transfers_nothing(hooked: CountingMinion, tree: HookTree, azure: Azure) -> None:
@@ -281,7 +281,9 @@ def test_check_of_an_invalid_configuration_fails(counting: CountingMinion) -> No
         ({"ready_hooks": ["true"]}, "ready_hooks: step 1: expected a mapping with use"),
         ({"ready_hooks": {"use": "log"}}, "ready_hooks: expected a list"),
         ({"prepare": [{"use": "log", "name": "../x"}]}, "name: expected at most 80"),
-        ({"prepare": [{"use": "log", "settings": {"timeout": 1}}]}, "settings: they belong to the hook runner"),
+        ({"prepare": [{"use": "log", "settings": {"types": ["Reboot"]}}]}, "settings.types: in Salt"),
+        ({"prepare": [{"use": "log", "settings": "1m"}]}, "settings: expected a mapping"),
+        ({"prepare": [{"use": "log", "settings": {"timeout": 1}, "timeout": 1}]}, "timeout: it is in settings, too"),
         ({"prepare": [{"use": "log", "timeout": "soon"}]}, "timeout"),
         ({"prepare": [{"use": "log", "file": {1, 2}}]}, "file: expected numbers"),
         ({"prepare": [{"use": "log", "file": "x" * 10000}]}, "file: expected at most"),
