@@ -42,3 +42,4 @@ HANDLINGS = {
     "nothing": Handling("nothing installed", install_nothing, no_logs),
     "sample": Handling("documentation's sample", install_sample, no_logs),
 }
+OURS = "ours"

@@ -34,11 +34,13 @@ class Limits(NamedTuple):
         transaction: the web service repeats its transaction for so long.
         server: HAProxy waits so long for the answer of a web service.
         client: the client waits so long for the whole answer.
+        check: HAProxy waits so long for the answer to a health check.
     """
 
     transaction: float
     server: float
     client: float
+    check: float
 
 
 class Plan(NamedTuple):
@@ -86,7 +88,7 @@ LONG = Plan(
         Event(132, "Redeploy", "web3", "Platform"),
         Event(164, "Redeploy", PRIMARY, "Platform"),
     ),
-    limits=Limits(transaction=8.0, server=10.0, client=15.0),
+    limits=Limits(transaction=8.0, server=10.0, client=15.0, check=2.0),
 )
 
 # Limits and notice are long, because this form must not depend on how busy the machine is: the
@@ -100,5 +102,5 @@ SHORT = Plan(
     away=2.0,
     tail=2.0,
     events=(Event(1, "Reboot", "web1", "User"), Event(2, "Freeze", PRIMARY, "Platform")),
-    limits=Limits(transaction=60.0, server=70.0, client=120.0),
+    limits=Limits(transaction=60.0, server=70.0, client=120.0, check=20.0),
 )

@@ -33,6 +33,7 @@ defaults
     timeout connect 2s
     timeout client {client:g}s
     timeout server {server:g}s
+    timeout check {check:g}s
     # a request that reached no server, or got no answer from it, goes to another one
     retries 3
     option redispatch 1
@@ -141,6 +142,7 @@ def install_balancer(host: Host, plan: Plan) -> None:
         port=RUNTIME_PORT,
         client=plan.limits.client,
         server=plan.limits.server,
+        check=plan.limits.check,
         backend=BACKEND,
         servers=servers,
     )

@@ -16,6 +16,7 @@ import contextlib
 import http.server
 import queue
 import sys
+import threading
 import time
 from typing import Any
 
@@ -23,7 +24,8 @@ import psycopg2
 import psycopg2.errors
 
 PORT = 8080
-PAUSE = 0.1
+PAUSE = 0.25
+MOST_CONNECTIONS = 8
 # libpq tries the hosts in their order until one accepts writes
 CONNECTION = "host={} user=shop dbname=shop target_session_attrs=read-write connect_timeout=2"
 WRITE = "INSERT INTO orders (id, web) VALUES (%s, %s) ON CONFLICT (id) DO NOTHING"
@@ -37,17 +39,22 @@ class Database:
     def __init__(self, hosts: str, seconds: float) -> None:
         self._conninfo, self._seconds = CONNECTION.format(hosts), seconds
         self._idle: queue.LifoQueue[Any] = queue.LifoQueue()
+        self._turn = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
     def order(self, order: str, web: str) -> str:
         """Write the order, and return its ID as it was read. Raises an error of psycopg2."""
         end = time.monotonic() + self._seconds
         while True:
+            if not self._turn.acquire(timeout=max(0.0, end - time.monotonic())):
+                raise psycopg2.OperationalError("no free connection in time")
             try:
                 return self._try_order(order, web)
             except LOST:
                 if time.monotonic() > end:
                     raise
                 time.sleep(PAUSE)
+            finally:
+                self._turn.release()
 
     def _try_order(self, order: str, web: str) -> str:
         try:
