@@ -20,7 +20,7 @@ PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmde
 
 def hosts(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of hosts that are in no other stage."""
-    make_ready(job, rootfs.SUITE)
+    make_ready(job, rootfs.SUITE, rootfs.WORKLOADS)
     selection = ("-k", f"not {ROLE_TESTS} and not {OTHER_DEBIAN_TESTS}")
     return pytest_folder(job, "hosts", options=(*selection, *options), prefix=UNSHARE_COMMAND)
 

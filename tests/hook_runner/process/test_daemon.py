@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable
 
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.hook_scripts import HANGS, is_alive
+from support.daemon.hook_scripts import HANGS, TALKS, is_alive
 from support.daemon.simulated_azure import Azure
+from support.recipes.printed import printed_in
 
 MakeDaemon = Callable[..., DaemonProcess]
 
@@ -43,7 +45,9 @@ def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: A
     vm = make_daemon()
     file = vm.harness.folder / "our.prom"
     vm.harness.configure(metrics_file=str(file))
-    vm.start(until="READY=1", first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.2")
+    vm.start(
+        until="READY=1", first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.2"
+    )
     vm.wait(lambda: gets(azure, 503) >= 2)
     code, data = vm.data("status")
     assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
@@ -223,3 +227,20 @@ def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Az
     vm.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
     vm.wait(azure.approvals)
     assert azure.approvals() == [("vm1", event)] and vm.times_logged("resource name is not known yet") == 1
+
+
+def test_log_with_json_lines_has_only_json_lines_also_of_hooks(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    vm.harness.configure(log_format="json")
+    vm.harness.hook("prepare/10-a", TALKS)
+    vm.start()
+    event = azure.schedule("Reboot", hold=True)
+    vm.wait(azure.approvals)
+    vm.stop()
+    entries = [json.loads(line) for line in vm.log()]
+    assert {"time", "level", "message"} <= set.intersection(*map(set, entries))
+    of_hook = [entry for entry in entries if entry.get("hook") == "prepare/10-a"]
+    (documented,) = [found.text for found in printed_in("docs/hook-runner.md") if found.language == "json"]
+    assert {tuple(entry) for entry in of_hook} == {tuple(json.loads(documented))}
+    assert {entry["azure_event_id"] for entry in of_hook} == {event}
+    assert {entry["azure_event_id"] for entry in entries if "azure_event_type" in entry} == {event}

@@ -23,8 +23,8 @@ MakeDaemon = Callable[..., DaemonProcess]
 # the service comes round sooner than it does while nothing happens
 SOON = """
 from hook_runner.journal import journal
-from hook_runner.service import daemon, metrics_file
-metrics_file.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
+from hook_runner.service import daemon, metrics_output
+metrics_output.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
 journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = 0.3
 """
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import socket
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from hook_runner.atomic_file import replace_file
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
-from support.daemon.metrics_file import read
+from support.daemon.metrics_file import parse, read
 from support.daemon.simulated_azure import Azure
 
 MakeDaemon = Callable[..., DaemonProcess]
@@ -46,7 +48,7 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     # written every 15 seconds otherwise
-    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
     azure.fault("unavailable")
     vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
 
@@ -62,10 +64,43 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
     )
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    address = f"127.0.0.1:{free_port()}"
+    vm.harness.configure(metrics_address=address)
+    vm.harness.hook("prepare/10-a")
+    vm.start()
+    azure.schedule("Reboot", hold=True)
+
+    def served() -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+            return parse(answer.read().decode())
+
+    run = ("hook_runs_total", (("hook", "10-a"), ("result", "ok"), ("stage", "prepare")))
+    vm.wait(lambda: served().get(run) == 1)
+    vm.wait(lambda: served().get(("events", (("stage", "prepare"), ("type", "Reboot")))) == 1)
+    assert not list(vm.harness.folder.glob("*.prom"))
+
+
+def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        vm.harness.configure(metrics_address=f"127.0.0.1:{server.getsockname()[1]}")
+        vm.start()
+        azure.schedule("Reboot", hold=True)
+        vm.wait(azure.approvals)
+    assert vm.times_logged("is not available: Address already in use; use another port") == 1
+
+
 def test_missing_folder_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
-    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written") == 1
@@ -76,7 +111,7 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
-    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0")
+    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
     vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
@@ -84,7 +119,7 @@ def test_error_of_the_library_ends_nothing_and_is_logged_once(azure: Azure, make
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    vm.start(first="from hook_runner.service import metrics_file; metrics_file.METRICS_INTERVAL = 0.0\n" + broken)
+    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0\n" + broken)
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1

@@ -248,11 +248,11 @@ def test_metrics_count_refused_approvals_and_events_that_are_not_recovered_from(
     azure.schedule("Reboot", cancel_after=60)
     vm.poll()
     vm.poll(after=61)
-    metrics = Metrics(str(vm.folder / "metrics.prom"))
+    metrics = Metrics()
     metrics.approval_answered(None)
     metrics.approval_answered(ImdsRefused("no", "", 403, retryable=False))
-    metrics.write(vm.engine, vm.health, False)
-    lines = (vm.folder / "metrics.prom").read_text().splitlines()
+    metrics.update(vm.engine, vm.health, False)
+    lines = metrics.as_text().decode().splitlines()
     assert "azure_scheduled_events_not_recovered 1.0" in lines
     for result in ("accepted", "status-403"):
         assert f'azure_scheduled_events_approval_answers_total{{result="{result}"}} 1.0' in lines

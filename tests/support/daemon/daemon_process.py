@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from support.daemon.engine_harness import EngineHarness
@@ -106,15 +107,7 @@ class DaemonProcess:
 
     def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another verb of the command."""
-        words = [
-            sys.executable,
-            "-m",
-            "hook_runner",
-            verb,
-            "--config",
-            str(self.harness.folder / "config.yml"),
-            *arguments,
-        ]
+        words = self._command(verb, *arguments)
         return subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
@@ -124,6 +117,30 @@ class DaemonProcess:
             timeout=DEFAULT_TIMEOUT,
             check=False,
         )
+
+    @contextlib.contextmanager
+    def begin_command(
+        self, verb: str, *arguments: str, stdout: int = subprocess.PIPE
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Start another verb of the command; it is killed at the end of the context."""
+        with subprocess.Popen(
+            self._command(verb, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            text=True,
+            env=self._environment(),
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _command(self, verb: str, *arguments: str) -> list[str]:
+        return [
+            *(sys.executable, "-m", "hook_runner", verb),
+            *("--config", str(self.harness.folder / "config.yml")),
+            *arguments,
+        ]
 
     def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
         """Run a verb; return its exit status and its JSON."""

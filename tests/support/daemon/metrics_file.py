@@ -16,10 +16,13 @@ PREFIX = "azure_scheduled_events_"
 
 def read(file: Path) -> Samples:
     """(name without prefix, labels) to value."""
-    if not file.exists():
-        return {}
+    return parse(file.read_text()) if file.exists() else {}
+
+
+def parse(text: str) -> Samples:
+    """Return the samples of a text in the format of Prometheus, as `read` does."""
     found: Samples = {}
-    for family in text_string_to_metric_families(file.read_text()):
+    for family in text_string_to_metric_families(text):
         assert family.name.startswith(PREFIX) and family.documentation
         for sample in family.samples:
             found[sample.name[len(PREFIX) :], tuple(sorted(sample.labels.items()))] = sample.value

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import struct
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,17 @@ def test_nothing_in_a_text_begins_a_line_or_steers_a_terminal() -> None:
     stream = io.StringIO()
     Log("info", stream).write("info", "one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
     assert stream.getvalue() == "info    one??two?[2J?three?\\ud800\n"
+
+
+def test_json_lines_have_time_level_message_and_the_fields() -> None:
+    stream = io.StringIO()
+    log = Log("info", stream)
+    log.as_json = True
+    log.write("warning", 'gone "now"\n\ud800', azure_event_id="A\nB")
+    (line,) = stream.getvalue().splitlines()
+    entry = json.loads(line)
+    assert datetime.fromisoformat(entry.pop("time")).tzinfo is not None
+    assert entry == {"level": "warning", "message": 'gone "now"?\\ud800', "azure_event_id": "A?B"}
 
 
 def test_a_closed_stream_stops_nothing() -> None:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's log: entries with fields for journald, or lines of text for standard error."""
+"""The daemon's log: entries with fields for journald, or lines of text or JSON for standard error."""
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import socket
 import struct
 import sys
+import time
 from typing import TextIO
 
 from azure_scheduled_events.document import escape_surrogates
@@ -29,10 +31,13 @@ class Log:
     Args:
         threshold: the lowest level that is logged, one of PRIORITIES.
         stream: gets the lines without journald; standard error by default.
+
+    `as_json` makes each line, and each MESSAGE of journald, a JSON object.
     """
 
     def __init__(self, threshold: str = "info", stream: TextIO | None = None) -> None:
         self.threshold = threshold
+        self.as_json = False
         self._stream = stream
         self._journal = _journal() if stream is None else None
         self._dropped = 0
@@ -54,9 +59,10 @@ class Log:
 
     def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
         """Write a line; return False if the reader does not take it now."""
+        line = json_line(level, text, named) if self.as_json else None
         if self._journal is not None:
             entry = {
-                "MESSAGE": text,
+                "MESSAGE": line or text,
                 "PRIORITY": str(PRIORITIES[level]),
                 "SYSLOG_IDENTIFIER": "azure-scheduled-events",
                 **named,
@@ -68,11 +74,20 @@ class Log:
                 return False  # journald is stuck, and the stream leads to journald as well
             except OSError:
                 pass  # journald restarts, or the line is too long for a datagram; the stream still reaches it
-        line = " ".join([text] + [f"{name}={value}" for name, value in named.items()])
+        if line is None:
+            line = f"{level:7} " + " ".join([text] + [f"{name}={value}" for name, value in named.items()])
         try:
-            return _write(f"{level:7} {line}\n", self._stream or sys.stderr)
+            return _write(line + "\n", self._stream or sys.stderr)
         except (OSError, ValueError):
             return True  # the reader has ended; the daemon goes on
+
+
+def json_line(level: str, text: str, named: dict[str, str]) -> str:
+    """Return an entry as one JSON object in ASCII; the time is that of the host, in UTC."""
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+    fields = {name.lower(): value for name, value in named.items()}
+    return json.dumps({"time": stamp, "level": level, "message": text, **fields})
 
 
 def _write(line: str, stream: TextIO) -> bool:

@@ -56,9 +56,11 @@ control_group: adm
 history_events: 20
 output_tail: 0
 metrics_file: /var/lib/node/x.prom
+metrics_address: 127.0.0.1:9758
 environment: {KUBECONFIG: /root/.kube/config}
 gates: {quiet: /run/quiet}
 log_level: debug
+log_format: json
 hooks:
   10-drain: {timeout: 5m, types: [reboot, Redeploy], on_failure: stop, needs: 30s}
   prepare/10-drain: {timeout: 90, rerun: false}
@@ -103,9 +105,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         history_events=20,
         output_tail=0,
         metrics_file="/var/lib/node/x.prom",
+        metrics_address="127.0.0.1:9758",
         environment={"KUBECONFIG": "/root/.kube/config"},
         gates={"quiet": "/run/quiet"},
         log_level="debug",
+        log_format="json",
     )
     decision = settings.policy.decide(FREEZE, PolicyContext(NOW))
     assert decision.due
@@ -174,6 +178,10 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("when_started: go\n", "config.yml:1: when_started: unknown action 'go'; there are: stop, finish"),
         ("dry_run: 1\n", "config.yml:1: dry_run: expected true or false, not 1"),
         ("journal: journal.db\n", "config.yml:1: journal: expected an absolute path, not 'journal.db'"),
+        ("metrics_address: 9758\n", "config.yml:1: metrics_address: expected a text, not 9758"),
+        ("metrics_address: localhost:9758\n", "config.yml:1: metrics_address: expected an address and a port"),
+        ("metrics_address: 0.0.0.0:9758\n", "config.yml:1: metrics_address: 0.0.0.0 is not an address of the loopback"),
+        ("metrics_address: 127.0.0.1:0\n", "config.yml:1: metrics_address: expected a port from 1 to 65535, not '0'"),
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
         ("output_tail: 1000000000\n", "config.yml:1: output_tail: expected 0 to 1048576, not 1000000000"),
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),

@@ -249,6 +249,8 @@ def test_metrics_need_their_folder_and_their_library(stage: Stage, monkeypatch: 
     assert "prometheus_client is not installed" in errors
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     assert said(stage.check(metrics_file=str(stage.folder / "x.prom")), ERROR) == ""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "metrics_address is set, but" in said(stage.check(metrics_address="127.0.0.1:9758"), ERROR)
 
 
 def test_imds_is_checked_for_the_name_and_the_events(stage: Stage, azure: Azure) -> None:

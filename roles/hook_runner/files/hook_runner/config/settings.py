@@ -91,9 +91,11 @@ class Settings(NamedTuple):
     history_events: int = 200
     output_tail: int = 4096
     metrics_file: str = ""
+    metrics_address: str = ""
     environment: Mapping[str, str] = {}
     gates: Mapping[str, str] = {}
     log_level: str = "info"
+    log_format: str = "text"
     hooks: Mapping[str, Mapping[str, Any]] = {}
 
     def hook(self, stage: str, name: str) -> HookSettings:
@@ -120,6 +122,7 @@ RESTART_ONLY_SETTINGS = (
     "control_group",
     "status_group",
     "metrics_file",
+    "metrics_address",
 )
 
 
@@ -153,9 +156,11 @@ _PARSERS: dict[str, values.Parser] = {
     "history_events": values.integer(1, 100000),
     "output_tail": values.integer(0, 1 << 20),
     "metrics_file": values.optional_path,
+    "metrics_address": values.loopback_address,
     "environment": values.environment,
     "gates": values.paths_by_name,
     "log_level": values.choice("level", "debug", "info", "warning", "error"),
+    "log_format": values.choice("format", "text", "json"),
 }
 _HOOK_PARSERS: dict[str, values.Parser] = {
     "timeout": values.seconds(0.1, 30 * 86400),

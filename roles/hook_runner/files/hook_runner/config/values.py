@@ -78,6 +78,24 @@ def optional_path(value: Any) -> str:
     return "" if value == "" else path(value)
 
 
+def loopback_address(value: Any) -> str:
+    """Return ADDRESS:PORT with an address of the loopback interface, such as 127.0.0.1:9758; or an empty text."""
+    import ipaddress  # few daemons have such an address
+
+    if value == "":
+        return ""
+    host, _colon, port = text(value).rpartition(":")
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        raise ValueError(f"expected an address and a port such as 127.0.0.1:9758, not {value!r}") from None
+    if not address.is_loopback:
+        raise ValueError(f"{host} is not an address of the loopback interface; use 127.0.0.1 or [::1]")
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"expected a port from 1 to 65535, not {port!r}")
+    return str(value)
+
+
 def endpoint(value: Any) -> str:
     """Return the address of IMDS, or auto."""
     try:

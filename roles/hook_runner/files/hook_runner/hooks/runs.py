@@ -107,7 +107,8 @@ class HookRuns:
         log: descriptor that gets the hooks' output; None for standard error, or for the journal
             where there are units.
 
-    `environment`, `tail` and `kill_after` may be replaced; the new values apply to later runs.
+    `environment`, `tail`, `kill_after` and `log_as_json` (of the hooks' lines in the log) may be
+    replaced; the new values apply to later runs.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class HookRuns:
         self.environment = environment
         self.tail = tail
         self.kill_after = kill_after
+        self.log_as_json = False
         self._clock = clock
         self._active: dict[int, _ActiveRun] = {}
         self._lost: dict[int, RunIdentity] = {}
@@ -173,6 +175,7 @@ class HookRuns:
                 float(limit),
                 float(self.kill_after),
                 int(self.tail),
+                self.log_as_json,
             )
             _write(
                 os.path.join(folder, "order"), marshal.dumps(order, 4)

@@ -144,11 +144,8 @@ class Engine:
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
         self.runtime.settings, self.runtime.hooks = settings, hooks
-        self._runs.environment, self._runs.tail, self._runs.kill_after = (
-            settings.environment,
-            settings.output_tail,
-            settings.kill_after,
-        )
+        self._runs.environment, self._runs.tail = settings.environment, settings.output_tail
+        self._runs.kill_after, self._runs.log_as_json = settings.kill_after, settings.log_format == "json"
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's resource name and vmId.

@@ -40,7 +40,8 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
                 ERROR, "gates", path, f"the gate {name} stays closed, because other users could open it: {reason}"
             )
     if settings.metrics_file:
-        _check_metrics(settings.metrics_file, owners, report)
+        _check_metrics_file(settings.metrics_file, owners, report)
+    _check_metrics_library(settings, report)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
     report.add(INFO, "libraries", sys.executable, ", ".join(versions))
 
@@ -63,7 +64,7 @@ def _check_folder(what: str, folder: str, owners: frozenset[int], report: Report
         report.add(ERROR, what, there, "its file system has no room for another file (no inodes)")
 
 
-def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
+def _check_metrics_file(path: str, owners: frozenset[int], report: Report) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         report.add(ERROR, "metrics", folder, "the folder of metrics_file does not exist; create it")
@@ -76,10 +77,14 @@ def _check_metrics(path: str, owners: frozenset[int], report: Report) -> None:
             report.add(ERROR, "metrics", folder, f"nothing is written: {obstacle}")
         elif reason is not None:
             report.add(WARNING, "metrics", folder, f"other users can write or replace the metrics: {reason}")
-    if importlib.util.find_spec("prometheus_client") is None:
-        report.add(
-            ERROR, "metrics", path, "metrics_file is set, but the Python library prometheus_client is not installed"
-        )
+
+
+def _check_metrics_library(settings: Settings, report: Report) -> None:
+    for key in ("metrics_file", "metrics_address"):
+        value = getattr(settings, key)
+        if value and importlib.util.find_spec("prometheus_client") is None:
+            text = f"{key} is set, but the Python library prometheus_client is not installed"
+            report.add(ERROR, "metrics", value, text)
 
 
 def _version(library: str, module: str) -> str:

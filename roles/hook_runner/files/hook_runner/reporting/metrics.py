@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Metrics for node_exporter's textfile collector, written by prometheus_client."""
+"""Metrics of the daemon, kept by prometheus_client: for a file, and for an HTTP server of that library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
@@ -58,19 +57,19 @@ METRICS: Mapping[str, Definition] = {
 
 
 class Metrics:
-    """Collects metrics and writes them to a file.
+    """Collects metrics.
 
     Raises ImportError if prometheus_client is not installed.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self) -> None:
         import prometheus_client  # only if metrics are configured: it needs 10 MB
 
-        self._path = path
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
         self._metrics = {name: self._make(name, definition) for name, definition in METRICS.items()}
         self._reported: collections.Counter[str] = collections.Counter()
+        self._shown: set[tuple[str, str]] = set()
 
     def _make(self, name: str, definition: Definition) -> Any:
         options = {"buckets": BUCKETS} if definition.kind == "Histogram" else {}
@@ -91,14 +90,18 @@ class Metrics:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._metrics["approval_answers"].labels("accepted" if error is None else kind_of(error)).inc()
 
-    def write(self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
-        self._metrics["events"].clear()
+    def update(
+        self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None
+    ) -> None:
+        """Set the metrics that show the present state."""
         # texts of IMDS and file names may be invalid UTF-8
-        for (kind, stage), count in collections.Counter(
-            (printable(record.event.event_type), record.phase) for record in engine.records
-        ).items():
-            self._metrics["events"].labels(kind, stage).set(count)
+        events = collections.Counter((printable(record.event.event_type), record.phase) for record in engine.records)
+        # the HTTP server reads at any time: a metric that keeps its value is not removed for a moment
+        for labels in self._shown - set(events):
+            self._metrics["events"].remove(*labels)
+        for labels, count in events.items():
+            self._metrics["events"].labels(*labels).set(count)
+        self._shown = set(events)
         self._metrics["imds_ok"].set(int(health.last_good is not None and not health.error))
         if health.last_good is not None:
             self._metrics["last_good_poll_timestamp_seconds"].set(health.last_good.timestamp())
@@ -113,5 +116,20 @@ class Metrics:
         self._metrics["journal_degraded_since_timestamp_seconds"].set(
             0 if degraded_since is None else degraded_since.timestamp()
         )
-        # node_exporter is another user
-        replace_file(self._path, self._client.generate_latest(self._registry), 0o644)
+
+    def as_text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        text: bytes = self._client.generate_latest(self._registry)
+        return text
+
+    def serve(self, address: str) -> None:
+        """Answer HTTP requests in threads from now on.
+
+        Args:
+            address: IP address and port, such as 127.0.0.1:9758 or [::1]:9758.
+
+        Raises:
+            OSError: the address is not available.
+        """
+        host, _colon, port = address.rpartition(":")
+        self._client.start_http_server(int(port), host.strip("[]"), self._registry)

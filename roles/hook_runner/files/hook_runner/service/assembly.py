@@ -27,7 +27,7 @@ from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import STATUS_NAME, ControlSocket, remove_stale
 from hook_runner.service.inbox import Inbox
 from hook_runner.service.instance import lock_instance
-from hook_runner.service.metrics_file import MetricsFile, open_metrics
+from hook_runner.service.metrics_output import MetricsOutput, open_metrics
 from hook_runner.service.poller import Poller
 from hook_runner.service.systemd import SystemdNotifier
 
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
     notifier: SystemdNotifier
     clock: ServerClock
     health: ImdsHealth
-    metrics: MetricsFile
+    metrics: MetricsOutput
     inbox: Inbox
     instance_lock: int
     journal: Journal
@@ -81,13 +81,13 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
     """
     notifier = SystemdNotifier()
     settings = configuration.load()
-    log.threshold = settings.log_level
+    log.threshold, log.as_json = settings.log_level, settings.log_format == "json"
     clock, health = ServerClock(), ImdsHealth(log)
-    metrics = MetricsFile(open_metrics(settings.metrics_file, owners, log), clock, log)
     check_directory_permissions(settings, owners)
     make_folder(settings.run_directory, 0o755, owners)
     instance_lock = lock_instance(settings.run_directory)
     clock.restore(clock_file(settings))
+    metrics = open_metrics(settings, clock, owners, log)
     journal = Journal.open(settings.journal, lambda text: log.write("warning", text))
     _await_journal(journal, settings.journal, notifier, log)
     runs = HookRuns(
@@ -98,6 +98,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         # a process that systemd did not start as a service is a test, or in a container
         in_units="INVOCATION_ID" in os.environ and has_units(),
     )
+    runs.log_as_json = settings.log_format == "json"
     inbox = Inbox()
     poller = _make_poller(settings, inbox, clock)
 

@@ -213,7 +213,7 @@ class Service:
                 pass  # the next process waits for an answer
 
     def _report_state(self) -> None:
-        """Report the state to systemd and in the metrics file."""
+        """Report the state to systemd and in the metrics."""
         now = time.monotonic()
         if not self._parts.poller.is_stuck():
             self._parts.notifier.ping_watchdog(now)
@@ -222,7 +222,7 @@ class Service:
         if metrics.is_due(now):
             requests.refresh_last_poll()
             is_degraded = self._parts.journal.write_error is not None
-            metrics.write(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
+            metrics.update(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
 
     def _reload(self) -> None:
         self._parts.notifier.notify("RELOADING=1")
@@ -241,7 +241,7 @@ class Service:
             self._settings = settings._replace(
                 **{name: getattr(self._settings, name) for name in RESTART_ONLY_SETTINGS}
             )
-            self._log.threshold = settings.log_level
+            self._log.threshold, self._log.as_json = settings.log_level, settings.log_format == "json"
             self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
             self._log.write("info", "configuration and hooks are read again; running hooks continue")
         self._parts.notifier.notify("READY=1")

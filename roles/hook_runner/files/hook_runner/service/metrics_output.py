@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Decides when the metrics are written. An error in the metrics never ends the daemon."""
+"""Updates the metrics and writes their file. An error in the metrics never ends the daemon."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from azure_scheduled_events.errors import ImdsError
+from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.config.directories import metrics_obstacle
+from hook_runner.config.settings import Settings
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
 from hook_runner.records import EventRecord, HookRun
@@ -22,18 +24,19 @@ if TYPE_CHECKING:
 METRICS_INTERVAL = 15.0
 
 
-class MetricsFile:
-    """The metrics of the daemon, if metrics_file is set.
+class MetricsOutput:
+    """The metrics of the daemon, if metrics_file or metrics_address is set.
 
     Args:
         metrics: collects the metrics; None if none are configured.
+        path: the file to write; "" for none.
         clock: the server's clock.
         log: gets a line when an error begins.
     """
 
-    def __init__(self, metrics: Metrics | None, clock: ServerClock, log: Log) -> None:
-        self._metrics, self._clock, self._log = metrics, clock, log
-        self._written_at = 0.0
+    def __init__(self, metrics: Metrics | None, path: str, clock: ServerClock, log: Log) -> None:
+        self._metrics, self._path, self._clock, self._log = metrics, path, clock, log
+        self._updated_at = 0.0
         self._error = ""
 
     def step_ended(self, record: EventRecord, step: HookRun) -> None:
@@ -44,22 +47,22 @@ class MetricsFile:
             self._metrics.step_ended(record, step, self._clock)
         except Exception as reason:
             self._log.write("warning", f"a hook run is missing in the metrics: {reason!r}")
-        self._written_at = 0.0
+        self._updated_at = 0.0
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer of IMDS to an approval; ``error``: None if IMDS accepted it."""
         if self._metrics is not None:
             self._metrics.approval_answered(error)
-            self._written_at = 0.0
+            self._updated_at = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Return True if the file is to be written; ``now``: monotonic seconds."""
-        return self._metrics is not None and now - self._written_at >= METRICS_INTERVAL
+        """Return True if the metrics are to be updated; ``now``: monotonic seconds."""
+        return self._metrics is not None and now - self._updated_at >= METRICS_INTERVAL
 
-    def write(
+    def update(
         self, now: float, engine: Engine, health: ImdsHealth, is_degraded: bool, degraded_since: datetime | None
     ) -> None:
-        """Write the file.
+        """Update the metrics, and write the file, whole or not at all.
 
         Args:
             now: monotonic seconds.
@@ -70,10 +73,13 @@ class MetricsFile:
         """
         if self._metrics is None:
             return
-        self._written_at = now
+        self._updated_at = now
         error = ""
         try:
-            self._metrics.write(engine, health, is_degraded, degraded_since)
+            self._metrics.update(engine, health, is_degraded, degraded_since)
+            if self._path:
+                # node_exporter is another user
+                replace_file(self._path, self._metrics.as_text(), 0o644)
         except Exception as reason:  # the library is not ours; its opinion of a name must not end the daemon
             error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
         if error and error != self._error:
@@ -81,22 +87,39 @@ class MetricsFile:
         self._error = error
 
 
-def open_metrics(path: str, owners: frozenset[int], log: Log) -> Metrics | None:
-    """Return the metrics for this file; None if ``path`` is "" or the metrics cannot be collected."""
-    if not path:
-        return None
-    obstacle = metrics_obstacle(path, owners)
+def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int], log: Log) -> MetricsOutput:
+    """Return the output of the metrics, whose HTTP server answers already; errors are in the log.
+
+    Args:
+        settings: have metrics_file and metrics_address.
+        clock: the server's clock.
+        owners: uids that may own the folder above that of the file.
+        log: gets the errors.
+    """
+    path, address = settings.metrics_file, settings.metrics_address
+    obstacle = metrics_obstacle(path, owners) if path else ""
     if obstacle:
         log.write("error", f"metrics_file: nothing is written: {obstacle}")
-        return None
+        path = ""
+    metrics = _collector(log) if path or address else None
+    if metrics is not None and address:
+        try:
+            metrics.serve(address)
+        except OSError as error:
+            log.write("error", f"metrics_address: {address} is not available: {error.strerror}; use another port")
+            metrics = metrics if path else None
+    return MetricsOutput(metrics, path, clock, log)
+
+
+def _collector(log: Log) -> Metrics | None:
     from hook_runner.reporting.metrics import Metrics  # only in memory where it is used
 
     try:
-        return Metrics(path)
+        return Metrics()
     except ImportError:
         log.write(
             "error",
-            "metrics_file: the Python library prometheus_client is not installed, and nothing is written;"
-            " install it, or remove metrics_file",
+            "metrics: the Python library prometheus_client is not installed, and there are no metrics;"
+            " install it, or remove metrics_file and metrics_address",
         )
         return None
