@@ -51,12 +51,14 @@ def deploy(source: Path, destination: Path, check: bool = False) -> list[Path]:
 
 
 def unpack(texts: t.Mapping[str, str], folder: Path) -> None:
-    """Write texts into a new folder, as files that all users can read."""
+    """Write texts into a new folder, as files that all users can read; those that begin with ``#!`` are executable."""
     folder.mkdir()
     for name, text in texts.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
+        if text.startswith("#!"):
+            file.chmod(0o755)
 
 
 def _deploy_folder(source: Path, destination: Path, check: bool) -> list[Path]:

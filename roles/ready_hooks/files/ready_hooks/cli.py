@@ -22,7 +22,9 @@ from ready_hooks.core.hook import ERROR, INFO, RECOVER, ReadyHook, Run
 from ready_hooks.core.options import Option
 from ready_hooks.core.record import DEFAULT_FOLDER, Record
 
-CHECK = "check"
+CHECK, VALIDATE = "check", "validate"
+# with this variable a run ends its output with a line for the caller: changed or unchanged
+REPORT = "READY_HOOKS_REPORT"
 DEFAULT_LIMIT = 300.0
 
 
@@ -51,6 +53,8 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parser.parse_args(arguments[1:])
     try:
         run = _run(kind, parsed)
+        if parsed.verb == VALIDATE:
+            return 0
         return _check(kind(run)) if parsed.verb == CHECK else _act(kind(run), parsed.verb)
     except UsageError as error:
         print(f"{kind.name}: {error}", file=sys.stderr)
@@ -62,8 +66,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser(kind: type[ReadyHook]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=kind.name, description=kind.summary, allow_abbrev=False)
-    verbs = [*kind.stages, CHECK]
-    parser.add_argument("verb", choices=verbs, help="the stage to run, or check: find mistakes, and change nothing")
+    verbs = [*kind.stages, CHECK, VALIDATE]
+    words = "the stage to run; check: find mistakes, and change nothing; validate: only read the options"
+    parser.add_argument("verb", choices=verbs, help=words)
     parser.add_argument("--json", metavar="OBJECT", help="all options as one JSON object, with underscores in names")
     options.add_flags(parser, (*kind.options, *COMMON))
     return parser
@@ -96,6 +101,8 @@ def _act(hook: ReadyHook, stage: str) -> int:
     action: Callable[[], None] = hook.recover if stage == RECOVER else hook.prepare
     with hook.run.record.locked(hook.run.deadline):
         action()
+    if os.environ.get(REPORT):
+        print("changed" if hook.run.has_acted else "unchanged", flush=True)
     return 0
 
 

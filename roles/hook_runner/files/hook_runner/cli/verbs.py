@@ -107,7 +107,10 @@ def parser() -> argparse.ArgumentParser:
     )
 
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
-    check.add_argument("--offline", action="store_true", help="do not ask IMDS")
+    check.add_argument("--offline", action="store_true", help="ask neither IMDS nor the hooks themselves")
+    check.add_argument(
+        "--hooks", action="store_true", help="with --offline: run the checks of the hooks that have one, nevertheless"
+    )
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
     check.add_argument(
         "--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS"
@@ -315,7 +318,9 @@ def check_host(options: argparse.Namespace) -> int:
     """Run the verb `check`; return the exit status."""
     from hook_runner.preflight import check
 
-    report = check.run_checks(options.config, options.hooks_directory, options.offline)
+    report = check.run_checks(
+        options.config, options.hooks_directory, options.offline, ask_hooks=True if options.hooks else None
+    )
     if options.imds_users:
         from hook_runner.preflight.imds_users import check_imds_users
 

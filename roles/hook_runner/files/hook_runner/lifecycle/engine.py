@@ -328,7 +328,7 @@ class Engine:
         return (
             record.gone_at is None
             and record.affects_this_vm
-            and (has_prepared(record) or will_prepare(self.runtime.hooks, record))
+            and (has_prepared(self.runtime.hooks, record) or will_prepare(self.runtime.hooks, record))
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:

@@ -11,6 +11,7 @@ from typing import Container, Iterator, Mapping, Sequence
 from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook
+from hook_runner.lifecycle.hook_pairs import is_same_preparation, partner
 from hook_runner.records import (
     FAILED,
     INTERRUPTED,
@@ -159,9 +160,10 @@ def _removed_hook_failed(record: EventRecord, stage: str, planned: Container[str
     return any(step is not None and step.state not in (OK, SKIPPED) for step in latest)
 
 
-def has_prepared(record: EventRecord, name: str | None = None) -> bool:
+def has_prepared(hooks: Hooks, record: EventRecord, name: str | None = None) -> bool:
     """Return True if a prepare hook, or the one of this name, ran for the event."""
-    return any(step.state != SKIPPED and name in (None, step.hook) for step in record.runs_in_stage(PREPARE))
+    ran = (step.hook for step in record.runs_in_stage(PREPARE) if step.state != SKIPPED)
+    return any(name is None or is_same_preparation(hooks, each, name) for each in ran)
 
 
 def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> bool:
@@ -215,14 +217,14 @@ def prepare_budget(record: EventRecord, times: Times, began: datetime) -> float 
 def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, others: Sequence[EventRecord]) -> EventRecord | None:
     """Return the event whose preparation a recover hook would undo now, or None.
 
-    A recover hook with the name of a prepare hook waits for the events that this one prepares for;
-    other recover hooks wait for all.
+    A recover hook that is a pair with a prepare hook waits for the events that this one prepares
+    for; other recover hooks wait for all.
     """
-    partner = hook.name if any(other.name == hook.name for other in hooks.get(PREPARE, ())) else None
+    prepared_by = partner(hooks, RECOVER, hook.name)
     for other in others:
         if other is record or other.gone_at is not None or not other.affects_this_vm:
             continue
-        if has_prepared(other, partner) or will_prepare(hooks, other, partner):
+        if has_prepared(hooks, other, prepared_by) or will_prepare(hooks, other, prepared_by):
             return other
     return None
 
@@ -247,8 +249,12 @@ def served_by_same_run(
 
 def undone_by(step: HookRun, hooks: Hooks, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
     """Yield the present events whose preparation a recover hook undoes: they were over when it began."""
-    partner = step.hook if any(hook.name == step.hook for hook in hooks.get(PREPARE, ())) else None
+    prepared_by = partner(hooks, RECOVER, step.hook)
     for other in others:
-        before = (done for done in other.runs_in_stage(PREPARE) if done.id < step.id and done.state != SKIPPED)
-        if other.gone_at is None and other.affects_this_vm and any(partner in (None, done.hook) for done in before):
+        before = (done.hook for done in other.runs_in_stage(PREPARE) if done.id < step.id and done.state != SKIPPED)
+        if (
+            other.gone_at is None
+            and other.affects_this_vm
+            and any(prepared_by is None or is_same_preparation(hooks, name, prepared_by) for name in before)
+        ):
             yield other

@@ -19,6 +19,7 @@ from hook_runner.hooks.spawning import HostEnds
 from hook_runner.lifecycle.active_run import ActiveRun, Ending
 from hook_runner.lifecycle.claims import Claim, end_of_claim
 from hook_runner.lifecycle.deadlines import Deadlines
+from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
     blocking_event,
@@ -105,9 +106,9 @@ class StageRunner:
         return bool(self._active) or self._runs.has_orphans()
 
     def is_recovering(self) -> bool:
-        """Return True if a recover hook runs that may undo any preparation: no prepare hook has its name."""
-        partners = {hook.name for hook in self._runtime.hooks.get(PREPARE, ())}
-        return any(run.step.stage == RECOVER and run.step.hook not in partners for run in self._active.values())
+        """Return True if a recover hook runs that may undo any preparation: it is no pair with a prepare hook."""
+        running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
+        return any(partner(self._runtime.hooks, RECOVER, step.hook) is None for step in running)
 
     def is_being_undone(self, record: EventRecord) -> bool:
         """Return True if a recover hook runs that undoes the preparation for this event, which is listed again."""
@@ -335,9 +336,10 @@ class StageRunner:
             return "the next boot; the host shuts down"
         if self._runs.has_orphans():
             return "the end of hooks that are not in the journal"
-        same = [run for run in self._active.values() if run.step.hook == hook.name]
+        pair = (hook.name, partner(self._runtime.hooks, hook.stage, hook.name) or hook.name)
+        same = [run for run in self._active.values() if run.step.hook in pair]
         self._claim(record, hook, same)
-        if same or self._runs.is_lost(hook.name):
+        if same or any(self._runs.is_lost(name) for name in pair):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.is_recovering():
             self._claim(record, hook, [run for run in self._active.values() if run.step.stage == RECOVER])

@@ -21,11 +21,12 @@ from hook_runner.config.settings import (
 )
 from hook_runner.hooks.discovery import Hook
 from hook_runner.permissions import trusted_owners
+from hook_runner.preflight.hook_checks import check_hooks_themselves
 from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.records import PREPARE
+from hook_runner.records import PREPARE, STAGES
 
 # seconds; a slower answer means that Azure is switching the service on, which may take two minutes
 IMDS_TIMEOUT = 10.0
@@ -37,6 +38,7 @@ def run_checks(
     offline: bool = False,
     owners: frozenset[int] | None = None,
     root: str = "/",
+    ask_hooks: bool | None = None,
 ) -> Report:
     """Check configuration, hooks, permissions and IMDS.
 
@@ -47,6 +49,8 @@ def run_checks(
             VM.
         owners: uids whose files are trusted; by default those of root and of this process.
         root: folder below which the files of other programs are.
+        ask_hooks: whether to run the checks of the hooks themselves; by default not if `offline`,
+            because a stopped workload must not prevent the reload of the daemon.
     """
     report = Report()
     owners = trusted_owners() if owners is None else owners
@@ -57,6 +61,8 @@ def run_checks(
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
     check_other_handlers(settings.endpoint, report, root)
+    if ask_hooks or (ask_hooks is None and not offline):
+        check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
     if not offline:
         _check_imds(settings, report)
     return report

@@ -11,8 +11,9 @@ from azure_scheduled_events.values import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
 from hook_runner.hooks.runs import PATH
+from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.records import PREPARE, RECOVER, STAGES
+from hook_runner.records import PREPARE, STAGES
 
 # bytes of a first line that the kernel reads
 _FIRST_LINE = 256
@@ -39,9 +40,8 @@ def check_hooks(
             report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
     _check_keys(everywhere, settings, report)
-    recover = {hook.name for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
-        if hook.problem is None and hook.name not in recover:
+        if hook.problem is None and partner(hooks, PREPARE, hook.name) is None:
             report.add(INFO, "hooks", hook.path, f"no matching recover hook (recover/{hook.name})")
     return hooks
 

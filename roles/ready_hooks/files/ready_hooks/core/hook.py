@@ -36,6 +36,7 @@ class Run:
         deadline: the end of the run.
         record: what a preparation has to undo.
         dry_run: whether the run changes nothing.
+        has_acted: whether there was something to change, also in a dry run.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Run:
     ) -> None:
         self.name, self.options, self.event = name, options, event
         self.deadline, self.record, self.dry_run = deadline, record, dry_run
+        self.has_acted = False
 
     def say(self, text: str) -> None:
         """Print a line for the log."""
@@ -60,6 +62,7 @@ class Run:
             action: makes the change.
             arguments: of the action.
         """
+        self.has_acted = True
         self.say(f"would {description}" if self.dry_run else description)
         if not self.dry_run:
             action(*arguments)

@@ -1,0 +1,63 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: ready_hook_variables
+short_description: Return the variables EVENT_* of a ready hook
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Part of the role P(azure_imds.scheduled_events.ready_hooks#role).
+options:
+  _input:
+    description: The event, in the form of M(azure_imds.scheduled_events.event_info). Empty if there is none.
+    type: dict
+    required: true
+  stage:
+    description: V(prepare) or V(recover).
+    type: str
+    required: true
+  resource:
+    description: Name of this VM in Azure.
+    type: str
+    default: ""
+  outcome:
+    description: Outcome of the event, for the stage recover.
+    type: str
+    default: ""
+positional: stage, resource, outcome
+"""
+
+EXAMPLES = r"""
+- name: Show the variables of a hook
+  ansible.builtin.debug:
+    msg: "{{ maintenance_events | first | azure_imds.scheduled_events.ready_hook_variables('prepare') }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The variables by name. Unknown values are empty.
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import event_variables
+
+
+def ready_hook_variables(
+    event: t.Mapping[str, t.Any], stage: str, resource: str = "", outcome: str = ""
+) -> dict[str, str]:
+    """Return the variables of a hook for an event."""
+    return event_variables(event, stage, resource or "", outcome if stage == "recover" else "")
+
+
+class FilterModule:
+    """The filter plugin ready_hook_variables."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        """Return the filters by name."""
+        return {"ready_hook_variables": ready_hook_variables}

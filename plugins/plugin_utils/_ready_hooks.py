@@ -1,0 +1,234 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of ready hooks that a user gives to a role, as runs on a host and as files of the hook runner."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import shlex
+import typing as t
+
+LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
+_BOTH = ("prepare", "recover")
+_ALL = ("prepare", "emergency", "started", "recover")
+# the kinds of ready hooks, and the stages in which each runs
+STAGES: dict[str, tuple[str, ...]] = {
+    "command": _BOTH,
+    "connections": _BOTH,
+    "haproxy": _BOTH,
+    "health-file": _BOTH,
+    "kubernetes": _BOTH,
+    "log": _ALL,
+    "notify": _ALL,
+    "pacemaker": _BOTH,
+    "postgresql": _BOTH,
+    "redis": _BOTH,
+    "slurm": _BOTH,
+    "systemd-units": _BOTH,
+}
+# the first entry of a list has the numbers 21 and 79: recovery is in reverse order
+_BEFORE_FIRST, _AFTER_FIRST, MOST_ENTRIES = 20, 80, 29
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# the second line of a hook that the daemon's check may run
+_ANSWERS_CHECK = "# azure-scheduled-events: answers check"
+# begins the third line of each file, by which the role finds its files again
+MARK = "# ready hook of the role hook_runner"
+_DEFAULT_SECONDS = 300.0
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+# exit statuses of timeout(1)
+_ENDED_BY_TIMEOUT = (124, 137)
+_RUN_SETTINGS = ("timeout", "types")
+
+
+class Entry(t.NamedTuple):
+    """One entry of the list.
+
+    Attributes:
+        where: the entry, for messages.
+        use: kind of the hook.
+        name: of the hook on the host.
+        options: of the hook, without their defaults.
+        settings: of the caller for this hook.
+    """
+
+    where: str
+    use: str
+    name: str
+    options: t.Mapping[str, t.Any]
+    settings: t.Mapping[str, t.Any]
+
+
+def read_entries(entries: t.Any, variable: str) -> list[Entry]:
+    """Return the entries of a list.
+
+    Args:
+        entries: the value of the variable.
+        variable: its name, for messages.
+
+    Raises:
+        ValueError: an entry has no valid ``use``, ``name`` or ``settings``, or two have one name.
+            The hooks themselves check their options.
+    """
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, t.Sequence):
+        raise ValueError(f"{variable}: not a list; write a list of entries such as {{use: haproxy, server: web/web1}}")
+    read = [_entry(entry, f"{variable}[{number}]") for number, entry in enumerate(entries)]
+    seen: dict[str, Entry] = {}
+    for each in read:
+        if each.name in seen:
+            message = (
+                f"{each.where}: the name {each.name} is that of {seen[each.name].where}, too; set name in one of them"
+            )
+            raise ValueError(message)
+        seen[each.name] = each
+    return read
+
+
+def _entry(entry: t.Any, where: str) -> Entry:
+    if not isinstance(entry, t.Mapping):
+        raise ValueError(f"{where}: not a mapping; write an entry such as {{use: haproxy, server: web/web1}}")
+    use = entry.get("use")
+    if use is None:
+        raise ValueError(f"{where}: use is missing; set it to one of {', '.join(STAGES)}")
+    if str(use) not in STAGES:
+        close = difflib.get_close_matches(str(use), STAGES, 1)
+        remedy = f"did you mean {close[0]}?" if close else f"use one of {', '.join(STAGES)}"
+        raise ValueError(f"{where}: there is no ready hook {use}; {remedy}")
+    name = entry.get("name") or use
+    if not _NAME.fullmatch(str(name)):
+        raise ValueError(f"{where}: {name!r} is not a name; use letters, digits, dot, dash and underscore")
+    settings = entry.get("settings") or {}
+    if not isinstance(settings, t.Mapping):
+        raise ValueError(f"{where}: settings is not a mapping; write it as {{timeout: 2m}}")
+    options = {str(key): value for key, value in entry.items() if key not in ("use", "settings")}
+    return Entry(where, str(use), str(name), options, settings)
+
+
+def hook_files(entries: t.Any, variable: str, python: str) -> list[dict[str, t.Any]]:
+    """Return the hooks of the hook runner for a list, with ``stage``, ``name``, ``content`` and ``settings``.
+
+    Args:
+        entries: the value of the variable.
+        variable: its name, for messages.
+        python: program that runs the ready hooks; "" for the first one that the launcher finds.
+
+    Raises:
+        ValueError: see `read_entries`; or there are more than MOST_ENTRIES entries.
+    """
+    read = read_entries(entries, variable)
+    if len(read) > MOST_ENTRIES:
+        raise ValueError(f"{variable}: {len(read)} entries; at most {MOST_ENTRIES} have a number")
+    return [
+        {
+            "stage": stage,
+            "name": f"{_AFTER_FIRST - number if stage == 'recover' else _BEFORE_FIRST + number:02d}-{entry.name}",
+            "content": _script(entry, stage, python),
+            **({"settings": dict(entry.settings)} if entry.settings else {}),
+        }
+        for number, entry in enumerate(read, start=1)
+        for stage in STAGES[entry.use]
+    ]
+
+
+def _script(entry: Entry, stage: str, python: str) -> str:
+    # one check is enough for the hooks of all stages
+    second = _ANSWERS_CHECK if stage == "prepare" else f"# runs the ready hook {entry.use}"
+    export = [f'export READY_HOOKS_PYTHON="${{READY_HOOKS_PYTHON:-{python}}}"'] if python else []
+    program = f'"${{READY_HOOKS_LIBRARY:-{LIBRARY}}}/{entry.use}"'
+    call = f'exec {program} "${{1:-{stage}}}" --json {shlex.quote(_json(entry.options))}'
+    return "\n".join(["#!/bin/sh", second, f"{MARK}, which replaces this file", *export, call, ""])
+
+
+def runs(entries: t.Any, variable: str) -> list[dict[str, t.Any]]:
+    """Return the runs of a list on a host, with ``use``, ``name``, ``json``, ``seconds`` and ``types``.
+
+    Raises:
+        ValueError: see `read_entries`; or a setting is unknown or invalid.
+    """
+    return [
+        {
+            "use": entry.use,
+            "name": entry.name,
+            "json": _json(entry.options),
+            "seconds": _seconds(entry),
+            "types": _types(entry),
+        }
+        for entry in read_entries(entries, variable)
+    ]
+
+
+def _seconds(entry: Entry) -> int:
+    """Return the time limit of a run; checks the names of all settings, too."""
+    for key in entry.settings:
+        if key not in _RUN_SETTINGS:
+            raise ValueError(
+                f"{entry.where}: settings.{key} is a setting of the hook runner; remove it, or use the role hook_runner"
+            )
+    value = entry.settings.get("timeout", _DEFAULT_SECONDS)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|)", str(value))
+    if match is None or isinstance(value, bool) or not 1 <= float(match[1]) * _UNITS[match[2]] <= 86400:
+        raise ValueError(f"{entry.where}: settings.timeout: expected a time span such as 30s, 5m or 2h, not {value!r}")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _types(entry: Entry) -> list[str]:
+    types = entry.settings.get("types") or []
+    if isinstance(types, (str, bytes)) or not isinstance(types, t.Sequence):
+        raise ValueError(f"{entry.where}: settings.types: expected a list such as [Reboot, Redeploy], not {types!r}")
+    return [str(each) for each in types]
+
+
+def _json(options: t.Mapping[str, t.Any]) -> str:
+    """Return the options in ASCII; a value that Ansible has encrypted is a text."""
+    return json.dumps(options, default=str, sort_keys=True)
+
+
+def event_variables(event: t.Mapping[str, t.Any], stage: str, resource: str, outcome: str = "") -> dict[str, str]:
+    """Return the variables EVENT_* of a hook.
+
+    Args:
+        event: in the form of ``event_info``; empty if there is none.
+        stage: prepare or recover.
+        resource: name of this VM, or "".
+        outcome: of the event, at its end.
+    """
+    texts = ("event_id", "event_type", "status", "source", "description", "not_before", "resource_type")
+    given = {name: _printable(event.get(name)) for name in texts}
+    return {
+        "EVENT_ID": given.pop("event_id"),
+        "EVENT_TYPE": given.pop("event_type"),
+        **{f"EVENT_{name.upper()}": value for name, value in given.items()},
+        "EVENT_RESOURCES": " ".join(_printable(each) for each in event.get("resources") or ()),
+        "EVENT_RESOURCE": _printable(resource),
+        "EVENT_DURATION": _printable(event.get("duration_seconds")),
+        "EVENT_STAGE": stage,
+        "EVENT_OUTCOME": outcome,
+    }
+
+
+def _printable(value: t.Any) -> str:
+    text = "" if value is None else str(value)
+    return "".join(character if character.isprintable() else "?" for character in text)[:8192]
+
+
+def failures(results: t.Sequence[t.Mapping[str, t.Any]], stage: str) -> str:
+    """Return the message about the hooks that failed.
+
+    Args:
+        results: of a loop over the values of `runs`.
+        stage: prepare or recover.
+    """
+    return "; ".join(
+        f"ready hook {result['item']['name']}: {stage} failed: {_reason(result)}"
+        for result in results
+        if result.get("rc", 0) != 0
+    )
+
+
+def _reason(result: t.Mapping[str, t.Any]) -> str:
+    if result["rc"] in _ENDED_BY_TIMEOUT:
+        return "it did not end within its time limit"
+    lines = str(result.get("stderr") or result.get("msg") or "").strip().splitlines()
+    return lines[-1] if lines else f"exit status {result['rc']}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role hook_runner with ready hooks, on a real host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.hosts.role_host import RoleHost
+from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
+
+HOOKS = "/etc/azure-scheduled-events/hooks.d"
+UNIT = "[Service]\nExecStart=sleep infinity\n"
+TEXTS = ["it's $HOME \"quoted\"", "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]
+
+
+@pytest.fixture(scope="module")
+def workload(workload_host: Callable[[str], WorkloadHost]) -> WorkloadHost:
+    host = workload_host("role1")
+    for unit in ("first.service", "second.service"):
+        host.write(f"/etc/systemd/system/{unit}", UNIT)
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", "first.service", "second.service")
+    return host
+
+
+@pytest.fixture(scope="module")
+def site(workload: WorkloadHost, tmp_path_factory: pytest.TempPathFactory) -> RoleHost:
+    # the role installs the library
+    workload.run("rm", "-rf", LIBRARY)
+    return RoleHost(workload.host, tmp_path_factory.mktemp("role"), hooks=())
+
+
+def installed(site: RoleHost) -> list[str]:
+    folder = site.host.file(HOOKS)
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+def units(name: str, *names: str, **more: object) -> dict[str, object]:
+    return {"use": "systemd-units", "name": name, "units": list(names), **more}
+
+
+@pytest.mark.short
+def test_list_becomes_hooks_that_recover_in_reverse_order(workload: WorkloadHost, site: RoleHost) -> None:
+    hooks = [units("one", "first.service", settings={"timeout": "2m"}), units("two", "second.service")]
+    first_check = site.must_apply("--check", ready_hooks=hooks)
+    assert not site.host.file(LIBRARY).exists() and first_check.changed > 0
+    site.must_apply(ready_hooks=hooks)
+    assert installed(site) == ["prepare/21-one", "prepare/22-two", "recover/78-two", "recover/79-one"]
+    settings = site.host.file("/etc/azure-scheduled-events/config.yml").read_text(encoding="utf-8")
+    assert "prepare/21-one:\n    timeout: 2m" in settings and "recover/79-one:\n    timeout: 2m" in settings
+    again = site.must_apply(ready_hooks=hooks)
+    assert again.changed == 0, again.changed_tasks
+    tried = site.ask("try", "prepare/21-one")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert workload.run("systemctl", "is-active", "first.service", check=False).stdout.strip() == "inactive"
+    assert site.ask("try", "recover/79-one").returncode == 0
+    assert workload.run("systemctl", "is-active", "first.service").stdout.strip() == "active"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The checks that hooks make of themselves, with real processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.hooks.discovery import Hook
+from hook_runner.preflight.check import run_checks
+from hook_runner.preflight.hook_checks import MOST_LINES, check_hooks_themselves
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from support.wait import wait_until
+
+MARKED = "#!/bin/sh\n# azure-scheduled-events: answers check\n"
+
+
+def hook(folder: Path, text: str, problem: str | None = None) -> Hook:
+    file = folder / "10-a"
+    file.write_text(text)
+    file.chmod(0o755)
+    return Hook("prepare", "10-a", str(file), HookSettings(), problem)
+
+
+def found(made: Hook, limit: float = 30.0, settings: Settings | None = None) -> list[tuple[str, str]]:
+    report = Report()
+    check_hooks_themselves([made], settings or Settings(), report, limit)
+    return [(each.severity, each.text) for each in report.findings]
+
+
+def test_lines_of_a_successful_check_are_information_and_warnings(tmp_path: Path) -> None:
+    made = hook(tmp_path, MARKED + 'echo "the socket answers: $1"; echo slow >&2')
+    assert found(made) == [(INFO, "the socket answers: check"), (WARNING, "slow")]
+
+
+def test_lines_of_a_failed_check_are_errors(tmp_path: Path) -> None:
+    made = hook(tmp_path, MARKED + "echo fine; echo no socket >&2; exit 1")
+    assert found(made) == [(INFO, "fine"), (ERROR, "no socket")]
+
+
+def test_failed_check_without_a_message_is_an_error(tmp_path: Path) -> None:
+    assert found(hook(tmp_path, MARKED + "exit 3")) == [(ERROR, "its check failed without a message (exit status 3)")]
+
+
+@pytest.mark.parametrize(
+    "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\n\n# azure-scheduled-events: answers check\nexit 1\n"]
+)
+def test_hook_without_the_marker_in_its_second_line_is_not_run(tmp_path: Path, text: str) -> None:
+    assert found(hook(tmp_path, text)) == []
+
+
+def test_hook_that_is_not_trusted_is_not_run(tmp_path: Path) -> None:
+    assert found(hook(tmp_path, MARKED + "exit 1", problem="others can write it")) == []
+
+
+def test_check_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
+    made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; wait")
+    assert found(made, limit=1.0) == [(ERROR, "its check did not end within 1 s")]
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not _runs(child), "the child has ended")
+
+
+def test_process_that_outlives_its_check_is_ended(tmp_path: Path) -> None:
+    made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; echo fine")
+    assert found(made) == [(INFO, "fine")]
+    child = int((tmp_path / "child").read_text())
+    wait_until(lambda: not _runs(child), "the child has ended")
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_check_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
+    made = hook(tmp_path, "#!/no/such/interpreter\n# azure-scheduled-events: answers check\n")
+    ((severity, text),) = found(made)
+    assert (severity, text.startswith("its check cannot be started: ")) == (ERROR, True)
+
+
+def test_output_of_a_check_is_bounded(tmp_path: Path) -> None:
+    made = hook(tmp_path, MARKED + "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done")
+    assert len(found(made)) == MOST_LINES
+
+
+def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READY_HOOKS_PYTHON", "python3.11")
+    monkeypatch.setenv("SECRET_OF_THE_CALLER", "x")
+    made = hook(tmp_path, MARKED + 'echo "$SITE $READY_HOOKS_PYTHON ${SECRET_OF_THE_CALLER:-} $HOOK_SECONDS $PWD"')
+    assert found(made, settings=Settings(environment={"SITE": "west"})) == [(INFO, "west python3.11  30 /")]
+
+
+@pytest.mark.parametrize("offline, ask, asked", [(True, None, False), (True, True, True), (False, None, True)])
+def test_offline_check_asks_hooks_only_on_request(tmp_path: Path, offline: bool, ask: bool | None, asked: bool) -> None:
+    (tmp_path / "hooks.d" / "prepare").mkdir(parents=True)
+    hook(tmp_path / "hooks.d" / "prepare", MARKED + "echo the workload answers")
+    config = tmp_path / "config.yml"
+    # a port that refuses connections
+    config.write_text("endpoint: http://127.0.0.1:1\n")
+    owners = frozenset({0, os.getuid()})
+    report = run_checks(str(config), str(tmp_path / "hooks.d"), offline, owners, str(tmp_path / "root"), ask)
+    assert ("the workload answers" in [each.text for each in report.findings]) == asked
