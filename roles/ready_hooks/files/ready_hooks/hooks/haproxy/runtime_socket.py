@@ -1,0 +1,186 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Asks one HAProxy over its runtime socket, and reads its answers."""
+
+from __future__ import annotations
+
+import csv
+import re
+import socket
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ready_hooks.core import options
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError
+
+READY, DRAIN, MAINT = "ready", "drain", "maint"
+
+_MOST_SECONDS, _LEAST_SECONDS = 3.0, 0.5
+_MOST_BYTES = 32 * 1024 * 1024
+
+# srv_admin_state: set through the socket, the page or an agent; inherited from a tracked server or a host name
+_FORCED_MAINT, _FORCED_DRAIN = 0x01, 0x08
+_OTHER_MAINT = 0x02 | 0x20
+# srv_op_state: starting and running
+_UP = (1, 2)
+# srv_check_state: configured and enabled
+_CHECKED = 0x02 | 0x04
+
+
+class Server(NamedTuple):
+    """One server of one HAProxy: the numbers of `show servers state`."""
+
+    admin: int
+    operation: int
+    check: int
+
+    @property
+    def state(self) -> str:
+        """The state that an administrator has set: READY, DRAIN or MAINT."""
+        if self.admin & _FORCED_MAINT:
+            return MAINT
+        return DRAIN if self.admin & _FORCED_DRAIN else READY
+
+    @property
+    def is_up(self) -> bool:
+        """Whether HAProxy takes it for usable, apart from `state`."""
+        return self.operation in _UP
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a tracked server, or a host name without address, holds it in maintenance."""
+        return bool(self.admin & _OTHER_MAINT)
+
+    @property
+    def has_check(self) -> bool:
+        """Whether a health check of its own is configured and enabled."""
+        return self.check & _CHECKED == _CHECKED
+
+
+class Statistics(NamedTuple):
+    """One server in `show stat`.
+
+    Attributes:
+        sessions: those that it serves, and those that wait in its queue.
+        check: the result of its last check.
+        tracked: the server whose state it takes over, or "".
+    """
+
+    sessions: int
+    check: str
+    tracked: str
+
+
+class RuntimeSocket:
+    """The runtime socket of one HAProxy.
+
+    Args:
+        address: as `parse_address` returns it.
+        deadline: of the hook.
+    """
+
+    def __init__(self, address: str, deadline: Deadline) -> None:
+        self.address, self._deadline = address, deadline
+
+    def ask(self, command: str) -> str:
+        """Send a command, and return the answer. Raises HookError."""
+        try:
+            with self._connect() as connection:
+                connection.sendall(command.encode("ascii") + b"\n")
+                answer = bytearray()
+                while part := connection.recv(65536):
+                    answer += part
+                    if len(answer) > _MOST_BYTES:
+                        raise HookError(self.address, f"the answer to {command!r} is too long")
+        except OSError as error:
+            remedy = (
+                "start HAProxy, or correct socket" if isinstance(error, ConnectionRefusedError) else "correct socket"
+            )
+            raise HookError(self.address, f"HAProxy does not answer: {error.strerror or error}", remedy) from None
+        return answer.decode("utf-8", "replace").strip()
+
+    def order(self, command: str) -> None:
+        """Send a command that has no answer where it succeeds. Raises HookError."""
+        answer = self.ask(command)
+        if answer:
+            remedy = "add `level admin` to its stats socket" if "denied" in answer else ""
+            raise HookError(self.address, f"HAProxy refused {command!r}: {answer.splitlines()[0]}", remedy)
+
+    def servers(self) -> dict[str, Server]:
+        """Return the servers by BACKEND/SERVER. Raises HookError."""
+        return parse_servers(self.ask("show servers state"), self.address)
+
+    def statistics(self) -> dict[str, Statistics]:
+        """Return the statistics of the servers by BACKEND/SERVER. Raises HookError."""
+        return parse_statistics(self.ask("show stat -1 4 -1"), self.address)
+
+    def _connect(self) -> socket.socket:
+        limit = min(_MOST_SECONDS, max(_LEAST_SECONDS, self._deadline.left()))
+        if not self.address.startswith("/"):
+            host, port = self.address.rsplit(":", 1)
+            return socket.create_connection((host.strip("[]"), int(port)), limit)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.settimeout(limit)
+        try:
+            made.connect(self.address)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+
+def parse_address(value: object) -> str:
+    """Return a path, or HOST:PORT, of a runtime socket. Raises ValueError."""
+    given = options.text(value)
+    if given.startswith("/"):
+        return given
+    match = re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):(\d+)", given)
+    if match is None:
+        raise ValueError(f"expected an absolute path or HOST:PORT, not {value!r}")
+    options.port(match[2])
+    return given
+
+
+def parse_server_name(value: object) -> str:
+    """Return BACKEND/SERVER, which a command can contain. Raises ValueError."""
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+", options.text(value)):
+        raise ValueError(f"expected BACKEND/SERVER, not {value!r}")
+    return str(value)
+
+
+def parse_servers(answer: str, address: str) -> dict[str, Server]:
+    """Return the servers of an answer to `show servers state`. Raises HookError."""
+    lines = answer.splitlines()
+    if len(lines) < 2 or lines[0].strip() != "1" or not lines[1].startswith("# "):
+        raise _unexpected(answer, address)
+    names = lines[1][2:].split()
+    found = {}
+    for line in lines[2:]:
+        row = dict(zip(names, line.split()))
+        if row:
+            numbers = (row["srv_admin_state"], row["srv_op_state"], row["srv_check_state"])
+            found[f"{row['be_name']}/{row['srv_name']}"] = Server(*map(int, numbers))
+    return found
+
+
+def parse_statistics(answer: str, address: str) -> dict[str, Statistics]:
+    """Return the servers of an answer to `show stat`. Raises HookError."""
+    if not answer.startswith("# pxname,"):
+        raise _unexpected(answer, address)
+    return {
+        f"{row['pxname']}/{row['svname']}": Statistics(
+            int(row["scur"] or 0) + int(row["qcur"] or 0), _check(row), row.get("tracked") or ""
+        )
+        for row in csv.DictReader(answer[2:].splitlines())
+    }
+
+
+def _check(row: Mapping[str, str]) -> str:
+    words = (row.get("check_status", ""), row.get("last_chk", ""))
+    return ": ".join(word.strip("* ") for word in words if word)
+
+
+def _unexpected(answer: str, address: str) -> HookError:
+    first = (answer.splitlines() or [""])[0][:80]
+    return HookError(address, f"unexpected answer {first!r}", "is it the runtime socket of HAProxy 1.8 or later?")

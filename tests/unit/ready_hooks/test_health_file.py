@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Files as values."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ready_hooks.core.errors import HookError
+from ready_hooks.hooks.health_file import saved_file
+
+
+def test_put_restores_content_and_mode(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    path.write_bytes(b"up\0\xff")
+    path.chmod(0o2640)
+    before = saved_file.read(str(path))
+    saved_file.put(str(path), None)
+    assert saved_file.read(str(path)) is None
+    (tmp_path / ".ready.new").write_text("of a run that was killed", encoding="utf-8")
+    saved_file.put(str(path), saved_file.from_record(list(before or ())))
+    assert saved_file.read(str(path)) == before
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"up\0\xff", ["ready"])
+
+
+def test_put_restores_a_symbolic_link_and_not_its_target(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    path.symlink_to("elsewhere")
+    before = saved_file.read(str(path))
+    saved_file.put(str(path), None)
+    saved_file.put(str(path), before)
+    assert os.readlink(path) == "elsewhere"
+
+
+def test_read_refuses_a_folder_and_a_large_file(tmp_path: Path) -> None:
+    with pytest.raises(HookError, match="neither a file"):
+        saved_file.read(str(tmp_path))
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * (1024 * 1024 + 1))
+    with pytest.raises(HookError, match="larger"):
+        saved_file.read(str(large))
+
+
+def test_put_into_a_missing_folder_fails_and_names_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "missing" / "ready")
+    with pytest.raises(HookError, match=f"^{path}: "):
+        saved_file.put(path, saved_file.SavedFile(saved_file.encoded("up")))
