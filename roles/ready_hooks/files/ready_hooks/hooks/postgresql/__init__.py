@@ -1,0 +1,114 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Switches over from a primary of PostgreSQL to its replica, and lets the old primary rejoin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from ready_hooks.core import options
+from ready_hooks.core.errors import HookError
+from ready_hooks.core.hook import ERROR, Finding, ReadyHook
+from ready_hooks.core.options import Option
+from ready_hooks.hooks.postgresql import checks, wal
+from ready_hooks.hooks.postgresql.conninfo import conninfo
+from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
+from ready_hooks.hooks.postgresql.pair import Pair
+from ready_hooks.hooks.postgresql.pause import Pause
+from ready_hooks.hooks.postgresql.rejoin import Rejoin
+from ready_hooks.hooks.postgresql.switchover import Switchover
+
+_FIND = "the only cluster that pg_lsclusters lists"
+
+
+def _port(value: object) -> int:
+    if not str(value).isdigit() or not 0 < int(str(value)) < 65536:
+        raise ValueError(f"expected a port, not {value!r}")
+    return int(str(value))
+
+
+class Postgresql(ReadyHook):
+    """Switch over to a replica, or write a checkpoint.
+
+    The record has the phase of a switchover and the other server, and whether the server was
+    stopped and synchronous replication suspended.
+    """
+
+    name = "postgresql"
+    summary = "Switches over from a primary of PostgreSQL to its replica, and lets the old primary rejoin."
+    options = (
+        Option("replica", conninfo, "connection string of the server to switch to while this one is the primary"),
+        Option("primary", conninfo, "connection string of the primary while this one is a replica; default: replica"),
+        Option("primary_conninfo", conninfo, "setting by which this server streams from the new primary"),
+        Option("most_lag", wal.size, "bytes by which the replica may lag", 16 * 2**20),
+        Option("suspend_synchronous", options.boolean, "let the other server commit without this one", False),
+        Option("stop", options.boolean, "stop this server where no switchover takes place", False),
+        Option("rewind", options.boolean, "run pg_rewind if this server has diverged", True),
+        Option("password_file", options.path, "file with the password for replica and primary"),
+        Option("pgpass", options.path, "file with passwords in the format of libpq"),
+        Option("user", options.text, "user of the operating system for psql", "postgres"),
+        Option("database", options.text, "database for questions to this server", "postgres"),
+        Option("port", _port, "port of this server's socket; default: that of the cluster, or 5432"),
+        Option("cluster", options.text, f"cluster of Debian, such as 15/main; default: {_FIND}"),
+        Option("data_directory", options.path, "data directory of a server that is not a cluster of Debian"),
+        Option("unit", options.text, "unit of systemd; default: that of the cluster"),
+    )
+
+    def check(self) -> Iterator[Finding]:
+        os.chdir("/")
+        yield from checks.files(self.run.options)
+        try:
+            yield from checks.findings(Pair(self.run))
+        except HookError as error:
+            yield Finding(ERROR, str(error))
+
+    def prepare(self) -> None:
+        os.chdir("/")  # the user of psql may not enter the folder of the caller
+        pair = Pair(self.run)
+        data: dict[str, Any] = self.run.record.load() or {}
+        if "phase" in data and not self._continue(pair, data):
+            return
+        own = pair.own_state()
+        if own is State.STOPPED:
+            self.run.say(f"{pair.own.title} does not run")
+        elif own is State.PRIMARY and self.run.options["replica"] is not None:
+            if "other" in data and data["other"] != self.run.options["replica"]:
+                pair.resume_synchronous(pair.other(data["other"]), data)
+            data["other"] = self.run.options["replica"]
+            Switchover(pair, data).begin()
+        else:
+            Pause(pair, data).prepare(own)
+
+    def recover(self) -> None:
+        os.chdir("/")
+        data = self.run.record.load()
+        if data is None:
+            self.run.say("nothing to undo")
+        elif "phase" in data:
+            Rejoin(Pair(self.run), data).settle()
+        else:
+            Pause(Pair(self.run), data).recover()
+
+    def _continue(self, pair: Pair, data: dict[str, Any]) -> bool:
+        """Continue an earlier switchover; return True if this server is the primary, and a new one has to begin."""
+        switchover, phase = Switchover(pair, data), Phase(data["phase"])
+        other = pair.state_of(pair.other(data["other"]))
+        own = pair.own_state()
+        action = decide(phase, own, other)
+        if action is Action.KEEP:
+            return True
+        if action is Action.REJOIN:
+            self.run.say(f"{data['other']} is the primary already")
+        elif action is Action.FINISH_PROMOTION and switchover.has_everything(data["checkpoint"]):
+            switchover.promote()
+        elif action is Action.START_AS_PRIMARY and own is State.STOPPED:
+            switchover.resume()
+        else:
+            remedy = "run recover first"
+            raise HookError(data["other"], f"an earlier preparation has not ended: {action.value}", remedy)
+        return False
+
+
+HOOK = Postgresql

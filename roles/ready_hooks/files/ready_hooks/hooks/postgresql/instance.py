@@ -1,0 +1,198 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The server of this host: its data directory, its unit of systemd, its programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ready_hooks.core import commands
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError
+from ready_hooks.hooks.postgresql import wal
+
+_RUNNING = ("active", "activating", "reloading", "deactivating")
+_FOLDERS_OF_PROGRAMS = ("/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin", "/usr/lib64/pgsql/bin", "/usr/bin")
+_SIGNAL = "standby.signal"
+_AUTO_CONF = "postgresql.auto.conf"
+
+
+class Location(NamedTuple):
+    """Where the server is.
+
+    Attributes:
+        data: its data directory.
+        unit: of systemd.
+        port: of its socket.
+        configuration: its main file.
+    """
+
+    data: str
+    unit: str
+    port: int
+    configuration: str
+
+
+def locate(options: Mapping[str, Any], deadline: Deadline) -> Location:
+    """Return the server that the options name, or the only cluster of a Debian. Raises HookError."""
+    if options["data_directory"] is not None:
+        if options["unit"] is None:
+            raise HookError("unit", "it is missing", "data_directory needs the unit that runs the server")
+        data = options["data_directory"]
+        return Location(data, options["unit"], options["port"] or 5432, os.path.join(data, "postgresql.conf"))
+    rows = [line.split() for line in commands.must_run(["pg_lsclusters", "-h"], deadline).splitlines()]
+    clusters = {f"{row[0]}/{row[1]}": row for row in rows if len(row) >= 6}
+    name = options["cluster"] or (next(iter(clusters)) if len(clusters) == 1 else None)
+    if name is None:
+        known = ", ".join(clusters) or "none"
+        raise HookError("cluster", f"it is missing, and pg_lsclusters lists {known}", "set it, for example to 15/main")
+    if name not in clusters:
+        raise HookError(name, "pg_lsclusters does not list this cluster", "it lists " + ", ".join(clusters))
+    row = clusters[name]
+    unit = options["unit"] or f"postgresql@{row[0]}-{row[1]}.service"
+    return Location(row[5], unit, options["port"] or int(row[2]), f"/etc/postgresql/{name}/postgresql.conf")
+
+
+class Instance:
+    """The server of this host.
+
+    Args:
+        location: where it is.
+        user: that owns it.
+        deadline: of the hook.
+    """
+
+    def __init__(self, location: Location, user: str, deadline: Deadline) -> None:
+        self.location, self._user, self._deadline = location, user, deadline
+
+    @property
+    def unit_runs(self) -> bool:
+        """Whether systemd runs the unit, or is about to stop or start it."""
+        question = ["systemctl", "show", "--value", "--property=ActiveState", "--", self.location.unit]
+        return commands.must_run(question, self._deadline).strip() in _RUNNING
+
+    @property
+    def has_process(self) -> bool:
+        """Whether the server's first process exists."""
+        try:
+            with open(self._path("postmaster.pid"), encoding="utf-8") as file:
+                process = int(file.readline())
+            return os.path.realpath(f"/proc/{process}/cwd") == os.path.realpath(self.location.data)
+        except (OSError, ValueError):
+            return False
+
+    def start(self) -> None:
+        """Start the unit. Raises HookError."""
+        commands.must_run(["systemctl", "start", "--", self.location.unit], self._deadline)
+
+    def stop(self, most: float) -> None:
+        """Stop the unit and wait until the server has ended. Raises HookError, OutOfTime."""
+        commands.must_run(["systemctl", "stop", "--", self.location.unit], self._deadline, most)
+        if self.has_process:
+            raise HookError(self.location.unit, "the server runs after the stop of its unit", "correct unit")
+
+    def control_data(self) -> wal.ControlData:
+        """Return the state of the data directory. Raises HookError."""
+        arguments = [self.program("pg_controldata"), "-D", self.location.data]
+        output = commands.must_run(arguments, self._deadline, environment={"LC_ALL": "C"})
+        try:
+            return wal.control_data(output)
+        except ValueError as error:
+            raise HookError(self.location.data, str(error)) from None
+
+    @property
+    def is_patronis(self) -> bool:
+        """Whether Patroni manages the server."""
+        return os.path.exists(self._path("patroni.dynamic.json"))
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether the server starts as a standby."""
+        return os.path.exists(self._path(_SIGNAL))
+
+    def make_standby(self) -> None:
+        """Let the next start, by any actor, be that of a standby. Raises HookError."""
+        try:
+            owner = os.stat(self.location.data)
+            descriptor = os.open(self._path(_SIGNAL), os.O_WRONLY | os.O_CREAT, 0o600)
+            with contextlib.closing(os.fdopen(descriptor, "w")):
+                os.fsync(descriptor)
+                if os.geteuid() == 0:
+                    os.fchown(descriptor, owner.st_uid, owner.st_gid)
+            self._sync()
+        except OSError as error:
+            raise HookError(self._path(_SIGNAL), f"it cannot be written: {error.strerror}") from None
+
+    def make_primary(self) -> None:
+        """Undo `make_standby`. Raises HookError."""
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(_SIGNAL))
+            self._sync()
+        except OSError as error:
+            raise HookError(self._path(_SIGNAL), f"it cannot be removed: {error.strerror}") from None
+
+    def rewind(self, source: str, environment: Mapping[str, str]) -> None:
+        """Run pg_rewind on the stopped server; `finish_rewind` has to follow, also after a kill. Raises HookError."""
+        arguments = [self.program("pg_rewind"), "-D", self.location.data, "--source-server", source]
+        if os.path.dirname(self.location.configuration) != self.location.data:
+            arguments += ["--config-file", self.location.configuration]
+        if not os.path.exists(self._saved):
+            self._copy(self._path(_AUTO_CONF), self._saved + ".new")
+            os.replace(self._saved + ".new", self._saved)
+        # pg_rewind removes standby.signal: a boot must not start the server as a primary before it is back
+        commands.must_run(["systemctl", "mask", "--", self.location.unit], self._deadline)
+        self.make_primary()  # pg_rewind cannot recover a crashed server that has standby.signal
+        commands.must_run(arguments, self._deadline, environment=environment, user=self._user)
+
+    def finish_rewind(self) -> None:
+        """Restore what pg_rewind takes from the other server; does nothing without a rewind. Raises HookError."""
+        if os.path.exists(self._saved):
+            self.make_standby()
+            self._copy(self._saved, self._path(_AUTO_CONF))
+            commands.must_run(["systemctl", "unmask", "--", self.location.unit], self._deadline)
+            os.unlink(self._saved)
+
+    def program(self, name: str) -> str:
+        """Return the path of a program of the server's version. Raises HookError."""
+        try:
+            with open(self._path("PG_VERSION"), encoding="utf-8") as file:
+                version = file.read(20).strip()
+        except OSError as error:
+            raise HookError(self.location.data, f"not a data directory: {error.strerror}") from None
+        for folder in _FOLDERS_OF_PROGRAMS:
+            path = os.path.join(folder.format(version), name)
+            if os.access(path, os.X_OK):
+                return path
+        path_of_shell = commands.found(name)
+        if path_of_shell is None:
+            raise HookError(name, f"it is not installed for PostgreSQL {version}", "install it")
+        return path_of_shell
+
+    @property
+    def _saved(self) -> str:
+        # pg_rewind copies the whole data directory of the other server, therefore it is beside it
+        return f"{self.location.data}.{_AUTO_CONF}.before-rewind"
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.location.data, name)
+
+    def _copy(self, source: str, target: str) -> None:
+        try:
+            shutil.copy2(source, target)
+            owner = os.stat(self.location.data)
+            if os.geteuid() == 0:
+                os.chown(target, owner.st_uid, owner.st_gid)
+        except OSError as error:
+            raise HookError(target, f"it cannot be written: {error.strerror}") from None
+
+    def _sync(self) -> None:
+        descriptor = os.open(self.location.data, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

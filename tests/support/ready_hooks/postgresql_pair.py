@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A primary of PostgreSQL and its streaming replica, on two hosts with Debian's packages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from support.ready_hooks.workload_host import WorkloadHost
+from support.wait import wait_until
+
+CLUSTER = "15/main"
+UNIT = "postgresql@15-main.service"
+DATA = "/var/lib/postgresql/15/main"
+_SAVED = "/var/lib/postgresql/saved"
+_SETTINGS = """
+listen_addresses = '*'
+wal_log_hints = on
+wal_keep_size = 64MB
+shared_buffers = 16MB
+"""
+
+
+class PostgresqlPair:
+    """Two hosts; the first has the primary after `reset`.
+
+    Args:
+        first: becomes the primary.
+        second: becomes the replica.
+        settings: lines for postgresql.conf of both.
+    """
+
+    def __init__(self, first: WorkloadHost, second: WorkloadHost, settings: str = "") -> None:
+        self.first, self.second = first, second
+        for host in (first, second):
+            host.write("/etc/postgresql/15/main/conf.d/lab.conf", _SETTINGS + settings)
+            host.shell("echo 'host all,replication all samenet trust' >> /etc/postgresql/15/main/pg_hba.conf")
+            host.run("systemctl", "enable", "--quiet", "postgresql.service")
+        first.run("systemctl", "start", UNIT)
+        self.wait_for(first, "SELECT 1", "1")
+        self.ask(first, "CREATE ROLE replicator LOGIN REPLICATION; CREATE TABLE acknowledged (number int PRIMARY KEY)")
+        second.shell(f"rm -rf {DATA}")
+        source = f"host={first.host.address} user=replicator application_name=second"
+        second.run("runuser", "-u", "postgres", "--", "pg_basebackup", "-D", DATA, "-R", "-c", "fast", "-d", source)
+        second.run("systemctl", "start", UNIT)
+        self.wait_for_streaming(first)
+        for host in (first, second):
+            host.run("systemctl", "stop", UNIT)
+            host.shell(f"cp -a {DATA} {_SAVED}")
+
+    def reset(self, settings: str = "") -> None:
+        """Start both with the first content; the first host has the primary, and the second streams.
+
+        Args:
+            settings: lines for postgresql.conf of both.
+        """
+        for host in (self.first, self.second):
+            if not host.host.is_up:
+                host.host.boot()
+            host.run("systemctl", "stop", UNIT)
+            host.shell(f"systemctl unmask {UNIT}; rm -rf {DATA} {DATA}.*; cp -a {_SAVED} {DATA}")
+            host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
+            host.shell("rm -rf /var/lib/azure-scheduled-events/ready-hooks")
+        for host in (self.first, self.second):
+            host.run("systemctl", "start", UNIT)
+        self.wait_for_streaming(self.first)
+
+    def options(self, host: WorkloadHost) -> dict[str, object]:
+        """Return the options of the hook on one of the hosts."""
+        address = self.other(host).host.address
+        return {"replica": f"host={address}", "primary_conninfo": f"host={address} user=replicator"}
+
+    def other(self, host: WorkloadHost) -> WorkloadHost:
+        """Return the other one of the hosts."""
+        return self.second if host is self.first else self.first
+
+    @staticmethod
+    def ask(host: WorkloadHost, sql: str) -> str:
+        """Run SQL on a host as its superuser; return "" if the server does not answer or refuses it."""
+        return host.run(*psql(), given=sql, check=False).stdout.strip()
+
+    def wait_for(self, host: WorkloadHost, sql: str, answer: str) -> None:
+        """Wait until the server of a host gives this answer."""
+        wait_until(
+            lambda: self.ask(host, sql) == answer,
+            f"{sql} gives {answer}",
+            lambda: host.shell("tail -n 50 /var/log/postgresql/*.log"),
+        )
+
+    def wait_for_streaming(self, primary: WorkloadHost) -> None:
+        """Wait until the other server streams from the one of this host."""
+        self.wait_for(primary, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1")
+
+    def roles(self) -> list[str]:
+        """Return "primary", "standby" or "" for a server that does not answer, of both hosts."""
+        words = {"f": "primary", "t": "standby"}
+        return [words.get(self.ask(host, "SELECT pg_is_in_recovery()"), "") for host in (self.first, self.second)]
+
+
+def psql() -> Sequence[str]:
+    """Return the command that runs SQL of its standard input as the superuser."""
+    return ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres")
