@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import LIBRARY, MARK, STAGES
 
+from ready_hooks import hooks
 from support.repository import REPOSITORY
 
 ROLES = REPOSITORY / "roles"
@@ -56,3 +58,24 @@ def test_imds_simulator_deploys_all_of_its_files() -> None:
     (variables,) = [task["vars"] for task in tasks if "imds_simulator__source_files" in task.get("vars", {})]
     files = ROLES / "imds_simulator" / "files"
     assert deployed_by(files, variables["imds_simulator__source_files"]) == sources(files)
+
+
+def test_ready_hooks_deploys_all_of_its_files() -> None:
+    patterns = loaded("ready_hooks/vars/main.yml")["ready_hooks__source_files"]
+    role = ROLES / "ready_hooks"
+    assert deployed_by(role, patterns) - {role / "files" / "ready_hooks"} == sources(role / "files")
+
+
+def test_role_knows_all_kinds_of_ready_hooks() -> None:
+    assert tuple(STAGES) == hooks.NAMES
+    assert {path.name for path in (ROLES / "ready_hooks" / "files").iterdir() if path.is_symlink()} == set(STAGES)
+    source = ROLES / "ready_hooks" / "files" / "ready_hooks" / "hooks"
+    written = [name for name in hooks.NAMES if list(source.glob(name.replace("-", "_") + "*"))]
+    assert {name: hooks.load(name).stages for name in written} == {name: STAGES[name] for name in written}
+
+
+def test_hook_runner_and_ready_hooks_agree_on_names() -> None:
+    variables = loaded("hook_runner/vars/main.yml")
+    assert variables["hook_runner__ready_mark"] == MARK
+    assert variables["hook_runner__ready_library"] == LIBRARY
+    assert loaded("ready_hooks/vars/main.yml")["ready_hooks__library"] == LIBRARY

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,7 +14,7 @@ from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 
 HOOKS = "/etc/azure-scheduled-events/hooks.d"
 UNIT = "[Service]\nExecStart=sleep infinity\n"
-TEXTS = ["it's $HOME \"quoted\"", "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]
+TEXTS = ['it\'s $HOME "quoted"', "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +59,34 @@ def test_list_becomes_hooks_that_recover_in_reverse_order(workload: WorkloadHost
     assert workload.run("systemctl", "is-active", "first.service", check=False).stdout.strip() == "inactive"
     assert site.ask("try", "recover/79-one").returncode == 0
     assert workload.run("systemctl", "is-active", "first.service").stdout.strip() == "active"
+
+
+def test_file_of_a_removed_entry_is_removed_and_other_hooks_stay(site: RoleHost) -> None:
+    own = {"stage": "prepare", "name": "10-own", "content": "#!/bin/sh\n# azure-scheduled-events: answers check\n"}
+    one, two = units("one", "first.service"), units("two", "second.service")
+    site.must_apply(ready_hooks=[one, two], hooks=[own])
+    site.must_apply(ready_hooks=[two], hooks=[])
+    assert installed(site) == ["prepare/10-own", "prepare/21-two", "recover/79-two"]
+    site.must_apply(ready_hooks=[], hooks=[])
+    assert installed(site) == ["prepare/10-own"]
+
+
+def test_hook_that_would_fail_changes_nothing_on_the_host(site: RoleHost) -> None:
+    site.must_apply(ready_hooks=[units("one", "first.service")])
+    before = installed(site)
+    applied = site.apply(ready_hooks=[units("one", "frist.service")])
+    assert applied.status != 0 and "frist.service: systemd has no such unit" in applied.text
+    applied = site.apply(ready_hooks=[{"use": "systemd-units", "unit": "first.service"}])
+    assert applied.status != 0 and "did you mean units?" in applied.text
+    assert installed(site) == before
+    # the play installs the workload later
+    site.must_apply(ready_hooks=[units("one", "later.service")], check_hooks=False)
+    assert "later.service" in site.ask("check", "--offline", "--hooks").stdout
+    assert site.ask("check", "--offline").returncode == 0
+
+
+def test_absent_removes_the_library(site: RoleHost) -> None:
+    site.must_apply(ready_hooks=[units("one", "first.service")])
+    assert site.host.file(f"{LIBRARY}/haproxy").exists()
+    site.must_apply(state="absent", ready_hooks=[units("one", "first.service")])
+    assert not site.host.file(LIBRARY).exists()

@@ -1,0 +1,125 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of ready hooks becomes files of the hook runner, and runs on a host."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import (
+    MARK,
+    MOST_ENTRIES,
+    event_variables,
+    failures,
+    hook_files,
+    read_entries,
+    runs,
+)
+
+TEXTS = ["it's $HOME", 'double "quotes"', "two\nlines", "ünïcode ☃", "`id` $(id)", "back\\slash {{ x }}", " -x "]
+
+
+def test_hook_files_recover_in_reverse_order():
+    found = hook_files([{"use": "haproxy"}, {"use": "notify", "name": "chat"}], "hooks", "")
+    assert [f"{each['stage']}/{each['name']}" for each in found] == [
+        "prepare/21-haproxy",
+        "recover/79-haproxy",
+        "prepare/22-chat",
+        "emergency/22-chat",
+        "started/22-chat",
+        "recover/78-chat",
+    ]
+
+
+def test_hook_files_of_all_stages_have_the_settings():
+    found = hook_files([{"use": "redis", "settings": {"timeout": "2m"}}, {"use": "log"}], "hooks", "")
+    assert [each.get("settings") for each in found][:3] == [{"timeout": "2m"}, {"timeout": "2m"}, None]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("words, verb", [([], "prepare"), (["check"], "check")])
+def test_hook_file_passes_any_text_unchanged(tmp_path, text, words, verb):
+    program = tmp_path / "command"
+    program.write_text('#!/bin/sh\nprintf "%s\\0" "$READY_HOOKS_PYTHON" "$@"\n')
+    program.chmod(0o755)
+    (made, _recover) = hook_files([{"use": "command", "prepare": [text], "number": 3}], "hooks", "/usr/bin/python3")
+    file = tmp_path / made["name"]
+    file.write_text(made["content"])
+    environment = {"PATH": "/usr/bin:/bin", "READY_HOOKS_LIBRARY": str(tmp_path)}
+    command = ["sh", str(file), *words]
+    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    python, stage, flag, given = output.split("\0")[:4]
+    assert (python, stage, flag) == ("/usr/bin/python3", verb, "--json")
+    assert json.loads(given) == {"prepare": [text], "number": 3}
+
+
+def test_hook_file_of_stage_prepare_answers_check():
+    prepare, recover = hook_files([{"use": "haproxy"}], "hooks", "")
+    lines = [each["content"].splitlines() for each in (prepare, recover)]
+    assert [each[1] == "# azure-scheduled-events: answers check" for each in lines] == [True, False]
+    assert all(each[2].startswith(MARK) for each in lines)
+
+
+@pytest.mark.parametrize(
+    "entries, problem",
+    [
+        ("haproxy", "hooks: not a list"),
+        (["haproxy"], "hooks[0]: not a mapping"),
+        ([{"server": "web/web1"}], "hooks[0]: use is missing"),
+        ([{"use": "haproxi"}], "there is no ready hook haproxi; did you mean haproxy?"),
+        ([{"use": "redis", "name": "a b"}], "'a b' is not a name"),
+        ([{"use": "redis"}, {"use": "redis"}], "hooks[1]: the name redis is that of hooks[0], too; set name"),
+        ([{"use": "redis", "settings": "2m"}], "settings is not a mapping"),
+    ],
+)
+def test_wrong_entry_is_named(entries, problem):
+    with pytest.raises(ValueError) as caught:
+        read_entries(entries, "hooks")
+    assert problem in str(caught.value)
+
+
+def test_more_entries_than_numbers_are_an_error():
+    entries = [{"use": "command", "name": f"c{number}"} for number in range(MOST_ENTRIES + 1)]
+    assert len(hook_files(entries[:-1], "hooks", "")) == 2 * MOST_ENTRIES
+    with pytest.raises(ValueError):
+        hook_files(entries, "hooks", "")
+
+
+@pytest.mark.parametrize("timeout, seconds", [(None, 300), ("2m", 120), ("30s", 30), (45, 45), ("1h", 3600)])
+def test_run_has_the_time_limit_of_its_settings(timeout, seconds):
+    settings = {} if timeout is None else {"settings": {"timeout": timeout}}
+    (run,) = runs([{"use": "redis", **settings}], "hooks")
+    assert (run["seconds"], run["json"]) == (seconds, "{}")
+
+
+@pytest.mark.parametrize("settings", [{"needs": 5}, {"timeout": "soon"}, {"timeout": True}, {"types": "Reboot"}])
+def test_setting_that_a_run_cannot_obey_is_an_error(settings):
+    with pytest.raises(ValueError):
+        runs([{"use": "redis", "settings": settings}], "hooks")
+
+
+def test_event_variables_are_printable():
+    event = {
+        "event_id": "A",
+        "event_type": "Reboot",
+        "resources": ["vm1", "vm2"],
+        "description": "a\nb",
+        "source": None,
+    }
+    found = event_variables(event, "prepare", "vm1")
+    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCES"]) == ("A", "Reboot", "vm1 vm2")
+    assert (found["EVENT_DESCRIPTION"], found["EVENT_SOURCE"], found["EVENT_STAGE"]) == ("a?b", "", "prepare")
+
+
+def test_failures_names_each_hook_and_its_last_line():
+    results = [
+        {"item": {"name": "a"}, "rc": 0},
+        {"item": {"name": "b"}, "rc": 1, "stderr": "x\nno socket\n"},
+        {"item": {"name": "c"}, "rc": 124, "stderr": ""},
+        {"item": {"name": "d"}, "skipped": True},
+    ]
+    assert failures(results, "recover") == (
+        "ready hook b: recover failed: no socket; ready hook c: recover failed: it did not end within its time limit"
+    )
