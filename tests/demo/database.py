@@ -16,7 +16,9 @@ DATA = "/var/lib/postgresql/15/main"
 CONFIGURATION = "/etc/postgresql/15/main"
 SERVICE = "postgresql@15-main.service"
 # The network of the lab is the boundary: it has no other members.
-ACCESS = "local all all peer\nhost all all 10.77.0.0/24 trust\nhost replication all 10.77.0.0/24 trust\n"
+ACCESS = "local all all peer\n" + "".join(
+    f"host {what} all {network} trust\n" for what in ("all", "replication") for network in ("10.77.0.0/24", "127.0.0.0/8")
+)
 SETTINGS = """\
 listen_addresses = '*'
 cluster_name = '{name}'
