@@ -53,6 +53,58 @@ def test_recover_does_not_wait_for_events_that_did_not_prepare_its_hook(azure: A
     assert vm.ran("recover") == ["recover/10-a"]
 
 
+def test_recover_of_another_number_does_not_wait_for_events_without_its_pair(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hooks={"21-haproxy": {"types": ["Freeze"]}})
+    for name in ("prepare/21-haproxy", "prepare/22-nginx", "recover/79-haproxy"):
+        vm.hook(name)
+    freeze = azure.schedule("Freeze", hold=True)
+    vm.poll()
+    azure.schedule("Reboot", hold=True)
+    vm.poll(after=1)
+    azure.complete(freeze)
+    vm.poll(after=1)
+    # the reboot is prepared by nginx, and not by haproxy
+    assert vm.ran("recover") == ["recover/79-haproxy"]
+
+
+def test_recover_waits_for_an_event_whose_hook_has_a_new_number_since(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(hooks={"22-haproxy": {"types": ["Freeze"]}})
+    vm.hook("prepare/21-haproxy")
+    vm.hook("recover/79-haproxy")
+    reboot = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    freeze = azure.schedule("Freeze", hold=True)
+    vm.poll(after=1)
+    (vm.hooks_directory / "prepare" / "21-haproxy").rename(vm.hooks_directory / "prepare" / "22-haproxy")
+    vm.reload()
+    azure.complete(freeze)
+    vm.poll(after=1)
+    assert vm.ran("recover") == []
+    azure.complete(reboot)
+    vm.poll(after=1)
+    assert vm.ran("recover") == ["recover/79-haproxy"]
+
+
+def test_prepare_waits_for_a_running_recover_of_its_pair_only(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
+    for name in ("prepare/21-haproxy", "prepare/22-nginx", "recover/78-nginx"):
+        vm.hook(name)
+    vm.hook("recover/79-haproxy", HANGS)
+    azure.complete(_scheduled(azure, vm))
+    vm.poll(after=1)
+    second = _scheduled(azure, vm)
+    assert vm.ran("prepare").count("prepare/21-haproxy") == 1 and ("vm1", second) not in azure.approvals()
+    vm.release("recover/79-haproxy")
+    vm.poll(after=1)
+    assert vm.ran("prepare").count("prepare/21-haproxy") == 2
+
+
+def _scheduled(azure: Azure, vm: EngineHarness) -> str:
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll(after=1)
+    return event
+
+
 def test_a_recovery_that_was_cut_short_is_run_again(azure: Azure, vm: EngineHarness) -> None:
     vm.hook("recover/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
