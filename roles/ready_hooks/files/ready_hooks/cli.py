@@ -8,10 +8,11 @@ Exit status 0: done, also where there was nothing to do. 1: it failed. 2: wrong 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ready_hooks import hooks
@@ -86,7 +87,8 @@ def _run(kind: type[ReadyHook], parsed: argparse.Namespace) -> Run:
     name = values["name"] or kind.name
     deadline = Deadline(_limit(values["limit"]))
     record = Record(values["state_directory"], name, kind.name)
-    return Run(name, values, event.from_environment(os.environ), deadline, record, values["dry_run"])
+    about = event.from_environment(os.environ)._replace(stage="" if parsed.verb == CHECK else parsed.verb)
+    return Run(name, values, about, deadline, record, values["dry_run"])
 
 
 def _limit(otherwise: float) -> float:
@@ -99,11 +101,28 @@ def _limit(otherwise: float) -> float:
 
 def _act(hook: ReadyHook, stage: str) -> int:
     action: Callable[[], None] = hook.recover if stage == RECOVER else hook.prepare
-    with hook.run.record.locked(hook.run.deadline):
+    with _locked(hook):
         action()
     if os.environ.get(REPORT):
         print("changed" if hook.run.has_acted else "unchanged", flush=True)
     return 0
+
+
+@contextlib.contextmanager
+def _locked(hook: ReadyHook) -> Iterator[None]:
+    """Hold the lock of the hook's runs. A hook that only reports runs without it where it cannot be had.
+
+    A dry run creates no folder and no lock, and does not wait for another run.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            if not hook.run.dry_run:
+                held.enter_context(hook.run.record.locked(hook.run.deadline))
+        except HookError as error:
+            if not hook.only_reports:
+                raise
+            hook.run.warn(f"{hook.name}: {error}")
+        yield
 
 
 def _check(hook: ReadyHook) -> int:

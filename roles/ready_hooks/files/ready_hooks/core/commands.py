@@ -4,15 +4,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
+
+# seconds between two looks at a program, and for the last output of one that has ended
+_LOOK, _LAST_OUTPUT = 0.5, 0.5
 
 
 class Result(NamedTuple):
@@ -39,6 +45,8 @@ def run(
 ) -> Result:
     """Run a program and wait for its end; at the time limit, end its whole process group.
 
+    Processes that the program leaves in the background continue; their output is not read.
+
     Args:
         arguments: the program and its arguments.
         deadline: of the hook.
@@ -51,17 +59,60 @@ def run(
         HookError: the program does not exist or cannot be started.
         OutOfTime: it did not end in time.
     """
-    if user is not None and os.geteuid() == 0:
-        arguments = ["runuser", "-u", user, "--", *arguments]
+    process = _start(
+        as_user(arguments, user),
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+        output=subprocess.PIPE,
+        environment=environment,
+    )
     limit = deadline.left() if most is None else min(most, deadline.left())
+    with _ended_at_last(process):
+        output, errors = _communicate(process, None if given is None else given.encode(), arguments, limit)
+    return Result(process.returncode, _text(output), _text(errors))
+
+
+def run_through(
+    arguments: Sequence[str],
+    deadline: Deadline,
+    most: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    user: str | None = None,
+) -> int:
+    """Run a program as `run` does, with the standard input and output of this process; return its status."""
+    process = _start(as_user(arguments, user), stdin=None, output=None, environment=environment)
+    limit = deadline.left() if most is None else min(most, deadline.left())
+    with _ended_at_last(process):
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise _out_of_time(arguments, limit) from None
+
+
+def as_user(arguments: Sequence[str], user: str | None) -> Sequence[str]:
+    """Return the arguments to run a program as this user. Raises HookError if this process may not."""
+    if user is None or user == _own_name():
+        return arguments
+    if os.geteuid() != 0:
+        raise HookError(user, "only root can run a program as another user", "run the hook as root")
+    return ["runuser", "-u", user, "--", *arguments]
+
+
+def _own_name() -> str:
     try:
-        process = subprocess.Popen(
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return ""
+
+
+def _start(
+    arguments: Sequence[str], stdin: int | None, output: int | None, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
             list(arguments),
-            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
@@ -69,13 +120,50 @@ def run(
         raise HookError(
             arguments[0], f"it cannot be started: {error.strerror}", "install it, or correct its path"
         ) from None
+
+
+@contextlib.contextmanager
+def _ended_at_last(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End the process group if the block raises an error, such as OutOfTime or SystemExit by a signal."""
     try:
-        output, errors = process.communicate(given, timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise OutOfTime(" ".join(arguments), f"it did not end within {limit:.0f} s") from None
-    return Result(process.returncode, output, errors)
+        yield
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], given: bytes | None, arguments: Sequence[str], limit: float
+) -> tuple[bytes | None, bytes | None]:
+    """Return the output of the program until its end, even if other processes keep the output open."""
+    end = time.monotonic() + limit
+    left = limit
+    while True:
+        ended = process.poll() is not None
+        try:
+            return process.communicate(given, timeout=_LAST_OUTPUT if ended else min(_LOOK, left))
+        except subprocess.TimeoutExpired as error:
+            if ended:
+                return error.output, error.stderr
+        given = None
+        left = max(0.0, end - time.monotonic())
+        if left == 0 and process.poll() is None:
+            raise _out_of_time(arguments, limit)
+
+
+def _out_of_time(arguments: Sequence[str], limit: float) -> OutOfTime:
+    return OutOfTime(" ".join(arguments), f"it did not end within {limit:.0f} s")
+
+
+def _text(output: bytes | None) -> str:
+    return (output or b"").decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def must_run(

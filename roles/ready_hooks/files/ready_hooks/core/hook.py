@@ -91,12 +91,15 @@ class ReadyHook:
         options: the options.
         stages: those in which the hook runs. The base class runs `recover` in stage recover, and
             `prepare` in all others.
+        only_reports: whether the hook changes nothing on the host, and treats each error as a
+            warning: a report that fails must not prevent an approval.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]]
     stages: ClassVar[tuple[str, ...]] = (PREPARE, RECOVER)
+    only_reports: ClassVar[bool] = False
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -7,13 +7,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
 from ready_hooks.core.errors import UsageError
 
+# longer ones would exceed the numbers that the waiting functions of the system accept
+_LONGEST = 366 * 24 * 3600.0
 _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
@@ -34,9 +35,12 @@ def path(value: object) -> str:
 def seconds(value: object) -> float:
     """Return seconds: a number, or a text such as 30s, 5m or 2h. Raises ValueError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value))
-    if match is None or isinstance(value, bool) or not math.isfinite(float(match[1])):
+    if match is None or isinstance(value, bool):
         raise ValueError(f"expected a time span such as 30s, 5m or 2h, not {value!r}")
-    return float(match[1]) * _UNITS[match[2]]
+    span = float(match[1]) * _UNITS[match[2]]
+    if span > _LONGEST:
+        raise ValueError(f"expected a time span of less than a year, not {value!r}")
+    return span
 
 
 def integer(value: object) -> int:
@@ -142,10 +146,10 @@ def from_mapping(options: Sequence[Option], given: object) -> Values:
         value = given.get(option.name)
         if value is not None:
             values[option.name] = option.read(value)
-        elif option.required:
-            raise UsageError(option.name, "it is required", f"set it: {option.help}")
         else:
             values[option.name] = () if option.many else option.default
+        if option.required and values[option.name] in (None, ()):
+            raise UsageError(option.name, "it is required", f"set it: {option.help}")
     return values
 
 

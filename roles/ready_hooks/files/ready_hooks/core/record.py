@@ -86,7 +86,9 @@ class Record:
             with contextlib.suppress(OSError):
                 os.unlink(new)
             raise HookError(
-                self.path, f"the record cannot be written: {error.strerror}", "nothing was changed"
+                self.path,
+                f"the record cannot be written: {error.strerror}",
+                "the change that it describes was not made",
             ) from None
 
     def remove(self) -> None:

@@ -15,9 +15,30 @@ _MOST_BYTES = 64 * 1024
 def secret_problem(path: str) -> str | None:
     """Return why the file is not usable for a secret, or None."""
     try:
-        info = os.stat(path)
+        return _problem(os.stat(path))
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
+
+
+def read_secret(path: str) -> str:
+    """Return the content of the file, without white space around it. Raises HookError."""
+    try:
+        # O_NONBLOCK: to open a named pipe would wait for its writer
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
+            problem = _problem(os.fstat(file.fileno()))
+            content = "" if problem else file.read(_MOST_BYTES).strip()
+    except OSError as error:
+        problem, content = f"it cannot be read: {error.strerror}", ""
+    except ValueError:
+        problem, content = "it is not a text in UTF-8", ""
+    if problem is not None:
+        raise HookError(path, f"the secret is not used: {problem}", "chown it to root, and chmod it to 0600")
+    if not content:
+        raise HookError(path, "the file of the secret is empty")
+    return content
+
+
+def _problem(info: os.stat_result) -> str | None:
     if not stat.S_ISREG(info.st_mode):
         return "it is not a file"
     if info.st_uid not in (0, os.geteuid()):
@@ -25,18 +46,3 @@ def secret_problem(path: str) -> str | None:
     if info.st_mode & 0o077:
         return f"other users can read or write it (mode {stat.S_IMODE(info.st_mode):04o})"
     return None
-
-
-def read_secret(path: str) -> str:
-    """Return the content of the file, without white space around it. Raises HookError."""
-    problem = secret_problem(path)
-    if problem is not None:
-        raise HookError(path, f"the secret is not used: {problem}", "chown it to root, and chmod it to 0600")
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = file.read(_MOST_BYTES).strip()
-    except (OSError, ValueError) as error:
-        raise HookError(path, f"the secret cannot be read: {error}") from None
-    if not content:
-        raise HookError(path, "the file of the secret is empty")
-    return content

@@ -1,0 +1,140 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a command of the operator before an event, and its counterpart afterwards."""
+
+from __future__ import annotations
+
+import pwd
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from ready_hooks.core import commands, options
+from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.options import Option
+
+_SHELL = ("/bin/sh", "-c")
+
+
+def variables(value: object) -> Mapping[str, str]:
+    """Return environment variables: a mapping, or a text NAME=VALUE. Raises ValueError."""
+    if isinstance(value, str) and "=" in value:
+        name, _equals, word = value.partition("=")
+        value = {name: word}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected a mapping of names to texts, not {value!r}")
+    for name, word in value.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
+            raise ValueError(f"expected the name of a variable, not {name!r}")
+        if isinstance(word, bool) or not isinstance(word, (str, int, float)) or "\0" in str(word):
+            raise ValueError(f"expected a text for {name}, not {word!r}")
+    return {str(name): str(word) for name, word in value.items()}
+
+
+class Command(ReadyHook):
+    """Run a command, and its counterpart if it was begun.
+
+    The record says only that the command was begun.
+    """
+
+    name = "command"
+    summary = "Runs any command before an event, and its counterpart afterwards."
+    options = (
+        Option("prepare", options.command, "command to run before the event: a list, or a text for the shell"),
+        Option("recover", options.command, "its counterpart; it runs if the preparation was begun"),
+        Option("check", options.command, "command that finds mistakes before an event, and changes nothing"),
+        Option("prepare_timeout", options.seconds, "seconds for the command prepare; by default all that are left"),
+        Option("recover_timeout", options.seconds, "seconds for the command recover; by default all that are left"),
+        Option("check_timeout", options.seconds, "seconds for the command check", 10.0),
+        Option("user", options.text, "user to run the commands as; by default that of the hook"),
+        Option("environment", variables, "more environment variables of the commands, NAME=VALUE", many=True),
+    )
+
+    def check(self) -> Iterator[Finding]:
+        given = [verb for verb in ("prepare", "recover", "check") if self.run.options[verb]]
+        if "prepare" not in given and "recover" not in given:
+            yield Finding(ERROR, "prepare: it is missing, and recover, too; set at least one of them")
+        for verb in given:
+            problem = self._problem(self.run.options[verb])
+            if problem:
+                yield Finding(ERROR, f"{verb}: {problem}")
+        user = self.run.options["user"]
+        if user is not None:
+            try:
+                pwd.getpwnam(user)
+                commands.as_user((), user)
+            except KeyError:
+                yield Finding(ERROR, f"{user}: there is no such user; correct the option user")
+                return
+            except HookError as error:
+                yield Finding(ERROR, str(error))
+                return
+        if "prepare" in given and "recover" not in given:
+            yield Finding(WARNING, "recover: without it nothing undoes the effect of prepare; set it if that is needed")
+        if "check" in given:
+            yield self._checked()
+
+    def _problem(self, command: Sequence[str]) -> str | None:
+        """Return why the command cannot be started, or None."""
+        if tuple(command[:2]) == _SHELL and len(command) == 3:
+            result = commands.run([_SHELL[0], "-n", *command[1:]], self.run.deadline)
+            return None if result.status == 0 else f"the shell cannot read it: {result.reason}"
+        if commands.found(command[0]) is None:
+            return f"there is no program {command[0]}; install it, or correct its path"
+        return None
+
+    def _checked(self) -> Finding:
+        """Run the command check, and return its result."""
+        try:
+            result = commands.run(
+                self.run.options["check"],
+                self.run.deadline,
+                self.run.options["check_timeout"],
+                environment=self._environment(),
+                user=self.run.options["user"],
+            )
+        except HookError as error:
+            return Finding(ERROR, f"check: {error}")
+        if result.status != 0:
+            return Finding(ERROR, f"check: {result.reason}")
+        return Finding(INFO, f"check: {result.reason if result.output.strip() else 'it succeeded'}")
+
+    def prepare(self) -> None:
+        if not self.run.options["prepare"] and not self.run.options["recover"]:
+            raise HookError("prepare", "it is missing, and recover, too", "set at least one of them")
+        self.run.remember({"begun": True})
+        self._run("prepare")
+
+    def recover(self) -> None:
+        if self.run.record.load() is None:
+            self.run.say("nothing to undo: prepare was not begun")
+            return
+        self._run("recover")
+        self.run.forget()
+
+    def _run(self, verb: str) -> None:
+        command = self.run.options[verb]
+        if not command:
+            self.run.say(f"there is no command for {verb}")
+            return
+        words = command[2] if tuple(command[:2]) == _SHELL else " ".join(command)
+        self.run.act(f"run {words}", self._execute, verb, command)
+
+    def _execute(self, verb: str, command: Sequence[str]) -> None:
+        most = cast("float | None", self.run.options[verb + "_timeout"])
+        try:
+            status = commands.run_through(
+                command, self.run.deadline, most, self._environment(), self.run.options["user"]
+            )
+        except OutOfTime as error:
+            raise OutOfTime(verb, str(error), "it was ended with all processes that it had started") from None
+        if status != 0:
+            ending = f"exit status {status}" if status > 0 else f"signal {-status}"
+            raise HookError(verb, f"the command ended with {ending}")
+
+    def _environment(self) -> Mapping[str, str]:
+        return {name: word for each in self.run.options["environment"] for name, word in each.items()}
+
+
+HOOK = Command

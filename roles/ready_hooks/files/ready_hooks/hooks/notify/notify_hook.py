@@ -1,0 +1,74 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Sends a notification of each stage of an event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from ready_hooks.core import report
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError, UsageError
+from ready_hooks.core.hook import STAGES, Finding, ReadyHook, Run
+from ready_hooks.core.occurrences import Occurrence, Occurrences
+from ready_hooks.hooks.notify.apprise import Apprise
+from ready_hooks.hooks.notify.notify_options import OPTIONS
+from ready_hooks.hooks.notify.webhook import WebHook
+
+
+class Notify(ReadyHook):
+    """Send notifications. It never fails: a notification that cannot be sent is a warning.
+
+    The record has the events of which this hook has sent a notification: a stage that runs again
+    after a reboot sends no second one, and that of the end has its duration.
+    """
+
+    name = "notify"
+    summary = "Sends a notification of each stage of an event to a web hook, or to other services with apprise."
+    options = OPTIONS
+    stages = STAGES
+    only_reports = True
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        given = [name for name in ("url", "url_file", "apprise") if run.options[name] is not None]
+        if len(given) != 1:
+            raise UsageError("url", f"expected one of url, url_file and apprise, not {' and '.join(given) or 'none'}")
+        if "apprise" in given and not isinstance(run.options["body"] or "", str):
+            raise UsageError("body", "apprise needs a text")
+        self._service = Apprise(run) if "apprise" in given else WebHook(run)
+        self._occurrences = Occurrences(run)
+
+    def check(self) -> Iterator[Finding]:
+        return self._service.check()
+
+    def prepare(self) -> None:
+        entry = self._occurrences.enter()
+        if entry.event.stage in entry.reported:
+            self.run.say(f"the notification of stage {entry.event.stage} was sent before")
+        elif self._send([entry]):
+            self._occurrences.mark_reported()
+
+    def recover(self) -> None:
+        ended = self._occurrences.ended()
+        if not ended:
+            self.run.say("this hook has not run before in this event")
+        self._send(ended)
+        self._occurrences.remove(ended)
+
+    def _send(self, entries: Sequence[Occurrence]) -> bool:
+        """Send a notification for each event; return whether all were sent."""
+        wanted = self.run.options["stages"]
+        if wanted and self.run.event.stage not in wanted:
+            return False
+        limit, sent = Deadline(min(self.run.options["total"], self.run.deadline.left())), True
+        for entry in entries:
+            values = report.values(entry, time.time())
+            shown = {name: report.one_line(each) if isinstance(each, str) else each for name, each in values.items()}
+            try:
+                self._service.send(shown, limit)
+            except HookError as error:
+                self.run.warn(f"{self.run.name}: the notification was not sent: {error}")
+                sent = False
+        return sent

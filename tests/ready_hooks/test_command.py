@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook command: with plain commands, with an application that saves its state, and with CRIU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from support.ready_hooks import page
+from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
+from support.wait import wait_until
+
+HOOK = "command"
+FOLDER = "/var/tmp/command"
+OPTIONS = {"prepare": f"echo prepared >>{FOLDER}/log", "recover": f"echo recovered >>{FOLDER}/log"}
+
+# counts, saves the number to a file on request, and continues from that of a file
+COUNTER = """\
+import os, signal, sys, time
+number = int(sys.argv[1])
+while True:
+    number += 1
+    with open("{folder}/now.new", "w") as file:
+        file.write(str(number))
+    os.replace("{folder}/now.new", "{folder}/now")
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
+    host = workload_host("web1")
+    host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events; mkdir -m 1777 {FOLDER}")
+    yield host
+    host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events")
+
+
+def log(host: WorkloadHost) -> list[str]:
+    return host.shell(f"cat {FOLDER}/log 2>/dev/null || true").splitlines()
+
+
+@pytest.mark.short
+def test_recover_runs_the_counterpart_once(host: WorkloadHost) -> None:
+    for verb in ("recover", "prepare", "recover", "recover"):
+        assert host.hook(HOOK, verb, OPTIONS).returncode == 0
+    assert log(host) == ["prepared", "recovered"]
+    assert host.record(HOOK) is None
+
+
+def test_prepare_again_before_recovery_runs_again(host: WorkloadHost) -> None:
+    for verb in ("prepare", "prepare", "recover"):
+        assert host.hook(HOOK, verb, OPTIONS).returncode == 0
+    assert log(host) == ["prepared", "prepared", "recovered"]
+
+
+def test_recover_runs_after_a_failed_preparation(host: WorkloadHost) -> None:
+    options = {**OPTIONS, "prepare": "exit 7"}
+    result = host.hook(HOOK, "prepare", options)
+    assert (result.returncode, "exit status 7" in result.stderr) == (1, True)
+    assert host.hook(HOOK, "recover", options).returncode == 0
+    assert log(host) == ["recovered"]
+
+
+def test_recover_that_fails_runs_again(host: WorkloadHost) -> None:
+    options = {**OPTIONS, "recover": f"echo tried >>{FOLDER}/log; test -e {FOLDER}/go"}
+    assert host.hook(HOOK, "prepare", options).returncode == 0
+    assert host.hook(HOOK, "recover", options).returncode == 1
+    host.shell(f"touch {FOLDER}/go")
+    assert host.hook(HOOK, "recover", options).returncode == 0
+    assert log(host) == ["prepared", "tried", "tried"]
+
+
+@pytest.mark.short
+def test_recover_runs_after_the_hook_was_killed(host: WorkloadHost) -> None:
+    options = {**OPTIONS, "prepare": f"echo begun >>{FOLDER}/log; sleep 600"}
+    command = [f"{LIBRARY}/{HOOK}", "prepare", "--json", json.dumps(options)]
+    host.run("systemd-run", "--unit=hook", "--collect", *command)
+    wait_until(lambda: log(host) == ["begun"])
+    host.run("systemctl", "kill", "--signal=KILL", "hook.service")
+    wait_until(lambda: host.run("systemctl", "is-active", "hook", check=False).returncode != 0)
+    assert host.hook(HOOK, "recover", options).returncode == 0
+    assert log(host) == ["begun", "recovered"]
+
+
+def test_recover_after_a_reboot_runs(host: WorkloadHost) -> None:
+    assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
+    host.host.reboot()
+    assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
+    assert log(host) == ["prepared", "recovered"]
+
+
+@pytest.mark.parametrize(("more", "seconds"), [({"prepare_timeout": "500ms"}, 30), ({}, 1)])
+def test_command_at_its_time_limit_ends_with_its_children(
+    host: WorkloadHost, more: dict[str, Any], seconds: float
+) -> None:
+    result = host.hook(HOOK, "prepare", {**OPTIONS, "prepare": "sleep 611 & sleep 612", **more}, seconds=seconds)
+    assert (result.returncode, "did not end within" in result.stderr) == (1, True)
+    wait_until(lambda: host.run("pgrep", "-f", "^sleep 61[12]", check=False).returncode == 1, "they have ended")
+    assert host.record(HOOK) == {"begun": True}
+
+
+def test_process_in_the_background_continues(host: WorkloadHost) -> None:
+    assert host.hook(HOOK, "prepare", {**OPTIONS, "prepare": "sleep 613 >/dev/null 2>&1 &"}).returncode == 0
+    host.run("pkill", "-f", "^sleep 613")
+
+
+def test_command_gets_event_input_user_and_environment(host: WorkloadHost) -> None:
+    script = f'echo "$EVENT_TYPE $HOOK_SECONDS $WORD $NUMBER $(id -un) $(cat)" >>{FOLDER}/log'
+    options = {"prepare": script, "user": "nobody", "environment": {"WORD": "two words", "NUMBER": 5}}
+    command = host.hook_command(HOOK, "prepare", options, event={"TYPE": "Freeze"})
+    host.run(*command, given='{"event_type": "Freeze"}')
+    assert log(host) == ['Freeze 30 two words 5 nobody {"event_type": "Freeze"}']
+
+
+def test_output_of_the_command_is_that_of_the_hook(host: WorkloadHost) -> None:
+    result = host.hook(HOOK, "prepare", {"prepare": ["sh", "-c", "echo out; echo error >&2"]})
+    assert (result.stdout.splitlines()[-1], result.stderr) == ("out", "error\n")
+
+
+def test_dry_run_runs_nothing(host: WorkloadHost) -> None:
+    result = host.hook(HOOK, "prepare", {**OPTIONS, "dry_run": True})
+    assert (result.returncode, result.stdout.startswith("would run ")) == (0, True)
+    assert (log(host), host.record(HOOK)) == ([], None)
+
+
+def test_two_hooks_have_different_names(host: WorkloadHost) -> None:
+    other = {**OPTIONS, "name": "other", "recover": f"echo other >>{FOLDER}/log"}
+    for options in (OPTIONS, other):
+        assert host.hook(HOOK, "prepare", options).returncode == 0
+    assert host.hook(HOOK, "recover", other).returncode == 0
+    assert log(host) == ["prepared", "prepared", "other"]
+    assert host.record(HOOK) == {"begun": True}
+
+
+@pytest.mark.parametrize(
+    ("options", "subject"),
+    [
+        ({"recover": "true", "prepare": ["no-such-program", "x"]}, "no-such-program"),
+        ({"recover": "true", "prepare": "if true; echo"}, "prepare"),
+        ({**OPTIONS, "user": "no-such-user"}, "no-such-user"),
+        ({**OPTIONS, "check": "echo reason >&2; exit 1"}, "reason"),
+        ({**OPTIONS, "check": "sleep 600", "check_timeout": 0.2}, "did not end"),
+        ({"check": "true"}, "prepare"),
+    ],
+)
+def test_check_finds_what_would_fail(host: WorkloadHost, options: dict[str, Any], subject: str) -> None:
+    result = host.hook(HOOK, "check", options)
+    assert (result.returncode, subject in result.stderr) == (1, True)
+    assert log(host) == []
+
+
+def test_check_of_a_good_configuration_is_silent(host: WorkloadHost) -> None:
+    result = host.hook(HOOK, "check", {**OPTIONS, "check": "echo ready", "user": "nobody"})
+    assert (result.returncode, result.stdout, result.stderr) == (0, "command: check: ready\n", "")
+
+
+def test_environment_with_a_wrong_name_is_a_usage_error(host: WorkloadHost) -> None:
+    assert host.hook(HOOK, "check", {**OPTIONS, "environment": {"A B": "c"}}).returncode == 2
+
+
+# the application of the page's first example: "solver save" and "solver load", which waits until it runs
+SOLVER = f"""\
+#!/bin/sh
+set -e
+case $1 in
+save) systemctl stop solver; cp {FOLDER}/now "$2.new"; mv "$2.new" "$2" ;;
+load) echo "START=$(cat "$2")" >/run/solver.env; systemctl restart solver ;;
+ready) test -w "$2" ;;
+esac
+"""
+SOLVER_UNIT = f"""\
+[Service]
+Environment=START=0
+EnvironmentFile=-/run/solver.env
+ExecStart=python3 {FOLDER}/counter.py $START
+"""
+
+
+def counted(host: WorkloadHost) -> int:
+    return int(host.shell(f"cat {FOLDER}/now"))
+
+
+def test_page_application_continues_after_a_reboot(host: WorkloadHost) -> None:
+    """Run the first example of the page as printed."""
+    options = page.options(page.entries(HOOK)[0])
+    host.write(f"{FOLDER}/counter.py", COUNTER.format(folder=FOLDER))
+    host.write("/usr/local/bin/solver", SOLVER, 0o755)
+    host.write("/etc/systemd/system/solver.service", SOLVER_UNIT)
+    host.shell("useradd --system solver || true; mkdir -p /var/lib/solver; systemctl daemon-reload")
+    host.run("systemctl", "start", "solver")
+    wait_until(lambda: host.host.file(f"{FOLDER}/now").exists() and counted(host) > 20)
+    assert host.hook(HOOK, "check", options).stderr == ""
+    assert host.hook(HOOK, "prepare", options).returncode == 0
+    before = counted(host)
+    host.host.reboot()
+    assert host.hook(HOOK, "recover", options).returncode == 0
+    wait_until(lambda: counted(host) > before)
+    assert counted(host) < before + 20000
+    host.run("systemctl", "stop", "solver")
+
+
+def test_page_criu_dumps_and_restores_a_process(host: WorkloadHost) -> None:
+    """Run the second example of the page as printed."""
+    options = page.options(page.entries(HOOK)[1])
+    works = host.run("criu", "check", check=False)
+    assert host.hook(HOOK, "check", options).returncode == (0 if works.returncode == 0 else 1)
+    if works.returncode != 0:
+        pytest.skip(f"CRIU does not work with this kernel: {works.stderr.strip().splitlines()[-1]}")
+    host.write(f"{FOLDER}/counter.py", COUNTER.format(folder=FOLDER))
+    start = f"setsid python3 {FOLDER}/counter.py 0 </dev/null >/dev/null 2>&1 & echo $! >/run/solver.pid"
+    host.shell(start)
+    wait_until(lambda: host.host.file(f"{FOLDER}/now").exists() and counted(host) > 20)
+    for _ in range(2):
+        assert host.hook(HOOK, "prepare", options).returncode == 0
+    before = counted(host)
+    assert host.hook(HOOK, "recover", options).returncode == 0
+    wait_until(lambda: counted(host) > before)
+    host.shell("kill $(cat /run/solver.pid)")

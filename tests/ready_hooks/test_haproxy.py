@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook haproxy on a web server, with real HAProxy and nginx."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from support.ready_hooks import background, page
+from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.recipes import printed
+from support.wait import wait_until
+
+PAGE = "docs/ready-hooks/haproxy.md"
+# one nginx is both servers: web1 on port 80, web2 on port 81; a request for /slow takes longer than any test
+NGINX = """
+server {{
+    listen {port};
+    root /srv/{name};
+    location /slow {{
+        limit_rate 1k;
+        alias /srv/large;
+    }}
+}}
+"""
+# a second load balancer on the same host, and sockets of lower levels
+MORE = """
+global
+    stats socket ipv4@{lb}:9998 level operator
+    stats socket ipv4@{lb}:9997 level admin
+listen api
+    bind :8080
+    server web1 {web}:80 check inter 200ms
+    server web2 {web}:81 check inter 200ms
+backend other
+    server web1 {web}:80 track web/web1
+"""
+
+
+class Pool:
+    """The load balancer, the web server, and the clients."""
+
+    def __init__(self, lb: WorkloadHost, web: WorkloadHost) -> None:
+        self.lb, self.web = lb, web
+        self.socket = f"{lb.host.address}:9999"
+        self.options: dict[str, Any] = {"server": "web/web1", "socket": self.socket}
+
+    def ask(self, command: str, unit: str = "admin") -> str:
+        script = (
+            "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+            "s.sendall(sys.argv[2].encode() + b'\\n'); print(s.makefile().read())"
+        )
+        return self.lb.run("python3", "-c", script, f"/run/haproxy/{unit}.sock", command, check=False).stdout.strip()
+
+    def states(self, unit: str = "admin") -> dict[str, str]:
+        """Return ready, drain or maint of each server."""
+        lines = [line.split() for line in self.ask("show servers state", unit).splitlines()[2:]]
+        # without the bits of what a server inherits
+        return {f"{line[1]}/{line[3]}": {0: "ready", 1: "maint", 8: "drain"}[int(line[6]) & 9] for line in lines}
+
+    def state(self) -> str:
+        return self.states()["web/web1"]
+
+    def sessions(self) -> int:
+        for line in self.ask("show stat -1 4 -1").splitlines():
+            if line.startswith("web,web1,"):
+                return int(line.split(",")[4])
+        raise AssertionError("web/web1 is not there")
+
+    def get(self) -> str:
+        """Return the name of the server that answers a request through the load balancer."""
+        return self.lb.run("curl", "-fsS", "http://127.0.0.1/").stdout.strip()
+
+    def is_served_by_web1(self) -> bool:
+        return "web1" in {self.get(), self.get()}
+
+    def open_session(self) -> None:
+        """Start one request that web1 answers slowly."""
+        self.ask("set server web/web2 state maint")
+        command = ["curl", "-sS", "--output", "/dev/null", "http://127.0.0.1/slow"]
+        background.start(self.lb, "client", command)
+        wait_until(lambda: self.sessions() == 1, "a session")
+        self.ask("set server web/web2 state ready")
+
+    def end_session(self) -> None:
+        background.kill(self.lb, "client")
+
+    def reset(self) -> None:
+        background.kill(self.lb, "client")
+        background.kill(self.lb, "second")
+        background.kill(self.web, "hook")
+        self.web.run("systemctl", "start", "nginx")
+        self.restart()
+        self.web.run("rm", "-rf", "/var/lib/azure-scheduled-events/ready-hooks")
+
+    def restart(self) -> None:
+        self.lb.run("systemctl", "reset-failed", "haproxy", check=False)  # its starts are counted
+        self.lb.run("systemctl", "restart", "haproxy")
+
+    def start_second(self) -> str:
+        """Start another HAProxy, and return the address of its socket."""
+        background.start(self.lb, "second", ["haproxy", "-db", "-f", "/etc/haproxy/second.cfg"])
+        wait_until(lambda: "web1" in self.ask("show servers state", "second"), "another HAProxy")
+        return f"{self.lb.host.address}:9996"
+
+    def prepare(self, **options: Any) -> Completed:
+        return self.web.hook("haproxy", "prepare", {**self.options, **options})
+
+    def recover(self, **options: Any) -> Completed:
+        return self.web.hook("haproxy", "recover", {**self.options, **options})
+
+    def record(self) -> Any:
+        return (self.web.record("haproxy") or {}).get("servers")
+
+
+@pytest.fixture(scope="module")
+def made(workload_host: Callable[[str], WorkloadHost]) -> Pool:
+    pool = Pool(workload_host("lb1"), workload_host("web1"))
+    lb, web = pool.lb.host.address, pool.web.host.address
+    for port, name in ((80, "web1"), (81, "web2")):
+        pool.web.write(f"/srv/{name}/index.html", name + "\n")
+        pool.web.write(f"/etc/nginx/conf.d/{name}.conf", NGINX.format(port=port, name=name))
+    pool.web.write("/srv/large", "x" * 1_000_000)
+    pool.web.shell("rm -f /etc/nginx/sites-enabled/default")
+    text = printed.find(PAGE, "# /etc/haproxy/haproxy.cfg").text
+    for before, after in (("10.0.0.4", lb), ("10.0.0.11:80", f"{web}:80"), ("10.0.0.12:80", f"{web}:81")):
+        assert before in text
+        text = text.replace(before, after)
+    text = text.replace("inter 1s", "inter 200ms")
+    pool.lb.write("/etc/haproxy/haproxy.cfg", text + MORE.format(lb=lb, web=web))
+    pool.lb.write(
+        "/etc/haproxy/second.cfg",
+        f"global\n  stats socket /run/haproxy/second.sock level admin\n  stats socket ipv4@{lb}:9996 level admin\n"
+        f"backend web\n  server web1 {web}:80 check inter 200ms\n",
+    )
+    return pool
+
+
+@pytest.fixture
+def pool(made: Pool) -> Iterator[Pool]:
+    made.reset()
+    yield made
+    made.reset()
+
+
+@pytest.fixture
+def later() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+@pytest.mark.short
+def test_prepare_waits_for_sessions_and_recover_for_the_check(pool: Pool, later: ThreadPoolExecutor) -> None:
+    pool.open_session()
+    prepared: Future[Completed] = later.submit(pool.prepare)
+    wait_until(lambda: pool.state() == "drain", "drain")
+    assert (pool.is_served_by_web1(), prepared.done()) == (False, False)
+    pool.end_session()
+    assert (prepared.result().returncode, pool.state()) == (0, "maint")
+    pool.web.run("systemctl", "stop", "nginx")
+    recovered: Future[Completed] = later.submit(pool.recover)
+    wait_until(lambda: pool.state() == "drain", "drain")
+    wait_until(lambda: "L4CON" in pool.ask("show stat web 4 -1"), "a failed check")
+    assert (pool.state(), recovered.done()) == ("drain", False)
+    pool.web.run("systemctl", "start", "nginx")
+    assert (recovered.result().returncode, pool.state(), pool.record()) == (0, "ready", None)
+    assert pool.is_served_by_web1()
+
+
+@pytest.mark.parametrize("state", ["drain", "maint"])
+def test_server_that_was_out_before_stays_so(pool: Pool, state: str) -> None:
+    pool.ask(f"set server web/web1 state {state}")
+    assert (pool.prepare().returncode, pool.state(), pool.record()) == (0, state, None)
+    assert (pool.recover().returncode, pool.state()) == (0, state)
+
+
+def test_several_servers_and_a_tracking_one_come_back(pool: Pool) -> None:
+    servers = ["web/web1", "api/web1", "other/web1"]
+    pool.ask("set server api/web2 state maint")
+    assert pool.prepare(server=servers).returncode == 0
+    assert [pool.states()[name] for name in servers] == ["maint"] * 3
+    assert (pool.prepare(server=servers).returncode, pool.record()) == (0, {pool.socket: servers})
+    assert (pool.recover().returncode, pool.states()["api/web2"]) == (0, "maint")
+    assert [pool.states()[name] for name in servers] == ["ready"] * 3
+
+
+def test_load_balancer_that_does_not_answer_is_completed_later(pool: Pool) -> None:
+    second = pool.start_second()
+    both = [second, pool.socket]
+    assert pool.prepare(socket=both).returncode == 0
+    assert (pool.state(), pool.states("second")["web/web1"]) == ("maint", "maint")
+    background.kill(pool.lb, "second")
+    # a second event: the other load balancer is prepared again, and the record stays
+    pool.ask("set server web/web1 state ready")
+    repeated = pool.prepare(socket=both)
+    assert (repeated.returncode, second in repeated.stderr, pool.state()) == (1, True, "maint")
+    recovered = pool.recover(wait_for_check="5s")
+    assert (recovered.returncode, second in recovered.stderr) == (1, True)
+    assert (pool.state(), pool.record()) == ("ready", {second: ["web/web1"]})
+    pool.start_second()
+    assert (pool.recover().returncode, pool.record()) == (0, None)
+    assert (pool.states("second")["web/web1"], pool.state()) == ("ready", "ready")
+
+
+@pytest.mark.parametrize(
+    ("on_timeout", "status", "state", "sessions"),
+    [("fail", 1, "drain", 1), ("continue", 0, "maint", 1), ("shutdown-sessions", 0, "maint", 0)],
+)
+def test_on_timeout_decides_about_sessions(pool: Pool, on_timeout: str, status: int, state: str, sessions: int) -> None:
+    pool.open_session()
+    prepared = pool.prepare(wait="1s", on_timeout=on_timeout)
+    assert (prepared.returncode, pool.state()) == (status, state)
+    wait_until(lambda: pool.sessions() == sessions, f"{sessions} sessions")
+    assert "1 sessions" in prepared.stderr
+    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
+
+
+def test_recover_after_a_failed_prepare_keeps_the_sessions(pool: Pool) -> None:
+    pool.open_session()
+    assert pool.prepare(wait="0s").returncode == 1
+    assert (pool.recover().returncode, pool.state(), pool.sessions()) == (0, "ready", 1)
+
+
+def test_prepare_drains_again_after_a_restart_of_haproxy(pool: Pool, later: ThreadPoolExecutor) -> None:
+    pool.open_session()
+    prepared: Future[Completed] = later.submit(pool.prepare)
+    wait_until(lambda: pool.state() == "drain", "drain")
+    pool.lb.run("systemctl", "reload", "haproxy")
+    wait_until(lambda: prepared.done(), "the end of prepare")
+    assert (prepared.result().returncode, pool.state()) == (0, "maint")
+    pool.restart()
+    assert pool.state() == "ready"
+    assert (pool.prepare().returncode, pool.state()) == (0, "maint")
+    pool.restart()
+    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
+
+
+def test_killed_hook_leaves_what_recover_undoes_after_a_reboot(pool: Pool) -> None:
+    pool.open_session()
+    background.start(pool.web, "hook", pool.web.hook_command("haproxy", "prepare", pool.options))
+    wait_until(lambda: pool.state() == "drain", "drain")
+    background.kill(pool.web, "hook")
+    assert (pool.state(), pool.record()) == ("drain", {pool.socket: ["web/web1"]})
+    pool.web.host.reboot()
+    pool.web.run("systemctl", "start", "nginx")
+    background.start(pool.web, "hook", pool.web.hook_command("haproxy", "recover", pool.options))
+    background.kill(pool.web, "hook")
+    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
+    assert (pool.recover().returncode, pool.state()) == (0, "ready")
+
+
+def test_dry_run_changes_nothing(pool: Pool) -> None:
+    dry = pool.prepare(dry_run=True)
+    assert (dry.returncode, pool.state(), pool.record()) == (0, "ready", None)
+    assert "would set web/web1 to maint" in dry.stdout
+    pool.prepare()
+    dry = pool.recover(dry_run=True)
+    assert (dry.returncode, pool.state(), pool.record()) == (0, "maint", {pool.socket: ["web/web1"]})
+    assert "would set web/web1 to ready" in dry.stdout
+
+
+def test_hook_ends_itself_within_hook_seconds(pool: Pool) -> None:
+    pool.open_session()
+    ended = pool.web.hook("haproxy", "prepare", pool.options, seconds=2)
+    assert (ended.returncode, "sessions have not ended" in ended.stderr) == (1, True)
+    pool.end_session()
+    pool.prepare()
+    pool.web.run("systemctl", "stop", "nginx")
+    ended = pool.web.hook("haproxy", "recover", pool.options, seconds=2)
+    assert (ended.returncode, "L4CON" in ended.stderr, pool.state()) == (1, True, "drain")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"server": "web/wbe1"}, "did you mean web/web1?"),
+        ({"socket": "/run/haproxy/missing.sock"}, "No such file"),
+        ({"socket": "127.0.0.1:9999"}, "refused"),
+        ({"socket": "{lb}:9998"}, "level admin"),
+        ({"socket": "127.0.0.1:80"}, "unexpected answer"),
+    ],
+)
+def test_mistake_is_found_by_check_and_named_by_prepare(pool: Pool, options: dict[str, str], says: str) -> None:
+    options = json.loads(json.dumps(options).replace("{lb}", pool.lb.host.address))
+    before = pool.states()
+    checked = pool.web.hook("haproxy", "check", {**pool.options, **options})
+    assert (checked.returncode, says in checked.stderr, pool.states()) == (1, True, before), checked.stderr
+    prepared = pool.prepare(**options)
+    assert (prepared.returncode, says in prepared.stderr, pool.states()) == (1, True, before), prepared.stderr
+
+
+def test_check_passes_and_shows_the_state(pool: Pool) -> None:
+    checked = pool.web.hook("haproxy", "check", pool.options)
+    assert (checked.returncode, "web/web1" in checked.stdout, checked.stderr) == (0, True, "")
+
+
+def test_options_of_the_page_work_and_are_all_there(pool: Pool) -> None:
+    (entry,) = page.entries("haproxy")
+    text = json.dumps(page.options(entry)).replace("{{ inventory_hostname }}", "web1")
+    options = json.loads(text.replace("10.0.0.4", pool.lb.host.address))
+    assert pool.web.hook("haproxy", "prepare", options).returncode == 0
+    assert pool.state() == "maint"
+    assert pool.web.hook("haproxy", "recover", options).returncode == 0
+    assert pool.state() == "ready"

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook kubernetes: Debian's kubectl against an API server in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from support.hosts.bridge import GATEWAY
+from support.ready_hooks.certificates import Certificates
+from support.ready_hooks.kubernetes_api import KubernetesApi, kubeconfig
+from support.ready_hooks.web_server import Answer, WebServer
+from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
+from support.wait import wait_until
+
+KUBECONFIG, CA_FILE = "/etc/kubernetes/drain.conf", "/etc/kubernetes/ca.pem"
+NODE, ANNOTATION = "web1", "azure-scheduled-events/cordoned-for"
+OPTIONS: dict[str, Any] = {"kubeconfig": KUBECONFIG}
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"), GATEWAY)
+
+
+@pytest.fixture
+def api(workload_host: Callable[[str], WorkloadHost], certificates: Certificates) -> Iterator[KubernetesApi]:
+    workload_host(NODE)  # makes the bridge
+    with WebServer(GATEWAY, certificates.server_context()) as server:
+        yield KubernetesApi(server)
+
+
+@pytest.fixture
+def host(
+    workload_host: Callable[[str], WorkloadHost], api: KubernetesApi, certificates: Certificates
+) -> Iterator[WorkloadHost]:
+    host = workload_host(NODE)
+    host.write(CA_FILE, certificates.authority.read_text(encoding="ascii"))
+    host.write(KUBECONFIG, kubeconfig(api.server, CA_FILE), 0o600)
+    api.add_node(NODE, host.host.boot_id)
+    api.add_pod("web", NODE)
+    api.add_pod("agent", NODE, "DaemonSet")
+    api.add_pod("elsewhere", "web2")
+    yield host
+    host.shell(f"rm -rf {RECORDS} /etc/kubernetes /root/.kube")
+
+
+def drain(host: WorkloadHost, verb: str = "prepare", seconds: float = 60, **options: Any) -> Completed:
+    return host.hook("kubernetes", verb, {**OPTIONS, **options}, seconds=seconds)
+
+
+def annotation(api: KubernetesApi) -> str | None:
+    value: str | None = (api.nodes[NODE]["metadata"].get("annotations") or {}).get(ANNOTATION)
+    return value
+
+
+@pytest.mark.short
+def test_prepare_drains_and_recover_uncordons(host: WorkloadHost, api: KubernetesApi) -> None:
+    done = drain(host)
+    assert (done.returncode, api.is_cordoned(NODE), api.pod_names()) == (0, True, ["agent", "elsewhere"])
+    assert annotation(api) == "Reboot 75BA7D9B-F708-406F-B6A6-E16F4461F46B"
+    assert drain(host, "recover").returncode == 0
+    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
+
+
+@pytest.mark.short
+def test_node_cordoned_by_an_operator_stays_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.nodes[NODE]["spec"]["unschedulable"] = True
+    assert drain(host).returncode == 0
+    assert api.pod_names() == ["agent", "elsewhere"]
+    assert drain(host, "recover").returncode == 0
+    assert (api.is_cordoned(NODE), annotation(api)) == (True, None)
+
+
+def test_operator_who_removes_the_annotation_keeps_the_node_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    del api.nodes[NODE]["metadata"]["annotations"][ANNOTATION]
+    done = drain(host, "recover")
+    assert (done.returncode, "operator" in done.stdout) == (0, True)
+    assert (api.is_cordoned(NODE), host.record("kubernetes")) == (True, None)
+
+
+def test_repeat_and_second_event_keep_the_record(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    record = host.record("kubernetes")
+    api.add_pod("late", NODE)
+    second = host.hook("kubernetes", "prepare", OPTIONS, event={"ID": "second", "TYPE": "Freeze"})
+    assert (second.returncode, api.pod_names()) == (0, ["agent", "elsewhere"])
+    assert host.record("kubernetes") == record
+    assert annotation(api) == "Reboot 75BA7D9B-F708-406F-B6A6-E16F4461F46B"
+    for _again in range(2):
+        assert drain(host, "recover").returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_lost_record_is_found_again_by_the_annotation(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    host.shell(f"rm -rf {RECORDS}")
+    drain(host)
+    drain(host, "recover")
+    assert (api.is_cordoned(NODE), annotation(api)) == (False, None)
+
+
+def test_disruption_budget_ends_the_drain_at_its_timeout(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.protected.add("web")
+    done = drain(host, drain_timeout=2)
+    assert (done.returncode, "pods remain after 2 s" in done.stderr, "web" in done.stderr) == (1, True, True)
+    assert (api.is_cordoned(NODE), "web" in api.pod_names()) == (True, True)
+    assert drain(host, "recover").returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_on_timeout_continue_is_a_warning(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.termination = None
+    done = drain(host, drain_timeout=1, on_timeout="continue")
+    assert (done.returncode, "pods remain" in done.stderr, api.is_cordoned(NODE)) == (0, True, True)
+
+
+def test_budget_that_opens_in_time_lets_the_drain_succeed(host: WorkloadHost, api: KubernetesApi) -> None:
+    answers: list[Any] = []
+
+    def open_after_the_first_refusal(request: Any) -> Answer:
+        answer = api.answer(request)
+        if answer.status == 429:
+            answers.append(answer)
+            api.protected.clear()
+        return answer
+
+    api.protected.add("web")
+    api.server.otherwise = open_after_the_first_refusal
+    assert (drain(host).returncode, len(answers), api.pod_names()) == (0, 1, ["agent", "elsewhere"])
+
+
+def test_hook_seconds_end_the_drain_with_a_message(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.termination = None
+    begin = time.monotonic()
+    done = drain(host, seconds=4)
+    assert (done.returncode, "pods remain" in done.stderr) == (1, True)
+    assert time.monotonic() - begin < 40
+
+
+def test_hook_that_is_killed_in_the_drain_is_undone(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.termination = None
+    command = host.hook_command("kubernetes", "prepare", OPTIONS, seconds=300)
+    host.run("systemd-run", "--quiet", "--collect", "--unit=killed", *command)
+    wait_until(lambda: any("eviction" in request.target for request in api.server.requests), "the eviction")
+    host.run("systemctl", "kill", "--signal=KILL", "killed")
+    assert api.is_cordoned(NODE)
+    assert drain(host, "recover").returncode == 0
+    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
+
+
+@pytest.mark.parametrize("when", ["annotations", "unschedulable"])
+def test_hook_that_is_killed_before_a_change_is_undone(host: WorkloadHost, api: KubernetesApi, when: str) -> None:
+    def hang_at_the_change(request: Any) -> Answer:
+        if request.method == "PATCH" and when.encode() in request.body:
+            return api.server.hang(request)
+        return api.answer(request)
+
+    api.server.otherwise = hang_at_the_change
+    host.run(
+        "systemd-run", "--quiet", "--collect", "--unit=killed", *host.hook_command("kubernetes", "prepare", OPTIONS)
+    )
+    wait_until(
+        lambda: any(request.method == "PATCH" and when.encode() in request.body for request in api.server.requests)
+    )
+    host.run("systemctl", "kill", "--signal=KILL", "killed")
+    api.server.otherwise = api.answer
+    assert host.record("kubernetes")["cordoned"] == (when == "unschedulable")
+    assert drain(host, "recover").returncode == 0
+    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
+
+
+def test_recover_waits_until_the_kubelet_has_reported_this_boot(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    host.host.reboot()
+    early = drain(host, "recover", wait_ready=1)
+    assert (early.returncode, "since the boot" in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
+    api.nodes[NODE]["status"]["nodeInfo"]["bootID"] = host.host.boot_id
+    assert drain(host, "recover", wait_ready=1).returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_node_that_is_not_ready_stays_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    api.nodes[NODE]["status"]["conditions"][0]["status"] = "Unknown"
+    early = drain(host, "recover", wait_ready=1)
+    assert (early.returncode, "not ready" in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
+    assert drain(host, "recover", wait_ready=0).returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_api_server_that_is_down_fails_and_recover_succeeds_later(
+    host: WorkloadHost, api: KubernetesApi, certificates: Certificates
+) -> None:
+    host.write(KUBECONFIG, kubeconfig(api.server, CA_FILE).replace(f":{api.server.port}", ":9"), 0o600)
+    done = drain(host)
+    assert (done.returncode, host.record("kubernetes")) == (1, None)
+    host.write(KUBECONFIG, kubeconfig(api.server, CA_FILE), 0o600)
+    drain(host)
+    api.server.otherwise = lambda _request: Answer(503)
+    assert drain(host, "recover", wait_ready=1).returncode == 1
+    assert host.record("kubernetes") is not None
+    api.server.otherwise = api.answer
+    assert drain(host, "recover").returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_wrong_token_and_wrong_node_fail_without_a_change(host: WorkloadHost, api: KubernetesApi) -> None:
+    done = drain(host, node="wbe1")
+    assert (done.returncode, "wbe1: the cluster has no such node" in done.stderr) == (1, True)
+    assert drain(host, "check", node="wbe1").returncode == 1
+    host.write(KUBECONFIG, kubeconfig(api.server, CA_FILE, token="wrong"), 0o600)
+    for verb in ("prepare", "check"):
+        done = drain(host, verb)
+        assert (done.returncode, "Unauthorized" in done.stderr or "logged in" in done.stderr) == (1, True)
+    assert (api.is_cordoned(NODE), host.record("kubernetes")) == (False, None)
+
+
+def test_eviction_that_is_forbidden_fails_and_check_reports_it(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.forbidden.add(("create", "pods/eviction"))
+    found = drain(host, "check")
+    assert (found.returncode, "create pods --subresource=eviction" in found.stderr) == (1, True)
+    done = drain(host)
+    assert (done.returncode, "forbidden" in done.stderr, "web" in api.pod_names()) == (1, True, True)
+    drain(host, "recover")
+    assert not api.is_cordoned(NODE)
+
+
+@pytest.mark.parametrize(
+    ("pod", "option"),
+    [({"owner": None}, "force"), ({"volumes": [{"name": "a", "emptyDir": {}}]}, "delete_emptydir_data")],
+)
+def test_pod_that_would_be_lost_needs_an_option(
+    host: WorkloadHost, api: KubernetesApi, pod: dict[str, Any], option: str
+) -> None:
+    api.add_pod("alone", NODE, **pod)
+    found = drain(host, "check")
+    assert (found.returncode, "alone" in found.stderr) == (1, True)
+    done = drain(host)
+    assert (done.returncode, "alone" in done.stderr, "alone" in api.pod_names()) == (1, True, True)
+    assert host.hook("kubernetes", "prepare", {**OPTIONS, option: True}).returncode == 0
+    assert api.pod_names() == ["agent", "elsewhere"]
+
+
+def test_check_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
+    found = drain(host, "check")
+    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable\n")
+    assert {request.method for request in api.server.requests if "accessreview" not in request.target} == {"GET"}
+    host.run("chmod", "0644", KUBECONFIG)
+    assert "0644" in drain(host, "check").stderr
+    assert drain(host, "check", kubectl="/missing/kubectl").returncode == 1
+
+
+def test_dry_run_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
+    done = drain(host, dry_run=True)
+    assert (done.returncode, done.stdout.count("would ")) == (0, 3)
+    assert {request.method for request in api.server.requests} == {"GET"}
+    assert host.record("kubernetes") is None
+    drain(host)
+    assert drain(host, "recover", dry_run=True).returncode == 0
+    assert (api.is_cordoned(NODE), host.record("kubernetes") is None) == (True, False)
+
+
+def test_recover_without_a_record_asks_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
+    assert drain(host, "recover").returncode == 0
+    assert api.server.requests == []
+
+
+def test_options_of_the_drain_reach_the_server(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host, pod_selector="app=web", grace_period=7, context="drain@cluster")
+    lists = [request.target for request in api.server.requests if request.target.startswith("/api/v1/pods?")]
+    evictions = [request.json for request in api.server.requests if "eviction" in request.target]
+    assert "labelSelector=app%3Dweb" in lists[0]
+    assert [each["deleteOptions"]["gracePeriodSeconds"] for each in evictions] == [7]
+
+
+def test_record_of_another_node_is_not_overwritten(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    api.add_node("web9")
+    assert drain(host, node="web9").returncode == 1
+    assert host.record("kubernetes")["node"] == NODE

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.record import Record
+from support.daemon.child_processes import die, fill_up, in_child, on_small_disk
+
+BEFORE, AFTER = {"units": ["a.service"]}, {"units": ["a.service", "b.service"]}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Record]:
+    yield Record(str(tmp_path / "records"), "web", "systemd-units")
+
+
+def test_load_without_a_record_returns_none(record: Record) -> None:
+    assert record.load() is None
+
+
+def test_save_is_what_load_returns_and_only_root_reads_it(record: Record) -> None:
+    record.save(BEFORE, "E1")
+    record.save(AFTER)
+    assert record.load() == AFTER
+    assert os.stat(record.path).st_mode & 0o777 == 0o600
+    assert os.stat(os.path.dirname(record.path)).st_mode & 0o777 == 0o700
+
+
+def test_save_leaves_no_other_file(record: Record) -> None:
+    record.save(BEFORE)
+    assert os.listdir(os.path.dirname(record.path)) == ["web.json"]
+
+
+def test_remove_twice_succeeds(record: Record) -> None:
+    record.save(BEFORE)
+    record.remove()
+    record.remove()
+    assert record.load() is None
+
+
+def test_kill_before_the_replacement_keeps_the_last_record(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    record.save(BEFORE)
+
+    def work() -> None:
+        monkeypatch.setattr(os, "replace", lambda *_paths: die())
+        record.save(AFTER)
+
+    assert in_child(work) == -9
+    assert record.load() == BEFORE
+    record.save(AFTER)
+    assert record.load() == AFTER
+
+
+def test_full_disk_keeps_the_last_record_and_is_an_error(tmp_path: Path) -> None:
+    def work() -> None:
+        record = Record(str(tmp_path), "web", "systemd-units")
+        record.save(BEFORE)
+        filler = tmp_path / "filler"
+        fill_up(str(filler))
+        with pytest.raises(HookError, match="No space left on device"):
+            record.save(AFTER)
+        assert record.load() == BEFORE
+        assert sorted(os.listdir(tmp_path)) == ["filler", "web.json"]
+        filler.unlink()
+        record.save(AFTER)
+        assert record.load() == AFTER
+
+    if (status := on_small_disk(str(tmp_path), 64 << 10, work)) == 77:
+        pytest.skip("a disk of its own needs root")
+    assert status == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        "\0\0\0",
+        json.dumps({"version": 2, "use": "systemd-units", "data": {}}),
+        json.dumps({"version": 1, "use": "haproxy", "data": {}}),
+        json.dumps({"version": 1, "use": "systemd-units", "data": 7}),
+        json.dumps({"version": 1, "use": "systemd-units"}),
+    ],
+)
+def test_damaged_record_is_an_error_and_stays(record: Record, content: str) -> None:
+    record.save(BEFORE)
+    Path(record.path).write_text(content, encoding="utf-8")
+    with pytest.raises(HookError, match="not usable"):
+        record.load()
+    assert Path(record.path).read_text(encoding="utf-8") == content
+
+
+def test_record_in_another_encoding_is_an_error(record: Record) -> None:
+    record.save(BEFORE)
+    Path(record.path).write_bytes(b"\xff\xfe{}")
+    with pytest.raises(HookError, match="not usable"):
+        record.load()
+
+
+def test_lock_of_another_run_ends_with_the_time(record: Record) -> None:
+    with record.locked(Deadline(60)):
+        now = [0.0]
+        deadline = Deadline(5, lambda: now[0], lambda duration: now.__setitem__(0, now[0] + duration))
+        with pytest.raises(OutOfTime), record.locked(deadline):
+            pass
+    assert now[0] == 4.5
+
+
+def test_lock_of_a_killed_run_is_free(record: Record) -> None:
+    def work() -> None:
+        with record.locked(Deadline(60)):
+            die()
+
+    assert in_child(work) == -9
+    with record.locked(Deadline(0)):
+        pass
+
+
+def test_lock_in_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "records").write_text("", encoding="utf-8")
+    record = Record(str(tmp_path / "records"), "web", "haproxy")
+    with pytest.raises(HookError, match="^" + str(tmp_path / "records")), record.locked(Deadline(0)):
+        pass

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The pure parts of the ready hook systemd-units."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ready_hooks.hooks.systemd_units import start_order, time_span, unit_name, unit_of
+
+SHOWN = {"Id": "a.service", "LoadState": "loaded", "ActiveState": "active", "CanStart": "yes", "Transient": "no"}
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("nginx", "nginx.service"),
+        ("nginx.service", "nginx.service"),
+        ("app@1", "app@1.service"),
+        ("app@1.2", "app@1.2.service"),
+        ("srv-data.mount", "srv-data.mount"),
+    ],
+)
+def test_unit_name_adds_the_type_service(given: str, name: str) -> None:
+    assert unit_name(given) == name
+
+
+@pytest.mark.parametrize("given", ["app@", "app@.service", "app*", "a b", "a;b", "a/b", "", None, ["a"]])
+def test_unit_name_refuses_templates_and_wildcards(given: object) -> None:
+    with pytest.raises(ValueError):
+        unit_name(given)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("1min 30s", 90), ("5s", 5), ("100ms", 0.1), ("1h 2min 3.5s", 3723.5), ("0", 0), ("", 0), ("infinity", math.inf)],
+)
+def test_time_span_reads_what_systemctl_prints(value: str, expected: float) -> None:
+    assert time_span(value) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("state", "running"),
+    [("active", True), ("activating", True), ("reloading", True), ("inactive", False), ("failed", False)],
+)
+def test_unit_is_running_in_some_states(state: str, running: bool) -> None:
+    assert unit_of({**SHOWN, "ActiveState": state}).is_running is running
+
+
+def test_unit_that_another_program_stops_does_not_count_as_running() -> None:
+    assert not unit_of({**SHOWN, "ActiveState": "deactivating"}).is_running
+
+
+@pytest.mark.parametrize(
+    ("changes", "usable"),
+    [
+        ({}, True),
+        ({"LoadState": "not-found", "ActiveState": "inactive"}, False),
+        ({"LoadState": "bad-setting"}, False),
+        ({"LoadState": "masked", "ActiveState": "inactive", "CanStart": "no"}, True),
+        ({"LoadState": "masked", "CanStart": "no"}, False),
+        ({"CanStart": "no"}, False),
+        ({"Transient": "yes"}, False),
+    ],
+)
+def test_unit_that_cannot_start_again_has_a_problem(changes: dict[str, str], usable: bool) -> None:
+    assert (unit_of({**SHOWN, **changes}).problem is None) is usable
+
+
+def test_dependents_are_those_that_stop_with_the_unit_without_targets() -> None:
+    shown = {**SHOWN, "RequiredBy": "b.service multi-user.target", "BoundBy": "c.service", "ConsistsOf": "b.service"}
+    assert unit_of(shown).dependents == ("b.service", "c.service")
+
+
+def test_start_order_is_reversed_with_sockets_before_their_services() -> None:
+    triggered = {"a.socket": ("a.service",), "a.service": (), "other.socket": ("b.service",)}
+    assert start_order(["a.socket", "a.service", "b.service"], triggered) == ["b.service", "a.socket", "a.service"]
