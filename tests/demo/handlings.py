@@ -32,7 +32,7 @@ def install_nothing(topology: Topology, folder: Path) -> None:
 
 def install_sample(topology: Topology, folder: Path) -> None:
     """Run the equivalent of the documentation's sample on each host."""
-    for host in topology.managed.values():
+    for host in topology.handled.values():
         text = (HERE / "sample_script.py").read_text(encoding="utf-8")
         host.file("/srv/sample_script.py").write_text(text, encoding="utf-8")
         install_unit(host, "sample-script", SAMPLE_UNIT)
@@ -42,12 +42,12 @@ def install_hook_runner(topology: Topology, folder: Path) -> None:
     """Apply the role hook_runner with ready hooks, as site.yml has it."""
     files = folder / "ansible"
     files.mkdir()
-    ansible = ansible_on(topology.managed, files)
+    ansible = ansible_on(topology.handled, files)
     given = {"hook_runner_install_packages": False}
-    applied = ansible.playbook(str(HERE / "site.yml"), given, "--forks", str(len(topology.managed)))
+    applied = ansible.playbook(str(HERE / "site.yml"), given, "--forks", str(len(topology.handled)))
     if applied.returncode:
         raise RuntimeError(applied.stdout + applied.stderr)
-    for name, host in topology.managed.items():
+    for name, host in topology.handled.items():
         wait_until(lambda: is_watching(host), f"the hook runner of {name} polls")
 
 
@@ -59,7 +59,7 @@ def is_watching(host: Host) -> bool:
 def hook_runner_logs(topology: Topology) -> str:
     """Return the history and the log of each hook runner."""
     found = []
-    for name, host in topology.managed.items():
+    for name, host in topology.handled.items():
         if not host.is_up or host.is_frozen:
             continue
         log = ["journalctl", "--no-pager", "--lines=300", "--output=short-precise"]

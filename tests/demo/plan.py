@@ -48,6 +48,7 @@ class Plan(NamedTuple):
 
     Attributes:
         webs, databases: names of hosts.
+        handled: the hosts with the handling of events: all that may be affected.
         rate: requests per second.
         notice: seconds from an announcement to NotBefore.
         freeze, away: seconds of a freeze, and of the time between the power-off of a host and its boot.
@@ -58,6 +59,7 @@ class Plan(NamedTuple):
 
     webs: tuple[str, ...]
     databases: tuple[str, ...]
+    handled: tuple[str, ...]
     rate: float
     notice: float
     freeze: float
@@ -75,6 +77,7 @@ DATABASES = ("db1", "db2", "db3")
 LONG = Plan(
     webs=("web1", "web2", "web3"),
     databases=DATABASES,
+    handled=("web1", "web2", "web3", *DATABASES),
     rate=30.0,
     notice=12.0,
     freeze=8.0,
@@ -96,6 +99,7 @@ LONG = Plan(
 SHORT = Plan(
     webs=("web1", "web2"),
     databases=DATABASES,
+    handled=("web1", "db1"),
     rate=10.0,
     notice=300.0,
     freeze=4.0,

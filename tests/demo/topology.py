@@ -72,9 +72,9 @@ class Topology:
         return self.hosts[BALANCER]
 
     @property
-    def managed(self) -> dict[str, Host]:
-        """The hosts that events affect: all but the load balancer."""
-        return {**self.webs, **self.databases}
+    def handled(self) -> dict[str, Host]:
+        """The hosts with the handling of events."""
+        return {name: self.hosts[name] for name in self.plan.handled}
 
     def servers(self) -> dict[str, str]:
         """Return the status of each server of the backend, as HAProxy reports it."""
