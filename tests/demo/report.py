@@ -13,6 +13,7 @@ MOST_PROBLEMS = 20
 ROWS: tuple[tuple[str, Callable[[Result], str]], ...] = (
     ("requests sent", lambda result: f"{len(result.answers):,}"),
     ("requests failed", lambda result: f"{len(result.failed):,}"),
+    ("repetitions by HAProxy", lambda result: f"{result.repeated:,}"),
     ("slowest request", lambda result: f"{result.slowest * 1000:,.0f} ms"),
     ("99 % of requests within", lambda result: f"{result.percentile(0.99) * 1000:,.0f} ms"),
     ("database writes acknowledged", lambda result: f"{result.acknowledged:,}"),

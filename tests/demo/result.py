@@ -20,6 +20,7 @@ class Phases(NamedTuple):
         kind, host, source: of the event.
         announced, started, over: as IMDS listed it.
         approved: None without an approval.
+        primary: the primary of PostgreSQL at the end, or "".
     """
 
     kind: str
@@ -29,6 +30,7 @@ class Phases(NamedTuple):
     approved: float | None
     started: float
     over: float
+    primary: str
 
 
 class Result(NamedTuple):
@@ -41,6 +43,7 @@ class Result(NamedTuple):
         stored: the number of rows in the database at the end.
         lost: IDs that were acknowledged and are not in the database.
         out_of_pool: server -> seconds in which HAProxy gave it no new requests.
+        repeated: the number of repetitions by HAProxy.
         errors: what did not work in the run itself, such as a host that did not boot.
     """
 
@@ -50,6 +53,7 @@ class Result(NamedTuple):
     stored: int
     lost: tuple[str, ...]
     out_of_pool: dict[str, float]
+    repeated: int
     errors: tuple[str, ...]
 
     @property

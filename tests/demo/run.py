@@ -72,6 +72,7 @@ def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], N
             len(stored),
             tuple(sorted(acknowledged - stored)),
             {name: round(seconds, 1) for name, seconds in pool.seconds.items()},
+            topology.repeated(),
             tuple(errors + topology.outages.failed),
         )
         if result.problems():
@@ -130,7 +131,8 @@ def undergo(topology: Topology, event: Event, begin: float, errors: list[str]) -
     simulator.post(f"/events/{event_id}/complete")
     over = time.time() - begin
     wait_until_whole(topology, errors)
-    return Phases(event.kind, host, event.source, announced, approved, started or over, over)
+    primary = ", ".join(database.primaries(topology.databases))
+    return Phases(event.kind, host, event.source, announced, approved, started or over, over, primary)
 
 
 def wait_until_whole(topology: Topology, errors: list[str]) -> None:

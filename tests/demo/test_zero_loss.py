@@ -23,5 +23,9 @@ def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:
     print(f"{events(result)}\n{table([result])}")
     logs = tmp_path / "logs"
     assert not result.problems(), f"{problems(result)}\n{logs.read_text()[-20000:] if logs.exists() else ''}"
-    assert len(result.phases) == len(SHORT.events)
-    assert all(phases.approved is not None for phases in result.phases)
+    # the limits are long, so that a busy machine fails no request; therefore these show that the
+    # hosts were out of use when the interruptions came
+    assert result.repeated == 0
+    web, primary = result.phases
+    assert web.approved is not None and result.out_of_pool[web.host] > 0
+    assert primary.approved is not None and primary.primary not in ("", primary.host)

@@ -24,6 +24,8 @@ from support.wait import wait_until
 BALANCER = "lb"
 BACKEND = "web"
 RUNTIME_PORT = 9999
+# columns of its statistics
+NAME, RETRIES, STATUS = 1, 15, 17
 HERE = Path(__file__).resolve().parent
 BALANCER_SETTINGS = """\
 global
@@ -78,11 +80,17 @@ class Topology:
 
     def servers(self) -> dict[str, str]:
         """Return the status of each server of the backend, as HAProxy reports it."""
+        return {row[NAME]: row[STATUS] for row in self._statistics()}
+
+    def repeated(self) -> int:
+        """Return how many times HAProxy repeated a request that a server did not take or answer."""
+        return sum(int(row[RETRIES]) for row in self._statistics())
+
+    def _statistics(self) -> list[list[str]]:
         with socket.create_connection((self.balancer.address, RUNTIME_PORT), 10) as channel:
             channel.sendall(f"show stat {BACKEND} 4 -1\n".encode())
             lines = channel.makefile(encoding="utf-8").read().strip().splitlines()
-        rows = [line.split(",") for line in lines if not line.startswith("#")]
-        return {row[1]: row[17] for row in rows}
+        return [line.split(",") for line in lines if not line.startswith("#")]
 
     def is_whole(self) -> bool:
         """Return True if each server takes requests and each database host is a primary or streams from it."""
