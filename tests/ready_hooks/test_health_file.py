@@ -22,7 +22,7 @@ PAGE = "docs/ready-hooks/health-file.md"
 FILE = "/srv/health/ready"
 FLAG = "/etc/nginx/maintenance"
 TRACKED = "/etc/keepalived/interruption"
-VIRTUAL_ADDRESS = "10.77.0.200"
+VIRTUAL_ADDRESS = "10.0.0.100"
 
 
 class WebServer:
@@ -41,7 +41,7 @@ class WebServer:
         return self.host.run("curl", "-sS", *format, f"http://127.0.0.1{url}").stdout
 
     def probe(self) -> str:
-        return self.status(":8080/ready")
+        return self.status("/ready")
 
     def has_virtual_address(self) -> bool:
         return VIRTUAL_ADDRESS in self.host.run("ip", "-4", "address").stdout
@@ -60,7 +60,7 @@ class WebServer:
 def made(workload_host: Callable[[str], WorkloadHost]) -> WebServer:
     host = workload_host("web1")
     host.shell("rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/*; mkdir -p /srv/health")
-    for path in ("/etc/nginx/conf.d/ready.conf", "/etc/nginx/conf.d/shop.conf", "/etc/keepalived/keepalived.conf"):
+    for path in ("/etc/nginx/conf.d/shop.conf", "/etc/keepalived/keepalived.conf"):
         host.write(path, printed.find(PAGE, f"# {path}").text)
     host.write("/srv/shop/index.html", "welcome\n")
     host.run("systemctl", "restart", "nginx")
