@@ -16,7 +16,7 @@ from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
 from ready_hooks.hooks.postgresql.pair import Pair
-from ready_hooks.hooks.postgresql.patroni import Patroni
+from ready_hooks.hooks.postgresql.patroni.cluster import Patroni
 from ready_hooks.hooks.postgresql.pause import Pause
 from ready_hooks.hooks.postgresql.rejoin import Rejoin
 from ready_hooks.hooks.postgresql.switchover import Switchover
@@ -46,6 +46,7 @@ class Postgresql(ReadyHook):
         Option("most_lag", wal.size, "bytes by which the replica may lag", 16 * 2**20),
         Option("suspend_synchronous", options.boolean, "let the other server commit without this one", False),
         Option("stop", options.boolean, "stop this server where no switchover takes place", False),
+        Option("pgbouncer", conninfo, "console of a PgBouncer whose clients wait where no switchover takes place"),
         Option("rewind", options.boolean, "run pg_rewind if this server has diverged", True),
         Option("patroni", options.path, "configuration of Patroni, where Patroni manages this server"),
         Option("member", options.text, "name of this member of Patroni; default: that of the configuration"),
