@@ -18,6 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
     names_a_file,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
 # strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")
@@ -29,7 +30,7 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover"))
+    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks"))
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""
@@ -41,7 +42,9 @@ class ActionModule(ActionBase):
         for option in ("prepare", "recover"):
             found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
             problems += missing
-        result.update(changed=False, **found)
+        ready_hooks = self._task.args.get("ready_hooks") or []
+        problems += _problems_of(ready_hooks)
+        result.update(changed=False, ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
         elif entry_point != _PREPARE:
@@ -107,3 +110,12 @@ class ActionModule(ActionBase):
         except AnsibleError as error:
             return str(error.message)
         return None
+
+
+def _problems_of(ready_hooks: t.Any) -> list[str]:
+    """Return what is wrong with the list of ready hooks; the hooks themselves check their options."""
+    try:
+        runs(ready_hooks, "maintenance_ready_hooks")
+    except ValueError as error:
+        return [str(error)]
+    return []

@@ -13,8 +13,11 @@ description:
   - Part of the role P(azure_imds.scheduled_events.ready_hooks#role).
 options:
   _input:
-    description: The event, in the form of M(azure_imds.scheduled_events.event_info). Empty if there is none.
-    type: dict
+    description: >-
+      The events, in the form of M(azure_imds.scheduled_events.event_info) or
+      M(azure_imds.scheduled_events.maintenance_wait). The variables are those of the most urgent one.
+    type: list
+    elements: dict
     required: true
   stage:
     description: V(prepare) or V(recover).
@@ -24,17 +27,13 @@ options:
     description: Name of this VM in Azure.
     type: str
     default: ""
-  outcome:
-    description: Outcome of the event, for the stage recover.
-    type: str
-    default: ""
-positional: stage, resource, outcome
+positional: stage, resource
 """
 
 EXAMPLES = r"""
 - name: Show the variables of a hook
   ansible.builtin.debug:
-    msg: "{{ maintenance_events | first | azure_imds.scheduled_events.ready_hook_variables('prepare') }}"
+    msg: "{{ maintenance_events | azure_imds.scheduled_events.ready_hook_variables('prepare') }}"
 """
 
 RETURN = r"""
@@ -49,10 +48,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
 
 
 def ready_hook_variables(
-    event: t.Mapping[str, t.Any], stage: str, resource: str = "", outcome: str = ""
+    events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resource: str | None = ""
 ) -> dict[str, str]:
-    """Return the variables of a hook for an event."""
-    return event_variables(event, stage, resource or "", outcome if stage == "recover" else "")
+    """Return the variables of a hook for the most urgent event."""
+    return event_variables(events, stage, resource or "")
 
 
 class FilterModule:

@@ -49,9 +49,8 @@ class MaintenanceHost:
     @property
     def failed_to_prepare(self) -> bool:
         """True if the host had to prepare and has not succeeded."""
-        is_wanted = any(self._check.get("prepare", {}).values()) and any(
-            event["status"] != "Started" for event in self._events_read()
-        )
+        has_preparation = any(self._check.get("prepare", {}).values()) or self._check.get("ready_hooks")
+        is_wanted = bool(has_preparation) and any(event["status"] != "Started" for event in self._events_read())
         return not self.is_prepared and (is_wanted or not self.takes_part)
 
     @property

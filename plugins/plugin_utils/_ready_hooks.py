@@ -38,6 +38,8 @@ _ANSWERS_CHECK = "# azure-scheduled-events: answers check"
 MARK = "# ready hook of the role hook_runner"
 _DEFAULT_SECONDS = 300.0
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+# types of events, the least severe first
+_SEVERITY = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 # exit statuses of timeout(1)
 _ENDED_BY_TIMEOUT = (124, 137)
 _RUN_SETTINGS = ("timeout", "types")
@@ -185,27 +187,37 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
     return json.dumps(options, default=str, sort_keys=True)
 
 
-def event_variables(event: t.Mapping[str, t.Any], stage: str, resource: str, outcome: str = "") -> dict[str, str]:
-    """Return the variables EVENT_* of a hook.
+def event_variables(events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resource: str) -> dict[str, str]:
+    """Return the variables EVENT_* of a hook, for the most urgent event.
 
     Args:
-        event: in the form of ``event_info``; empty if there is none.
+        events: in the form of ``event_info`` or ``maintenance_wait``; may be empty.
         stage: prepare or recover.
         resource: name of this VM, or "".
-        outcome: of the event, at its end.
     """
-    texts = ("event_id", "event_type", "status", "source", "description", "not_before", "resource_type")
-    given = {name: _printable(event.get(name)) for name in texts}
+    event = min(events, key=_urgency, default={})
+    texts = ("status", "source", "description", "not_before", "resource_type")
     return {
-        "EVENT_ID": given.pop("event_id"),
-        "EVENT_TYPE": given.pop("event_type"),
-        **{f"EVENT_{name.upper()}": value for name, value in given.items()},
+        "EVENT_ID": _printable(event.get("event_id")),
+        "EVENT_TYPE": _printable(event.get("event_type")),
+        **{f"EVENT_{name.upper()}": _printable(event.get(name)) for name in texts},
         "EVENT_RESOURCES": " ".join(_printable(each) for each in event.get("resources") or ()),
         "EVENT_RESOURCE": _printable(resource),
         "EVENT_DURATION": _printable(event.get("duration_seconds")),
         "EVENT_STAGE": stage,
-        "EVENT_OUTCOME": outcome,
+        "EVENT_OUTCOME": _outcome(event) if stage == "recover" else "",
     }
+
+
+def _urgency(event: t.Mapping[str, t.Any]) -> tuple[str, int]:
+    """Return a sort key: NotBefore, no NotBefore first, then the severity."""
+    kind = event.get("event_type")
+    return (str(event.get("not_before") or ""), -_SEVERITY.index(kind) if kind in _SEVERITY else 1)
+
+
+def _outcome(event: t.Mapping[str, t.Any]) -> str:
+    has_started = event.get("started") or event.get("status") == "Started" or "started" not in event
+    return "completed" if has_started else "cancelled-or-missed"
 
 
 def _printable(value: t.Any) -> str:

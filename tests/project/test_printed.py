@@ -32,12 +32,17 @@ WHOLE = {
     ("docs/monitoring.md", "yaml"): "tests/hosts/test_monitoring.py",
     ("docs/policies.md", "text"): "tests/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
+    ("docs/ready-hooks/README.md", "sh"): "tests/ready_hooks/test_overview.py",
+    ("docs/ready-hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
+    ("docs/ready-hooks/systemd-units.md", "yaml"): "tests/ready_hooks/test_page_systemd_units.py",
     ("docs/reference/scheduled-events.md", "json"): "tests/project/test_docs.py",
     ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
+    ("docs/salt-reference.md", "yaml"): "tests/project/test_salt_docs.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
+    ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
 }
 
 README_TEST = "tests/readme/test_readme.py runs it in the checkout"
@@ -55,7 +60,10 @@ LEFT_OUT = {
         "ansible-doc azure_imds.scheduled_events.event_approve": README_TEST,
     },
     "docs/hook-runner.md": {
-        "#!/bin/sh": "tests/hook_runner/test_documentation.py installs all three hooks",
+        "#!/bin/sh": (
+            "tests/hook_runner/test_documentation.py installs the hooks of hooks.d, "
+            "and tests/unit/hook_runner/preflight/test_hook_checks.py runs the other one"
+        ),
         "azure-scheduled-events try 10-drain --type Reboot --notice 120": (
             "tests/unit/hook_runner/preflight/test_trial.py runs the verb"
         ),
@@ -80,6 +88,7 @@ LEFT_OUT = {
             "tests/hosts/test_hook_runner_role.py gives the variable another value"
         ),
         "hook_runner_hook_unit_overrides: |": "tests/hosts/test_hook_runner_role.py applies it",
+        "hook_runner_ready_hooks:": "tests/ready_hooks applies the lists of the pages of these hooks",
         "hook_runner_hooks:": "tests/hosts/test_hook_units.py sets the same limits",
         "systemctl status azure-scheduled-events": READS_ONLY,
         "azure-scheduled-events status": READS_ONLY,

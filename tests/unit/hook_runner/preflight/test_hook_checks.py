@@ -15,6 +15,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.hook_checks import MOST_LINES, check_hooks_themselves
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from support.daemon.documents import GUIDE, blocks
 from support.wait import wait_until
 
 MARKED = "#!/bin/sh\n# azure-scheduled-events: answers check\n"
@@ -95,6 +96,16 @@ def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SECRET_OF_THE_CALLER", "x")
     made = hook(tmp_path, MARKED + 'echo "$SITE $READY_HOOKS_PYTHON ${SECRET_OF_THE_CALLER:-} $HOOK_SECONDS $PWD"')
     assert found(made, settings=Settings(environment={"SITE": "west"})) == [(INFO, "west python3.11  30 /")]
+
+
+def test_documented_hook_answers(tmp_path: Path) -> None:
+    (text,) = [block for block in blocks(GUIDE, "sh") if "\n# azure-scheduled-events: answers check\n" in block]
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+    systemctl.chmod(0o755)
+    settings = Settings(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert found(hook(tmp_path, text), settings=settings) == [(INFO, "nginx starts at boot")]
+    assert (tmp_path / "calls").read_text() == "--quiet is-enabled nginx\n"
 
 
 @pytest.mark.parametrize("offline, ask, asked", [(True, None, False), (True, True, True), (False, None, True)])

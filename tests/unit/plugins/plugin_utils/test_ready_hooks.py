@@ -108,9 +108,29 @@ def test_event_variables_are_printable():
         "description": "a\nb",
         "source": None,
     }
-    found = event_variables(event, "prepare", "vm1")
+    found = event_variables([event], "prepare", "vm1")
     assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCES"]) == ("A", "Reboot", "vm1 vm2")
     assert (found["EVENT_DESCRIPTION"], found["EVENT_SOURCE"], found["EVENT_STAGE"]) == ("a?b", "", "prepare")
+
+
+def test_event_variables_are_those_of_the_most_urgent_event():
+    events = [
+        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T10:15:00Z"},
+        {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:15:00Z"},
+        {"event_id": "C", "event_type": "Redeploy", "not_before": "2026-11-21T10:20:00Z"},
+    ]
+    assert event_variables(events, "prepare", "")["EVENT_ID"] == "B"
+    assert event_variables([*events, {"event_id": "D", "not_before": None}], "prepare", "")["EVENT_ID"] == "D"
+    assert event_variables([], "prepare", "")["EVENT_ID"] == ""
+
+
+@pytest.mark.parametrize(
+    "more, outcome", [({}, "completed"), ({"started": None}, "cancelled-or-missed"), ({"started": "x"}, "completed")]
+)
+def test_event_variables_have_the_outcome_for_recover_only(more, outcome):
+    event = {"event_id": "A", "status": "Scheduled", **more}
+    assert event_variables([event], "recover", "")["EVENT_OUTCOME"] == outcome
+    assert event_variables([event], "prepare", "")["EVENT_OUTCOME"] == ""
 
 
 def test_failures_names_each_hook_and_its_last_line():
