@@ -184,6 +184,32 @@ def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisP
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
+def forbid_the_promotion(pair: RedisPair) -> None:
+    """Let the replica refuse the command of Sentinel, which aborts its failover after five seconds."""
+    pair.ask(pair.second, "ACL", "SETUSER", "default", "-replicaof", "-slaveof")
+    pair.ask(pair.first, "SENTINEL", "SET", NAME, "failover-timeout", "5000", port=SENTINEL_PORT)
+
+
+def test_writes_continue_if_sentinel_aborts_the_failover(pair: RedisPair, options: dict[str, Any]) -> None:
+    forbid_the_promotion(pair)
+    result = pair.first.hook(HOOK, "prepare", options)
+    assert (result.returncode, "aborted" in result.stderr) == (1, True)
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_writes_wait_until_recover_if_the_hook_ends_before_the_failover(
+    pair: RedisPair, options: dict[str, Any]
+) -> None:
+    forbid_the_promotion(pair)
+    result = pair.first.hook(HOOK, "prepare", options, seconds=3)
+    assert (result.returncode, "has not ended in time" in result.stderr) == (1, True)
+    assert pair.writes_wait(pair.first)
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
 def test_recover_after_a_kill_during_the_failover_follows_the_new_master(
     pair: RedisPair, options: dict[str, Any]
 ) -> None:
