@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import page
-from support.ready_hooks.redis_pair import NAME, REDIS, SECRET, SENTINEL_PORT, RedisPair, Writer
+from support.ready_hooks.redis_pair import NAME, SECRET, SENTINEL_PORT, RedisPair, Writer
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
@@ -293,20 +292,3 @@ def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, option
     assert pair.first.hook(HOOK, "check", chosen).returncode == 0
     assert pair.first.hook(HOOK, "prepare", chosen).returncode == 0
     assert roles(pair) == ("slave", "master")
-
-
-def test_page_configuration_runs_as_printed(made: RedisPair) -> None:
-    for number, entry in enumerate(page.entries(HOOK)):
-        made.start(REDIS)
-        names = {"redis1": made.first, "redis2": made.second}
-        for host in made.hosts:
-            for name, other in names.items():
-                host.shell(
-                    f"grep -q ' {name}.example$' /etc/hosts || echo {other.host.address} {name}.example >>/etc/hosts"
-                )
-            host.shell(f"install -m 600 {SECRET} /etc/azure-scheduled-events-redis")
-        options = page.options(entry)
-        assert made.first.hook(HOOK, "check", options).returncode == 0, number
-        assert made.first.hook(HOOK, "prepare", options).returncode == 0
-        assert roles(made) == ("slave", "master")
-        assert made.first.hook(HOOK, "recover", options).returncode == 0
