@@ -34,6 +34,8 @@ WHOLE = {
     ("docs/policies.md", "yaml"): "tests/project/test_docs.py",
     ("docs/ready-hooks/README.md", "sh"): "tests/ready_hooks/test_overview.py",
     ("docs/ready-hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
+    ("docs/ready-hooks/command.md", "yaml"): "tests/ready_hooks/test_page_command.py",
+    ("docs/ready-hooks/redis.md", "yaml"): "tests/ready_hooks/test_page_redis.py",
     ("docs/ready-hooks/systemd-units.md", "yaml"): "tests/ready_hooks/test_page_systemd_units.py",
     ("docs/reference/scheduled-events.md", "json"): "tests/project/test_docs.py",
     ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
