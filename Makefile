@@ -19,10 +19,10 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos salt-faults bench changelog collection wheel clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench changelog collection wheel clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo '  make test-STAGE   run one stage of the tests, whole: make test-list names them'
 
 venv: $(VENV)/for-tests  ## make .venv with everything that running and testing need
@@ -63,6 +63,10 @@ soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, S
 chaos: $(VENV)/for-tests  ## disturb the maintenance playbook over real sshd; needs root (CHAOS_SEEDS=1-100, CHAOS_SEED=7, CHAOS_OF=FOLDER)
 	@$(WITH_SOURCES) $(VENV)/bin/python -m chaos $(if $(CHAOS_SEEDS),--seeds $(CHAOS_SEEDS)) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED)) \
 	    $(if $(CHAOS_JOBS),--jobs $(CHAOS_JOBS)) $(if $(CHAOS_OF),--of $(CHAOS_OF))
+
+# DEMO_OF="nothing ours": only these handlings
+demo-zero-loss: $(VENV)/for-tests  ## count what maintenance events cost with and without ready hooks; needs root
+	@$(WITH_SOURCES) $(VENV)/bin/python -m demo $(DEMO_OF)
 
 # SALT_FAULTS_SERIES="3006 3008": of Salt; SALT_FAULTS_TIMES=2: each case so often; SALT_FAULTS_ONLY=EXPRESSION: as pytest's -k; SALT_FAULTS_JOBS: side by side
 salt-faults: $(VENV)/for-tests  ## run every fault and attack on real Salt, and print a table (SALT_FAULTS_TIMES=2, SALT_FAULTS_SERIES=3008)

@@ -29,6 +29,8 @@ that a user requests wait up to 15 minutes for an approval.
       sources: [Platform]
       statuses: [Scheduled]
       minimum_notice: 30s                # time until NotBefore that a preparation needs; by default 0
+      ready_hooks:                       # prepare in this order, and recover in the reverse order
+        - {use: haproxy, server: web/web1, timeout: 90}
       prepare:                           # steps in their order; an empty list has nothing to do
         - /usr/local/bin/leave-load-balancer
         - {function: service.stop, args: [app], timeout: 60}
@@ -37,12 +39,17 @@ that a user requests wait up to 15 minutes for an approval.
         - {name: join, command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
 
 :py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the
-shell, or a list), a function or an SLS file. After its ``timeout`` (by default 300 s) all its
-processes are ended. Commands get the event in the environment variables EVENT_ID, EVENT_TYPE,
-EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE, EVENT_DURATION,
-EVENT_DESCRIPTION and EVENT_STAGE. SLS files get its ID in the pillar ``azure_events_event``. Steps
+shell, or a list), a function, an SLS file or a ready hook (``use``). After its ``timeout`` (by
+default 300 s) all its processes are ended. Commands get the event in the environment variables
+EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE,
+EVENT_SECONDS_LEFT, EVENT_DURATION, EVENT_DESCRIPTION and EVENT_STAGE, and their timeout in
+HOOK_SECONDS. SLS files get its ID in the pillar ``azure_events_event``. Steps
 may run more than once: after a reboot, and after a preparation that was interrupted. The steps of
 the recovery must succeed when there is nothing to undo.
+
+The ready hooks of ``ready_hooks`` prepare before the steps of ``prepare``, and recover after those of
+``recover``. All keys of a ready hook but ``use``, ``name`` and ``timeout`` are its options.
+:py:func:`check` checks them.
 
 Many functions take a selection. An event must meet all given arguments; letter case is ignored:
 
@@ -71,10 +78,11 @@ import salt.utils.state
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
-    from azure_events_steps import answers, preparation, recovery
+    from azure_events_steps import answers, hook_check, preparation, recovery
     from azure_events_steps import approval as prepared_approval
     from azure_events_steps import status as minion_status
     from azure_events_steps.configuration import SLS, parse_configuration
+    from azure_events_steps.hook_files import HookFiles
     from azure_events_steps.minion import Minion
     from azure_events_watch import approval_options, settings, state_file, watchers
     from azure_scheduled_events.approval import approve as approve_events
@@ -95,6 +103,9 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "azure_events"
 __func_alias__ = {"list_": "list"}
+
+# folder in the master's file roots
+_HOOKS = "azure_events/hooks/ready_hooks"
 
 
 def __virtual__():
@@ -464,6 +475,32 @@ def sweep(test=False):
     return {"version": answers.VERSION, "results": results}
 
 
+def check():
+    """Check the ready hooks among the steps of this minion, and change nothing.
+
+    The function also transfers the files of the ready hooks to the minion, so that later a preparation
+    can run without the master.
+
+    Returns:
+        A dictionary: ``outcome``, ready or failed; ``reason``; ``steps``, one for each ready hook with
+        ``name``, ``use``, ``lists`` (prepare, recover), ``outcome`` (ok, warning, error or timeout),
+        ``problems`` and ``information``, lists of lines; and ``version``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' azure_events.check
+    """
+    try:
+        answer = hook_check.check(_minion())
+    except (ValueError, OSError) as error:
+        answer = hook_check.answer(answers.FAILED, str(error))
+    if answer["outcome"] != hook_check.READY:
+        __context__["retcode"] = 1
+    return answer
+
+
 def approve_prepared(event_id, resources):
     """Approve an event for which this minion has prepared in this boot.
 
@@ -720,7 +757,30 @@ def _minion():
         raise ValueError(
             "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
         )
-    return Minion(__opts__["cachedir"], parse_configuration(_section(), beacons.get("azure_events")), _call_step)
+    configuration = parse_configuration(_section(), beacons.get("azure_events"))
+    # the package has the files beside the folder of this module
+    installed = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hooks")
+    return Minion(
+        __opts__["cachedir"], configuration, _call_step, HookFiles(__opts__["cachedir"], installed, _fetch_hooks)
+    )
+
+
+def _fetch_hooks():
+    """Return the path of each file of the ready hooks by its name, transferred from the master's file roots.
+
+    It runs in a process of its own. Therefore the functions are loaded anew, as for a step.
+
+    Raises:
+        ValueError: a file was not transferred.
+    """
+    functions = salt.loader.minion_mods(dict(__opts__), utils=salt.loader.utils(__opts__), context={})
+    wanted = [name for name in functions["cp.list_master"](prefix=_HOOKS) if name.startswith(_HOOKS + "/")]
+    paths = functions["cp.cache_dir"]("salt://" + _HOOKS) if wanted else []
+    found = {name: path for path in paths for name in wanted if path.endswith("/" + name)}
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ValueError(f"the master did not send {', '.join(missing)}")
+    return {name[len(_HOOKS) + 1 :]: path for name, path in found.items()}
 
 
 def _call_step(step, variables):

@@ -39,6 +39,7 @@ WHOLE = {
     ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
+    ("docs/salt-reference.md", "yaml"): "tests/project/test_salt_docs.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
     ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",

@@ -13,8 +13,12 @@ from pathlib import Path
 
 import yaml
 
+from azure_events_steps.ready_hook_steps import NAMES as READY_HOOKS
+from ready_hooks.hooks import NAMES as HOOKS
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import tracked_or_new
+from tools.repository.hook_links import LINKS as HOOK_LINKS
+from tools.repository.hook_links import present_links, wanted_links
 from tools.repository.imports import foreign, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
@@ -42,6 +46,22 @@ def tracked_names(folder: Path) -> set[str]:
 
 def test_every_file_of_the_helper_has_a_link_and_every_link_a_file() -> None:
     assert tracked_names(LINKS) == tracked_names(HELPER)
+
+
+def test_every_file_of_the_ready_hooks_has_a_link_and_every_link_a_file() -> None:
+    """``python -m tools.repository.hook_links`` makes the links."""
+    assert present_links(REPOSITORY) == wanted_links(REPOSITORY)
+
+
+def test_links_to_the_ready_hooks_are_relative_and_lead_to_files() -> None:
+    links = present_links(REPOSITORY)
+    assert links and [path for path, target in links.items() if not target.startswith("../../../")] == []
+    assert [path for path in links if not (REPOSITORY / path).is_file()] == []
+
+
+def test_steps_know_the_names_of_the_ready_hooks() -> None:
+    launchers = {path.name for path in wanted_links(REPOSITORY) if path.parent == HOOK_LINKS} - {"run"}
+    assert set(READY_HOOKS) == set(HOOKS) == launchers
 
 
 def test_links_are_relative() -> None:
@@ -108,9 +128,9 @@ def test_package_contains_every_folder_with_python() -> None:
     folders = {
         path.parent.relative_to("salt").as_posix()
         for path in TRACKED
-        if path.parts[0] == "salt" and path.suffix == ".py"
+        if path.parts[0] == "salt" and path.suffix == ".py" and HOOK_LINKS not in path.parents
     }
-    assert set(settings["package-dir"].values()) == folders
+    assert set(settings["package-dir"].values()) == {*folders, HOOK_LINKS.relative_to("salt").as_posix()}
     assert set(settings["package-dir"]) == set(settings["packages"])
 
 
@@ -147,6 +167,9 @@ def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
     assert known is not None
     for key in [
         *re.findall(r'"(\w+)"', known[1]),
+        "ready_hooks",
+        "prepare",
+        "recover",
         "types",
         "sources",
         "statuses",

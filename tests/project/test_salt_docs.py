@@ -10,18 +10,23 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from azure_events_engine.answers import OUTCOMES, RECORD_STATES
 from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
 from azure_events_engine.progress import STEPS as ENGINE_STEPS
 from azure_events_engine.settings import Settings, parse_settings
 from azure_events_steps import answers
-from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS
-from azure_events_steps.environment import variables
+from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS, parse_configuration
+from azure_events_steps.environment import for_step, variables
+from azure_events_steps.ready_hook_steps import USE
 from azure_events_steps.record import PHASES
 from azure_events_watch.ledger import Notice
 from azure_events_watch.settings import parse_settings as read_beacon
 from azure_scheduled_events.document import ScheduledEvent
+from ready_hooks import hooks
+from ready_hooks.cli import COMMON
+from ready_hooks.core.options import from_mapping
 from support.repository import REPOSITORY
 
 SALT = REPOSITORY / "salt"
@@ -72,7 +77,7 @@ def test_keys_of_the_section_are_those_that_the_minion_takes() -> None:
     text = (SALT / "_utils" / "azure_events_steps" / "configuration.py").read_text(encoding="utf-8")
     known = [
         re.findall(rf"^{name} = \((.*)\)$", text, re.MULTILINE)[0]
-        for name in ("_KNOWN", "_SELECTION_KEYS", "_CONNECTION")
+        for name in ("_KNOWN", "_LISTS", "_SELECTION_KEYS", "_CONNECTION")
     ]
     assert sorted(shown) == sorted(re.findall(r'"(\w+)"', " ".join(known)))
 
@@ -126,8 +131,25 @@ def test_states_of_a_record_are_listed() -> None:
 def test_kinds_of_steps_and_their_variables_are_listed() -> None:
     shown = names("Steps")
     assert shown[: shown.index("function")] == ["command"] and set(KINDS) <= set(shown)
-    assert {name for name in shown if name.startswith("EVENT_")} == set(variables("prepare", "", {}, None))
+    given = for_step(variables("prepare", "", {}, None), DEFAULT_TIMEOUT, None)
+    assert {name for name in shown if name.startswith(("EVENT_", "HOOK_"))} == set(given)
     assert f"`timeout` (default {DEFAULT_TIMEOUT:g} seconds)" in REFERENCE
+
+
+def test_ready_hooks_that_are_shown_have_valid_options() -> None:
+    examples = [
+        yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", REFERENCE, re.MULTILINE | re.DOTALL)
+    ]
+    steps = [
+        step
+        for example in examples
+        for part in [parse_configuration(example["azure_events"])]
+        for step in (*(part.prepare or ()), *(part.recover or ()))
+        if step.kind == USE
+    ]
+    assert steps
+    for step in steps:
+        from_mapping((*hooks.load(step.action).options, *COMMON), step.kwargs)
 
 
 def test_steps_of_the_engine_are_listed_in_their_order() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.hosts import rootfs
+from support.hosts.bridge import GATEWAY
 from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.ready_hooks.certificates import Certificates
 from support.ready_hooks.workload_host import WorkloadHost
 
 
@@ -33,3 +35,9 @@ def workload_host(lab: Lab) -> Callable[[str], WorkloadHost]:
         return made[name]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority, and the certificate of a server on the bridge of the hosts."""
+    return Certificates(tmp_path_factory.mktemp("certificates"), GATEWAY)

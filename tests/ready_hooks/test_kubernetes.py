@@ -23,11 +23,6 @@ NODE, ANNOTATION = "web1", "azure-scheduled-events/cordoned-for"
 OPTIONS: dict[str, Any] = {"kubeconfig": KUBECONFIG}
 
 
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"), GATEWAY)
-
-
 @pytest.fixture
 def api(workload_host: Callable[[str], WorkloadHost], certificates: Certificates) -> Iterator[KubernetesApi]:
     workload_host(NODE)  # makes the bridge
@@ -250,7 +245,7 @@ def test_pod_that_would_be_lost_needs_an_option(
 
 def test_check_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
     found = drain(host, "check")
-    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable\n")
+    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable; a drain would evict 1 pods\n")
     assert {request.method for request in api.server.requests if "accessreview" not in request.target} == {"GET"}
     host.run("chmod", "0644", KUBECONFIG)
     assert "0644" in drain(host, "check").stderr

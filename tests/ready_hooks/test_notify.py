@@ -29,11 +29,6 @@ EVENT = {
 }
 
 
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"), GATEWAY)
-
-
 @pytest.fixture
 def server(workload_host: Callable[[str], WorkloadHost], certificates: Certificates) -> Iterator[WebServer]:
     workload_host("web1")  # makes the bridge

@@ -6,30 +6,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from support.ready_hooks.postgresql_pair import PostgresqlPair
-from support.ready_hooks.workload_host import WorkloadHost
+from support.ready_hooks.postgresql_load import Load
+from support.ready_hooks.postgresql_pair import UNIT, PostgresqlPair
+from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.wait import wait_until
 
 SECONDS = 60.0
+SYNCHRONOUS = "synchronous_standby_names = '*'\n"
+
+
+class Built:
+    """The pair of all tests, and whether it is as after its reset."""
+
+    def __init__(self, pair: PostgresqlPair) -> None:
+        self.pair, self.is_fresh = pair, False
+
+    def fresh(self) -> PostgresqlPair:
+        if not self.is_fresh:
+            self.pair.reset()
+        self.is_fresh = True
+        return self.pair
 
 
 @pytest.fixture(scope="module")
-def built(workload_host: Callable[[str], WorkloadHost]) -> PostgresqlPair:
-    return PostgresqlPair(workload_host("db1"), workload_host("db2"))
+def built(workload_host: Callable[[str], WorkloadHost]) -> Built:
+    return Built(PostgresqlPair(workload_host("db1"), workload_host("db2")))
 
 
 @pytest.fixture
-def pair(built: PostgresqlPair) -> PostgresqlPair:
-    built.reset()
-    return built
+def pair(built: Built) -> PostgresqlPair:
+    fresh = built.fresh()
+    built.is_fresh = False
+    return fresh
 
 
-def run(pair: PostgresqlPair, host: WorkloadHost, verb: str, **more: object) -> str:
-    done = host.hook("postgresql", verb, {**pair.options(host), **more}, seconds=SECONDS)
+@pytest.fixture
+def unchanged(built: Built) -> PostgresqlPair:
+    """The pair, for a test that changes nothing."""
+    return built.fresh()
+
+
+@pytest.fixture
+def load(workload_host: Callable[[str], WorkloadHost], pair: PostgresqlPair) -> Load:
+    return Load(workload_host("client"), (pair.first, pair.second))
+
+
+def attempt(pair: PostgresqlPair, host: WorkloadHost, verb: str, seconds: float = SECONDS, **more: Any) -> Completed:
+    return host.hook("postgresql", verb, {**pair.options(host), **more}, seconds=seconds)
+
+
+def run(pair: PostgresqlPair, host: WorkloadHost, verb: str, **more: Any) -> str:
+    done = attempt(pair, host, verb, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def phase(host: WorkloadHost) -> object:
+    return (host.record("postgresql") or {}).get("phase")
 
 
 @pytest.mark.short
@@ -41,3 +78,257 @@ def test_switchover_and_rejoin_leave_one_primary_and_one_standby(pair: Postgresq
     assert pair.roles() == ["standby", "primary"]
     pair.wait_for(pair.first, "SELECT count(*) FROM acknowledged", "1")
     assert pair.first.record("postgresql") is None
+
+
+@pytest.mark.parametrize("settings", ["", SYNCHRONOUS], ids=["asynchronous", "synchronous"])
+def test_events_on_both_hosts_under_load_lose_no_acknowledged_write(
+    pair: PostgresqlPair, load: Load, settings: str
+) -> None:
+    pair.reset(settings)
+    more: dict[str, Any] = {"suspend_synchronous": True}
+    with load:
+        for host in (pair.first, pair.second):
+            load.wait_for_more()
+            run(pair, host, "prepare", **more)
+            load.wait_for_more()
+            host.host.reboot()
+            load.wait_for_more()
+            assert pair.roles().count("primary") == 1
+            run(pair, host, "recover", **more)
+        load.wait_for_more()
+    assert pair.roles() == ["primary", "standby"]
+    assert load.lost(pair.first) == set()
+    assert [pair.ask(host, "SHOW synchronous_standby_names") for host in (pair.first, pair.second)] == (
+        ["*", "*"] if settings else ["", ""]
+    )
+
+
+def test_reboot_of_a_synchronous_standby_does_not_block_the_primary(pair: PostgresqlPair, load: Load) -> None:
+    pair.reset(SYNCHRONOUS)
+    more: dict[str, Any] = {"suspend_synchronous": True, "stop": True}
+    with load:
+        run(pair, pair.second, "prepare", **more)
+        assert pair.roles() == ["primary", ""]
+        load.wait_for_more()
+        pair.second.host.reboot()
+        run(pair, pair.second, "recover", **more)
+        load.wait_for_more()
+    assert pair.ask(pair.first, "SHOW synchronous_standby_names") == "*"
+    assert load.lost(pair.first) == set()
+    assert load.lost(pair.second) == set()
+
+
+def test_prepare_refuses_a_replica_whose_replay_is_paused(unchanged: PostgresqlPair) -> None:
+    unchanged.ask(unchanged.second, "SELECT pg_wal_replay_pause()")
+    done = attempt(unchanged, unchanged.first, "prepare")
+    unchanged.ask(unchanged.second, "SELECT pg_wal_replay_resume()")
+    assert (done.returncode, unchanged.roles(), phase(unchanged.first)) == (1, ["primary", "standby"], None)
+
+
+def test_prepare_refuses_a_replica_that_lags_too_far(pair: PostgresqlPair) -> None:
+    signal_process(pair.second, "startup", "STOP")
+    pair.ask(pair.first, "INSERT INTO acknowledged SELECT generate_series(1, 10000)")
+    done = attempt(pair, pair.first, "prepare", most_lag="64kB")
+    signal_process(pair.second, "startup", "CONT")
+    assert (done.returncode, "lags too far" in done.stderr) == (1, True)
+    assert (pair.roles(), phase(pair.first)) == (["primary", "standby"], None)
+
+
+def test_replica_that_does_not_get_the_last_records_is_not_promoted(pair: PostgresqlPair) -> None:
+    signal_process(pair.second, "startup", "STOP")
+    done = attempt(pair, pair.first, "prepare", seconds=18.0)
+    signal_process(pair.second, "startup", "CONT")
+    assert (done.returncode, phase(pair.first)) == (1, None), done.stdout + done.stderr
+    pair.wait_for_streaming(pair.first)
+    assert pair.roles() == ["primary", "standby"]
+
+
+def test_prepare_with_too_little_time_changes_nothing(unchanged: PostgresqlPair) -> None:
+    done = attempt(unchanged, unchanged.first, "prepare", seconds=5.0)
+    assert (done.returncode, unchanged.roles(), phase(unchanged.first)) == (1, ["primary", "standby"], None)
+
+
+def test_dry_run_changes_nothing(unchanged: PostgresqlPair) -> None:
+    said = run(unchanged, unchanged.first, "prepare", dry_run=True)
+    assert f"would stop {UNIT}" in said
+    assert (unchanged.roles(), phase(unchanged.first)) == (["primary", "standby"], None)
+
+
+# where the hook is killed, and the primary after recover
+BEFORE, AFTER = "before", "after"
+POINTS = [
+    ((BEFORE, "CHECKPOINT"), 0),
+    ((BEFORE, "coalesce(pg_last_wal_replay_lsn(), '0/0')"), 0),
+    ((BEFORE, "pg_promote(true"), 1),
+    ((AFTER, "pg_promote(true"), 1),
+]
+
+
+@pytest.mark.parametrize("reboots", [False, True], ids=["", "reboot"])
+@pytest.mark.parametrize(("point", "primary"), POINTS, ids=["checkpoint", "verify", "promote", "promoted"])
+def test_hook_killed_in_the_middle_leaves_one_primary_after_recover(
+    pair: PostgresqlPair, load: Load, point: tuple[str, str], primary: int, reboots: bool
+) -> None:
+    with load:
+        load.wait_for_more()
+        kill_at(pair, *point)
+        assert pair.roles().count("primary") <= 1
+        if reboots:
+            pair.first.host.reboot()
+            assert pair.roles().count("primary") <= 1
+        run(pair, pair.first, "recover")
+        load.wait_for_more()
+    hosts = (pair.first, pair.second)
+    assert pair.roles()[primary] == "primary"
+    pair.wait_for_streaming(hosts[primary])
+    assert load.lost(hosts[primary]) == set()
+    assert pair.first.record("postgresql") is None
+
+
+def test_hook_killed_while_the_primary_stops_leaves_the_primary(pair: PostgresqlPair) -> None:
+    signal_process(pair.second, "walreceiver", "STOP")
+    start_hook(pair)
+    wait_until(lambda: pair.roles()[0] == "", "the primary stops")
+    kill_hook(pair.first)
+    signal_process(pair.second, "walreceiver", "CONT")
+    run(pair, pair.first, "recover")
+    pair.wait_for_streaming(pair.first)
+    assert pair.roles() == ["primary", "standby"]
+
+
+def test_recover_does_not_start_a_primary_while_the_other_is_unreachable(pair: PostgresqlPair) -> None:
+    kill_at(pair, AFTER, "pg_promote(true")
+    pair.second.run("systemctl", "stop", UNIT)
+    done = attempt(pair, pair.first, "recover", seconds=20.0)
+    assert (done.returncode, phase(pair.first)) == (1, "promoting")
+    assert "primary" not in pair.roles()
+    pair.second.run("systemctl", "start", UNIT)
+    pair.wait_for(pair.second, "SELECT pg_is_in_recovery()", "f")
+    run(pair, pair.first, "recover")
+    assert pair.roles() == ["standby", "primary"]
+
+
+@pytest.mark.parametrize("rewind", [True, False])
+def test_recover_rewinds_a_server_that_has_diverged(pair: PostgresqlPair, rewind: bool) -> None:
+    kill_at(pair, BEFORE, "coalesce(pg_last_wal_replay_lsn(), '0/0')")
+    pair.first.run("systemctl", "start", UNIT)
+    pair.wait_for(pair.first, "SELECT pg_is_in_recovery()", "f")
+    pair.wait_for_streaming(pair.first)
+    pair.ask(pair.second, "SELECT pg_promote()")  # a mistake of an operator: two primaries
+    pair.ask(pair.first, "INSERT INTO acknowledged VALUES (1)")
+    pair.ask(pair.second, "INSERT INTO acknowledged VALUES (2)")
+    assert attempt(pair, pair.first, "recover").returncode == 1
+    pair.first.run("systemctl", "stop", UNIT)
+    done = attempt(pair, pair.first, "recover", rewind=rewind)
+    assert done.returncode == (0 if rewind else 1), done.stdout + done.stderr
+    if rewind:
+        pair.wait_for(pair.first, "SELECT number FROM acknowledged", "2")
+        pair.first.host.reboot()
+        assert pair.roles() == ["standby", "primary"]
+
+
+def test_second_preparation_keeps_the_first_record(pair: PostgresqlPair) -> None:
+    run(pair, pair.first, "prepare")
+    before = pair.first.record("postgresql")
+    run(pair, pair.first, "prepare")
+    pair.first.host.reboot()
+    run(pair, pair.first, "prepare")
+    assert (pair.first.record("postgresql"), pair.roles()) == (before, ["standby", "primary"])
+    run(pair, pair.first, "recover")
+    run(pair, pair.first, "recover")
+    assert pair.roles() == ["standby", "primary"]
+
+
+def test_prepare_after_a_kill_completes_the_switchover(pair: PostgresqlPair) -> None:
+    kill_at(pair, BEFORE, "pg_promote(true")
+    run(pair, pair.first, "prepare")
+    assert pair.roles() == ["", "primary"]
+
+
+def test_primary_without_a_replica_writes_a_checkpoint_and_stops(pair: PostgresqlPair) -> None:
+    checkpoint = "SELECT checkpoint_lsn FROM pg_control_checkpoint()"
+    before = pair.ask(pair.first, checkpoint)
+    assert pair.first.hook("postgresql", "prepare", {}).returncode == 0
+    assert pair.ask(pair.first, checkpoint) != before
+    assert pair.first.hook("postgresql", "prepare", {"stop": True}).returncode == 0
+    assert pair.roles() == ["", "standby"]
+    assert pair.first.hook("postgresql", "recover", {"stop": True}).returncode == 0
+    assert pair.roles() == ["primary", "standby"]
+
+
+def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> None:
+    pair.ask(pair.first, "CREATE ROLE switch SUPERUSER LOGIN PASSWORD 'pass word'")
+    line = "host all switch samenet scram-sha-256"
+    pair.second.shell(f"sed -i '1i {line}' /etc/postgresql/15/main/pg_hba.conf; systemctl reload {UNIT}")
+    pair.first.write("/etc/secret", "pass word\n", 0o644)
+    replica = f"host={pair.second.host.address} user=switch dbname=postgres"
+    more: dict[str, Any] = {"replica": replica, "password_file": "/etc/secret"}
+    assert attempt(pair, pair.first, "check", **more).returncode == 1
+    pair.first.write("/etc/secret", "pass word\n", 0o600)
+    run(pair, pair.first, "check", **more)
+    run(pair, pair.first, "prepare", **more)
+    run(pair, pair.first, "recover", **more)
+    assert pair.roles() == ["standby", "primary"]
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"replica": "host=10.77.0.250 connect_timeout=2"}, "10.77.0.250"),
+        ({"cluster": "15/mian"}, "15/mian"),
+        ({"unit": "postgresql@15-mian.service"}, "postgresql@15-mian.service"),
+        ({"primary_conninfo": "host=127.0.0.1 user=nobody"}, "nobody"),
+        ({"pgpass": "/etc/passwd"}, "/etc/passwd"),
+        ({"user": "postgers"}, "postgers"),
+    ],
+)
+def test_check_names_the_mistake(unchanged: PostgresqlPair, more: dict[str, Any], named: str) -> None:
+    done = attempt(unchanged, unchanged.first, "check", **more)
+    assert (done.returncode, named in done.stderr) == (1, True), done.stderr
+
+
+def test_check_accepts_both_hosts(unchanged: PostgresqlPair) -> None:
+    assert "can take over" in run(unchanged, unchanged.first, "check")
+    run(unchanged, unchanged.second, "check")
+
+
+def signal_process(host: WorkloadHost, title: str, name: str) -> None:
+    """Send a signal to a process of the server."""
+    host.run("pkill", f"-{name}", "-f", f"^postgres: 15/main: {title}")
+
+
+def start_hook(pair: PostgresqlPair) -> None:
+    command = pair.first.hook_command("postgresql", "prepare", pair.options(pair.first), seconds=SECONDS)
+    pair.first.run("systemd-run", "--quiet", "--collect", "--unit=hook", "--property=KillMode=process", *command)
+
+
+def kill_hook(host: WorkloadHost) -> None:
+    host.run("systemctl", "kill", "--signal=KILL", "--kill-whom=main", "hook.service")
+    wait_until(lambda: host.run("systemctl", "is-active", "hook", check=False).returncode != 0, "the hook ends")
+
+
+def kill_at(pair: PostgresqlPair, when: str, sql: str) -> None:
+    """Run prepare on the first host, and kill it before or after psql runs this SQL."""
+    host = pair.first
+    hang = "touch /tmp/hangs; exec sleep 600"
+    steps = hang if when == BEFORE else f'real "$@"; {hang}'
+    psql = host.write("/usr/local/bin/psql", PSQL.format(sql=sql, steps=steps), 0o755)
+    start_hook(pair)
+    wait_until(
+        lambda: host.run("test", "-e", "/tmp/hangs", check=False).returncode == 0,
+        f"psql hangs at {sql}",
+        lambda: host.run("journalctl", "--no-pager", "--unit=hook", check=False).stdout,
+    )
+    kill_hook(host)
+    psql.unlink()
+    host.shell("pkill -KILL -x -f 'sleep 600'; rm /tmp/hangs")
+
+
+PSQL = """#!/bin/sh
+sql=$(cat)
+real() {{ printf '%s\\n' "$sql" | /usr/bin/psql "$@"; }}
+case $sql in
+    "{sql}"* | "SELECT {sql}"*) {steps} ;;
+esac
+real "$@"
+"""

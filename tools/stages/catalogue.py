@@ -67,6 +67,11 @@ STAGES = (
         partial(hosts.ready_hooks, options=SHORT),
     ),
     Stage(
+        "zero-loss",
+        "ready hooks lose no request and no write; `make demo-zero-loss` compares them with other handlings",
+        hosts.zero_loss,
+    ),
+    Stage(
         "integration-newest",
         "each module against the simulator: the newest ansible-core, on the newest Python",
         ansible_test.integration_newest,

@@ -53,6 +53,12 @@ def ready_hooks(job: Job, options: Sequence[str] = ()) -> Outcome:
     return pytest_folder(job, "ready_hooks", options=options, prefix=UNSHARE_COMMAND)
 
 
+def zero_loss(job: Job) -> Outcome:
+    """Run the short form of the demonstration that no request is lost."""
+    make_ready(job, rootfs.WORKLOADS)
+    return pytest_folder(job, "demo", prefix=UNSHARE_COMMAND)
+
+
 def chaos(job: Job) -> Outcome:
     """Run a few seeds; each makes its namespaces itself."""
     make_ready(job, rootfs.SUITE)

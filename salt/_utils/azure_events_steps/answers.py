@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
@@ -64,12 +65,18 @@ class Job:
         self.key = self.event_id.casefold()
         self.event: ScheduledEvent | None = None
         self.name: str | None = None
+        self._starts: float | None = None
 
     def record_observation(self, seen: Observation) -> Observation:
         """Note the event of the latest document."""
         self.name = seen.name
         self.event = None if self.by_hand else seen.document.find(self.event_id)
+        self._starts = None if self.event is None else time.monotonic() + self.event.seconds_left(seen.now)
         return seen
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the event may start; None if it is not listed."""
+        return None if self._starts is None else max(0.0, self._starts - time.monotonic())
 
     def reason(self) -> Reason:
         """Return the reason to record for a preparation."""

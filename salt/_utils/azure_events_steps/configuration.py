@@ -12,17 +12,21 @@ from azure_events_watch import settings
 from azure_scheduled_events.selection import SELF, Selection
 from azure_scheduled_events.values import did_you_mean
 
+from .ready_hook_steps import USE, parse_ready_hook
+
 SECTION = "azure_events"
 COMMAND = "command"
 FUNCTION = "function"
 SLS = "sls"
-KINDS = (COMMAND, FUNCTION, SLS)
+READY_HOOKS = "ready_hooks"
+KINDS = (COMMAND, FUNCTION, SLS, USE)
 DEFAULT_TIMEOUT = 300.0
 
 _SELECTION_KEYS = ("types", "sources", "statuses")
 _CONNECTION = ("endpoint", "api_version", "resource_name")
-_KNOWN = (*_CONNECTION, *_SELECTION_KEYS, "minimum_notice", "prepare", "recover", "receipts", "allow_paths")
-_OF_KIND = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
+_LISTS = ("ready_hooks", "prepare", "recover")
+_KNOWN = (*_CONNECTION, *_SELECTION_KEYS, "minimum_notice", *_LISTS, "receipts", "allow_paths")
+_OF_KIND: dict[str, tuple[str, ...]] = {COMMAND: (), FUNCTION: ("args", "kwargs"), SLS: ("pillar",)}
 _MAX_STEPS = 100
 _MAX_NAME = 80
 
@@ -31,11 +35,13 @@ class Step(NamedTuple):
     """One step of a preparation or a recovery.
 
     Attributes:
-        name: for the result; by default the beginning of the command, the function or the SLS file.
+        name: for the result; by default the beginning of the command, the function, the SLS file or the
+            ready hook.
         kind: one of KINDS.
-        action: the command (text for the shell, or tuple of arguments), or the name of the function
-            or the SLS file.
-        args, kwargs: of a function.
+        action: the command (text for the shell, or tuple of arguments), or the name of the function,
+            the SLS file or the ready hook.
+        args: of a function.
+        kwargs: of a function, or the options of a ready hook.
         pillar: of an SLS file.
         timeout: seconds after which all processes of the step are ended.
     """
@@ -53,7 +59,8 @@ class Configuration(NamedTuple):
     """The configuration of preparation, recovery and approval.
 
     Attributes:
-        prepare, recover: the steps; None without such a key, which differs from an empty list.
+        prepare, recover: the steps with those of ``ready_hooks``; None without such a key, which
+            differs from an empty list.
         selections: that of the section and that of the beacon ``azure_events``; an event has to
             meet all of them.
         minimum_notice: seconds that must be left until NotBefore when a preparation begins.
@@ -91,7 +98,7 @@ def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
         connection = settings.parse_connection(given, {})
         notice = settings.parse_duration("minimum_notice", given.get("minimum_notice", 0), 0.0)
         _check_paths(given)
-        prepare, recover = (parse_steps(key, given[key]) if key in given else None for key in ("prepare", "recover"))
+        prepare, recover = _lists(given)
     except ValueError as error:
         raise ValueError(f"{SECTION}: {error}") from None
     return Configuration(prepare, recover, selections, notice, *connection)
@@ -109,13 +116,35 @@ def parse_steps(key: str, value: Any) -> tuple[Step, ...]:
         )
     if len(value) > _MAX_STEPS:
         raise ValueError(f"{key}: expected at most {_MAX_STEPS} steps, not {len(value)}")
-    steps = []
+    steps: list[Step] = []
     for number, item in enumerate(value, 1):
         try:
-            steps.append(_step(item))
+            step = _step(item)
+            if key == READY_HOOKS and step.kind != USE:
+                raise ValueError(f"expected a mapping with use; put other steps into prepare and recover: {item!r}")
+            steps.append(step)
         except ValueError as error:
             raise ValueError(f"{key}: step {number}: {error}") from None
     return tuple(steps)
+
+
+def _lists(given: Mapping[str, Any]) -> tuple[tuple[Step, ...] | None, tuple[Step, ...] | None]:
+    """Return the steps of the preparation and the recovery.
+
+    The ready hooks prepare before the steps of ``prepare``, and recover in reverse order after those of
+    ``recover``.
+    """
+    hooks = parse_steps(READY_HOOKS, given[READY_HOOKS]) if READY_HOOKS in given else None
+    own = {key: parse_steps(key, given[key]) if key in given else None for key in ("prepare", "recover")}
+    prepare, recover = own["prepare"], own["recover"]
+    if hooks is not None:
+        prepare, recover = (*hooks, *(prepare or ())), (*(recover or ()), *reversed(hooks))
+    for key, steps in (("prepare", prepare), ("recover", recover)):
+        names = [step.kwargs["name"] for step in steps or () if step.kind == USE]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{key}: two ready hooks have the name {name!r}; set another name in one of them")
+    return prepare, recover
 
 
 def digest(steps: tuple[Step, ...]) -> str:
@@ -130,6 +159,9 @@ def _step(item: Any) -> Step:
         item = {COMMAND: item}
     if not isinstance(item, Mapping):
         raise ValueError(f"expected a command, or a mapping with one of {', '.join(KINDS)}, not {item!r}")
+    if USE in item:
+        hook = parse_ready_hook(item)
+        return Step(hook.name, USE, hook.use, (), hook.options, {}, _timeout(hook.timeout))
     kind = _kind(item)
     action = _action(kind, item[kind])
     name = item.get("name")
@@ -141,8 +173,11 @@ def _step(item: Any) -> Step:
     if not isinstance(args, list):
         raise ValueError(f"args: expected a list, not {type(args).__name__}")
     kwargs, pillar = _text_mapping("kwargs", item), _text_mapping("pillar", item)
-    timeout = settings.parse_duration("timeout", item.get("timeout", DEFAULT_TIMEOUT), 0.1)
-    return Step(name[:_MAX_NAME], kind, action, tuple(args), kwargs, pillar, timeout)
+    return Step(name[:_MAX_NAME], kind, action, tuple(args), kwargs, pillar, _timeout(item.get("timeout")))
+
+
+def _timeout(value: Any) -> float:
+    return settings.parse_duration("timeout", DEFAULT_TIMEOUT if value is None else value, 0.1)
 
 
 def _kind(item: Mapping[Any, Any]) -> str:

@@ -42,6 +42,21 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
     }
 
 
+def for_step(event: Mapping[str, str], timeout: float, seconds_left: float | None) -> dict[str, str]:
+    """Return the variables of one step.
+
+    Args:
+        event: those of `variables`.
+        timeout: seconds after which the step is ended.
+        seconds_left: until the event may start; None if that is not known.
+    """
+    return {
+        **event,
+        "EVENT_SECONDS_LEFT": "" if seconds_left is None else f"{int(seconds_left)}",
+        "HOOK_SECONDS": f"{int(timeout)}" if timeout >= 1 else f"{timeout:g}",
+    }
+
+
 def _printable(text: str) -> str:
     """Return the text with "?" for control characters and lone surrogates."""
     return "".join(character if character.isprintable() else "?" for character in text)

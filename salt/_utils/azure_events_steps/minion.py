@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
 from typing import Any, Callable, Iterator
 
@@ -13,10 +14,12 @@ from azure_events_watch import state_file
 from azure_scheduled_events.session import ImdsSession
 
 from . import lock, record, step_runner
-from .answers import BUSY, NO_STEPS, Job
-from .configuration import Configuration, Step
-from .environment import variables
+from .answers import BUSY, NO_STEPS, PREPARE, Job
+from .configuration import COMMAND, Configuration, Step
+from .environment import for_step, variables
+from .hook_files import HookFiles
 from .imds_observation import IMDS_TIMEOUT, open_session
+from .ready_hook_steps import USE, arguments
 from .record import BY_HAND, Reason, Record, RecordFile
 from .step_runner import Call, StepResult
 
@@ -35,6 +38,7 @@ class Minion:
         cachedir: the minion's cachedir.
         configuration: the section azure_events.
         call: runs a step that is a function or an SLS file.
+        hook_files: the files of the ready hooks; None for a minion without them.
         lock_timeout: seconds to wait for another job of this minion.
         sleep: sleeps for some seconds.
     """
@@ -44,10 +48,12 @@ class Minion:
         cachedir: str,
         configuration: Configuration,
         call: Call,
+        hook_files: HookFiles | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.configuration = configuration
+        self.hook_files = hook_files
         self.folder = state_file.folder(cachedir)
         self.file = RecordFile(cachedir)
         self.boot = record.boot_id()
@@ -124,8 +130,15 @@ class Minion:
         ]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)
         environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
-        for step in steps[now.steps_done :]:
-            result = step_runner.run_step(step, environment, self._call, (held.fd,))
+        left = steps[now.steps_done :]
+        folder, problem = self._hook_folder(job, left)
+        for step in left:
+            if step.kind == USE and folder is None:
+                result = step_runner.not_run(step, step_runner.FAILED, problem)
+            else:
+                given = for_step(environment, step.timeout, job.seconds_left())
+                ran = step_runner.run_step(_runnable(step, job.stage, folder), given, self._call, (held.fd,))
+                result = ran._replace(kind=step.kind)
             results.append(result)
             if result.outcome != step_runner.DONE:
                 break
@@ -136,6 +149,28 @@ class Minion:
             for step in steps[len(results) :]
         ]
         return results, now
+
+    def _hook_folder(self, job: Job, steps: tuple[Step, ...]) -> tuple[str | None, str]:
+        """Return the folder of the ready hooks if a step needs it, or None and the reason.
+
+        A preparation refreshes the files. A recovery uses those of the preparation; it must not wait
+        for a master.
+        """
+        if self.hook_files is None or not any(step.kind == USE for step in steps):
+            return None, "this system has no ready hooks"
+        problem = ""
+        if job.stage == PREPARE or self.hook_files.find() is None:
+            problem = self.hook_files.refresh()
+            if problem:
+                log.warning("azure_events: the files of the ready hooks were not refreshed: %s", problem)
+        return self.hook_files.find(), f"the ready hooks are not on this minion: {problem}"
+
+
+def _runnable(step: Step, stage: str, folder: str | None) -> Step:
+    """Return the command of a ready hook, or the step itself."""
+    if step.kind != USE or folder is None:
+        return step
+    return step._replace(kind=COMMAND, action=arguments(sys.executable, folder, step.action, stage, step.kwargs))
 
 
 def damaged(text: str) -> Record:
@@ -155,7 +190,8 @@ def no_steps(job: Job) -> dict[str, Any]:
     """Return the answer for a configuration without the steps of the job."""
     return job.answer(
         NO_STEPS,
-        f"neither pillar nor configuration has azure_events:{job.stage}; set it to a list of steps, which may be empty",
+        f"neither pillar nor configuration has azure_events:{job.stage} or azure_events:ready_hooks; "
+        "set one to a list, which may be empty",
     )
 
 

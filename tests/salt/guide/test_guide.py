@@ -38,6 +38,7 @@ FLEET, HELD, FORCED = (
     "5D2E9B63-7C8D-4E9F-8A1B-2C3D4E5F6071",
 )
 BY_ONE_RUN, NOTIFIED = "8F4A1C3E-2B5D-4C6E-9D7F-0A1B2C3D4E5F", "3B9D7E5C-1A2F-4B6D-8E0C-5F4A3B2C1D0E"
+BY_HOOKS = "9C5E7A1B-3D2F-4B8C-A6E0-7F4D1C2B3A59"
 BY_HAND, BY_STATES, BY_REACTOR = (
     "0B3AD7F5-3E2C-4B3B-9A5C-1F8E7D6C5B4A",
     "6D1C2B3A-4F5E-4A6B-8C7D-9E0F1A2B3C4D",
@@ -51,6 +52,7 @@ ONE_VM_SECTIONS = (
     "By hand",
     "In a state run",
     "By a reactor",
+    "Ready hooks",
 )
 FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
 ALONE_SECTIONS = ("Without a master",)
@@ -131,7 +133,9 @@ def machines(installation: SaltInstallation) -> Iterator[Machines]:
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.cluster("web1")
-    reader = machines.reader(here, *ONE_VM_SECTIONS)
+    # the records of the hooks belong into this folder, too; the port may be in use
+    places = {"{use: ": f"{{state_directory: {here.folder / 'records'}, use: ", "8080": str(next(PORTS))}
+    reader = machines.reader(here, *ONE_VM_SECTIONS, places=places)
     leaving, prepared = (reader.run_folder / name for name in ("leaving", "prepared"))
     reader.go_on(SCHEDULE)
     wait_until(leaving.exists, "the file of the reaction")
@@ -150,9 +154,17 @@ def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     reader.go_on(SCHEDULE)
     wait_until(lambda: reader.approvals(BY_REACTOR), "the approval by the reactor")
     assert prepared.exists()
-    reader.go_on()
+    reader.go_on(COMPLETE)
     wait_until(lambda: not prepared.exists(), "the recovery by the reactor")
     assert reader.approvals(BY_REACTOR) == ["web1"]
+    healthy, log = (reader.run_folder / name for name in ("healthy", "events.jsonl"))
+    reader.go_on("azure_events.check")
+    assert healthy.exists()
+    reader.go_on()
+    wait_until(lambda: not healthy.exists(), "the preparation by the ready hooks")
+    wait_until(lambda: reader.approvals(BY_HOOKS), "the approval by the reactor")
+    wait_until(healthy.exists, "the recovery by the ready hooks")
+    wait_until(lambda: len(log.read_text().splitlines()) == 2, "a line for each stage")
 
 
 class Balancer:

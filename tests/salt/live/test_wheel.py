@@ -19,6 +19,7 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
 from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
+from tools.repository.hook_links import LINKS, present_links
 
 pytestmark = pytest.mark.xdist_group("wheel")
 
@@ -60,6 +61,15 @@ def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
     assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
 
 
+def test_the_ready_hooks_are_in_the_wheel_as_they_are(wheel: Path) -> None:
+    """Their licence is that of the helper, which is in the wheel, too."""
+    prefix = "azure_events_salt/hooks/"
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith(prefix)}
+    links = present_links(REPOSITORY)
+    assert inside == {prefix + str(path.relative_to(LINKS)): (REPOSITORY / path).read_bytes() for path in links}
+
+
 def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -> None:
     ran = subprocess.run([with_wheel.python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
@@ -85,3 +95,27 @@ def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Cluster, az
         return [row["event_id"] for row in unsynced.master.run("salt-run", "azure_events.status")["rows"]]
 
     wait_until(lambda: event_id in events(), "the event in what the engine knows")
+
+
+def test_ready_hooks_run_from_the_wheel(
+    unsynced: Cluster, with_wheel: SaltInstallation, azure: Azure, tmp_path: Path
+) -> None:
+    vm3 = unsynced.minions["vm3"]
+    healthy = tmp_path / "healthy"
+    healthy.touch()
+    hook = {"use": "health-file", "path": str(healthy), "wait": 0, "state_directory": str(tmp_path / "records")}
+    unsynced.master.set_pillar(vm3={"azure_events": {"ready_hooks": [hook]}})
+    assert vm3.ask("saltutil.refresh_pillar", wait=True) is True
+    (step,) = vm3.ask("azure_events.check")["steps"]
+    assert step["outcome"] == "ok", step
+    event_id = azure.announce("vm3")
+    assert vm3.ask("azure_events.prepare", event_id)["outcome"] == "prepared" and not healthy.exists()
+    azure.end(event_id)
+    assert vm3.ask("azure_events.recover", event_id)["outcome"] == "recovered" and healthy.exists()
+    assert list(Path(vm3.config["cachedir"], "azure_events").glob("hooks*")) == []
+
+
+def test_launcher_runs_from_the_wheel(with_wheel: SaltInstallation) -> None:
+    (launcher,) = Path(with_wheel.python).parent.parent.glob("lib/python*/site-packages/azure_events_salt/hooks/log")
+    ran = subprocess.run([launcher, "validate"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

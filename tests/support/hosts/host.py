@@ -137,9 +137,13 @@ class Host:
     def redeploy(self) -> None:
         """Switch the host off and on again without its files in EPHEMERAL, as on another machine."""
         self.power_off()
+        self.empty_ephemeral()
+        self.boot()
+
+    def empty_ephemeral(self) -> None:
+        """Remove the files in EPHEMERAL, while the host is off."""
         shutil.rmtree(self._ephemeral)
         self._ephemeral.mkdir()
-        self.boot()
 
     def freeze(self) -> None:
         """Stop all processes, as a live migration does; `thaw` continues them."""

@@ -52,6 +52,8 @@ class KubernetesApi:
         self.termination: float | None = 0.0
         # such as ("create", "pods/eviction")
         self.forbidden: set[tuple[str, str]] = set()
+        # if it is set, all others are forbidden, too
+        self.allowed: set[tuple[str, str]] | None = None
         self._ends: dict[tuple[str, str], float] = {}
         server.otherwise = self.answer
 
@@ -105,14 +107,18 @@ class KubernetesApi:
             return None
         asked = request.json["spec"]["resourceAttributes"]
         resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-        allowed = (asked["verb"], resource) not in self.forbidden
+        allowed = not self._is_forbidden(asked["verb"], resource)
         return _json(201, {**request.json, "status": {"allowed": allowed}})
+
+    def _is_forbidden(self, verb: str, resource: str) -> bool:
+        asked = (verb, resource)
+        return asked in self.forbidden or (self.allowed is not None and asked not in self.allowed)
 
     def _nodes(self, path: str, request: Request) -> Answer | None:
         match = _NODE.fullmatch(path)
         if match is None:
             return None
-        if (_VERBS[request.method], "nodes") in self.forbidden:
+        if self._is_forbidden(_VERBS[request.method], "nodes"):
             return _forbidden("nodes", match[1])
         if match[1] not in self.nodes:
             return _failure(404, "NotFound", f'nodes "{match[1]}" not found')
@@ -122,24 +128,28 @@ class KubernetesApi:
 
     def _pods(self, path: str, query: dict[str, list[str]], request: Request) -> Answer | None:
         if path == "/api/v1/pods":
-            if ("list", "pods") in self.forbidden:
+            if self._is_forbidden("list", "pods"):
                 return _forbidden("pods", "")
             node = query["fieldSelector"][0].removeprefix("spec.nodeName=")
             items = [pod for pod in self.pods.values() if pod["spec"]["nodeName"] == node]
             return _json(200, {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
         if match := _DAEMON_SET.fullmatch(path):
+            if self._is_forbidden("get", "daemonsets"):
+                return _forbidden("daemonsets", match[2])
             metadata = {"name": match[2], "namespace": match[1]}
             return _json(200, {"kind": "DaemonSet", "apiVersion": "apps/v1", "metadata": metadata})
         match = _POD.fullmatch(path)
         if match is None:
             return None
+        if not match[3] and self._is_forbidden("get", "pods"):
+            return _forbidden("pods", match[2])
         key = (match[1], match[2])
         if key not in self.pods:
             return _failure(404, "NotFound", f'pods "{match[2]}" not found')
         return self._evict(key) if match[3] else _json(200, self.pods[key])
 
     def _evict(self, key: tuple[str, str]) -> Answer:
-        if ("create", "pods/eviction") in self.forbidden:
+        if self._is_forbidden("create", "pods/eviction"):
             return _forbidden("pods/eviction", key[1])
         if key[1] in self.protected:
             text = "Cannot evict pod as it would violate the pod's disruption budget."

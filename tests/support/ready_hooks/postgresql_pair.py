@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
@@ -55,16 +55,20 @@ class PostgresqlPair:
         Args:
             settings: lines for postgresql.conf of both.
         """
-        for host in (self.first, self.second):
-            if not host.host.is_up:
-                host.host.boot()
-            host.run("systemctl", "stop", UNIT)
-            host.shell(f"systemctl unmask {UNIT}; rm -rf {DATA} {DATA}.*; cp -a {_SAVED} {DATA}")
-            host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
-            host.shell("rm -rf /var/lib/azure-scheduled-events/ready-hooks")
-        for host in (self.first, self.second):
-            host.run("systemctl", "start", UNIT)
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda host: self._reset(host, settings), (self.first, self.second)))
         self.wait_for_streaming(self.first)
+
+    @staticmethod
+    def _reset(host: WorkloadHost, settings: str) -> None:
+        if not host.host.is_up:
+            host.host.boot()
+        host.run("systemctl", "stop", UNIT)
+        host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
+        host.shell(
+            f"rm -rf /var/lib/azure-scheduled-events/ready-hooks {DATA} {DATA}.*; cp -a {_SAVED} {DATA};"
+            f" systemctl unmask {UNIT}; systemctl start {UNIT}"
+        )
 
     def options(self, host: WorkloadHost) -> dict[str, object]:
         """Return the options of the hook on one of the hosts."""
@@ -78,7 +82,7 @@ class PostgresqlPair:
     @staticmethod
     def ask(host: WorkloadHost, sql: str) -> str:
         """Run SQL on a host as its superuser; return "" if the server does not answer or refuses it."""
-        return host.run(*psql(), given=sql, check=False).stdout.strip()
+        return ask(host, sql)
 
     def wait_for(self, host: WorkloadHost, sql: str, answer: str) -> None:
         """Wait until the server of a host gives this answer."""
@@ -98,6 +102,7 @@ class PostgresqlPair:
         return [words.get(self.ask(host, "SELECT pg_is_in_recovery()"), "") for host in (self.first, self.second)]
 
 
-def psql() -> Sequence[str]:
-    """Return the command that runs SQL of its standard input as the superuser."""
-    return ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres")
+def ask(host: WorkloadHost, sql: str, port: int = 5432) -> str:
+    """Run SQL on a host as the superuser; return "" if the server does not answer or refuses it."""
+    psql = ("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", f"dbname=postgres port={port}")
+    return host.run("runuser", "-u", "postgres", "--", *psql, given=sql, check=False).stdout.strip()

@@ -42,7 +42,7 @@ class Cluster:
 
     def log_text(self) -> str:
         """Return the last log lines of the daemons, and the last events on the bus."""
-        events = "\n".join(f"{event.tag} {event.data:.300}" for event in self.master.bus.events()[-40:])
+        events = "\n".join(f"{event.tag} {event.data!s:.300}" for event in self.master.bus.events()[-40:])
         logs = {
             daemon.folder.name: daemon.log_text().splitlines()[-40:] for daemon in (self.master, *self.minions.values())
         }

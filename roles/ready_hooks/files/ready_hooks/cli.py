@@ -19,7 +19,7 @@ from ready_hooks import hooks
 from ready_hooks.core import event, options
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import ERROR, INFO, RECOVER, ReadyHook, Run
+from ready_hooks.core.hook import ERROR, INFO, RECOVER, STAGES, ReadyHook, Run
 from ready_hooks.core.options import Option
 from ready_hooks.core.record import DEFAULT_FOLDER, Record
 
@@ -87,7 +87,7 @@ def _run(kind: type[ReadyHook], parsed: argparse.Namespace) -> Run:
     name = values["name"] or kind.name
     deadline = Deadline(_limit(values["limit"]))
     record = Record(values["state_directory"], name, kind.name)
-    about = event.from_environment(os.environ)._replace(stage="" if parsed.verb == CHECK else parsed.verb)
+    about = event.from_environment(os.environ)._replace(stage=parsed.verb if parsed.verb in STAGES else "")
     return Run(name, values, about, deadline, record, values["dry_run"])
 
 

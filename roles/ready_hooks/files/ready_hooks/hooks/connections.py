@@ -84,9 +84,7 @@ class Connections(ReadyHook):
             most = min(most, self.run.options["wait"])
         ports = ", ".join(map(str, self.run.options["ports"]))
         if self.run.dry_run:
-            self.run.say(
-                f"would wait up to {most:.0f} s for {len(self._open(read_tables()))} connections of port {ports}"
-            )
+            self.run.say(f"would wait up to {most:.0f} s; port {ports}: connections: {len(self._open(read_tables()))}")
             return
         quiet_since: list[float] = []
         remaining: list[Connection] = []
@@ -103,7 +101,7 @@ class Connections(ReadyHook):
         if self.run.deadline.wait_until(is_quiet, most, min(0.5, quiet_for) or 0.5):
             self.run.say(f"port {ports}: no connections")
             return
-        problem = f"{len(remaining)} connections have not ended within {most:.0f} s" + _peers(remaining)
+        problem = f"connections that have not ended within {most:.0f} s: {len(remaining)}" + _peers(remaining)
         if self.run.options["on_timeout"] == FAIL:
             raise OutOfTime(f"port {ports}", problem, "raise wait, list health probes in ignore, or set on_timeout")
         self.run.warn(f"port {ports}: {problem}")

@@ -67,7 +67,7 @@ class Balancer:
         """
         if not self._run.dry_run and not self._run.deadline.wait_until(lambda: not self._sessions(names), most):
             for name, sessions in self._sessions(names).items():
-                problem = f"{sessions} sessions have not ended within {most:.0f} s"
+                problem = f"sessions that have not ended within {most:.0f} s: {sessions}"
                 if on_timeout == FAIL:
                     raise OutOfTime(f"{name} at {self.address}", problem, "raise wait, or set on_timeout")
                 self._run.warn(f"{name} at {self.address}: {problem}")

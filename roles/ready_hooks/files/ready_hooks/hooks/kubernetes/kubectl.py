@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from ready_hooks.hooks.kubernetes.node import Node, parse_node
 _REQUEST_SECONDS = 10
 # kubectl repeats a refused eviction every 5 s, and notices its time-out only then
 _EVICTION_PAUSE = 6.0
+_PREFIX = "error: "
 
 
 class Kubectl:
@@ -69,7 +71,7 @@ class Kubectl:
         """
         limit = max(1, int(seconds))
         begin = time.monotonic()
-        words = self._drain_words(name)
+        words = self._drain_words()
         try:
             result = self._run([*words, f"--timeout={limit}s", "--", name], limit + _EVICTION_PAUSE)
         except OutOfTime:
@@ -78,22 +80,24 @@ class Kubectl:
             return result.output.splitlines()
         # its exit status is the same for each error
         if time.monotonic() - begin >= limit:
-            raise OutOfTime(name, f"pods remain after {limit} s: {result.reason}")
-        raise HookError(name, f"kubectl drain failed: {_all_lines(result)}")
+            raise OutOfTime(name, f"pods remain after {limit} s: {_reason(result)}")
+        raise HookError(name, f"kubectl drain failed: {_reason(result)}")
 
-    def drain_problem(self, name: str) -> str | None:
-        """Return why a drain would be refused now, or None. Changes nothing. Raises HookError."""
-        result = self._run([*self._drain_words(name), "--dry-run=client", "--", name])
-        return None if result.status == 0 else _all_lines(result)
+    def planned(self, name: str) -> list[str]:
+        """Return NAMESPACE/NAME of the pods that a drain would evict. Raises HookError if it would be refused."""
+        result = self._run([*self._drain_words(), "--dry-run=client", "--", name])
+        if result.status != 0:
+            raise HookError(name, f"kubectl drain would be refused: {_reason(result)}")
+        return re.findall(r"^evicting pod (\S+)", result.output, re.MULTILINE)
 
     def may(self, *words: str) -> bool:
         """Return True if the user of the kubeconfig may do this: `may("patch", "nodes")`. Raises HookError."""
         result = self._run(["auth", "can-i", "--all-namespaces", *words])
         if result.output.strip() not in ("yes", "no"):
-            raise HookError("kubectl auth can-i", result.reason)
+            raise HookError("kubectl auth can-i", _reason(result))
         return result.output.strip() == "yes"
 
-    def _drain_words(self, name: str) -> list[str]:
+    def _drain_words(self) -> list[str]:
         given = self._options
         words = ["drain", "--ignore-daemonsets"]
         words += ["--delete-emptydir-data"] if given["delete_emptydir_data"] else []
@@ -105,13 +109,12 @@ class Kubectl:
     def _must_run(self, *words: str) -> str:
         result = self._run(words)
         if result.status != 0:
-            raise HookError(f"kubectl {words[0]}", result.reason)
+            raise HookError(f"kubectl {words[0]}", _reason(result))
         return result.output
 
     def _run(self, words: Sequence[str], most: float = 3.0 * _REQUEST_SECONDS) -> Result:
         return commands.run([*self._command, *words], self._deadline, most)
 
 
-def _all_lines(result: Result) -> str:
-    lines = [line.strip() for line in (result.errors or result.output).splitlines()]
-    return "; ".join(line for line in lines if line) or f"status {result.status}"
+def _reason(result: Result) -> str:
+    return result.reason[len(_PREFIX) :] if result.reason.startswith(_PREFIX) else result.reason

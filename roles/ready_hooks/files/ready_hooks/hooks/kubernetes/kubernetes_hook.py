@@ -75,14 +75,11 @@ class Kubernetes(ReadyHook):
             if refused:
                 yield Finding(ERROR, f"{node.name}: the user of the kubeconfig may not: {', '.join(refused)}")
                 return
-            problem = self._kubectl.drain_problem(node.name)
+            pods = self._kubectl.planned(node.name)
+            state = "cordoned" if node.is_cordoned else "schedulable"
+            yield Finding(INFO, f"{node.name}: {state}; a drain would evict {len(pods)} pods")
         except HookError as error:
             yield Finding(ERROR, str(error))
-            return
-        if problem is not None:
-            yield Finding(ERROR, f"{node.name}: a drain would fail now: {problem}")
-        else:
-            yield Finding(INFO, f"{node.name}: {'cordoned' if node.is_cordoned else 'schedulable'}")
 
     def prepare(self) -> None:
         node = self._found_node()
@@ -104,11 +101,11 @@ class Kubernetes(ReadyHook):
             self.run.say("nothing to uncordon")
             return
         node = self._node_when_ready(record["node"], record["reports_boot"])
-        if ANNOTATION not in node.annotations:
-            self.run.say(f"{node.name} has no annotation {ANNOTATION}; an operator has taken the node over")
-        else:
-            if record["cordoned"]:
-                self.run.act(f"uncordon {node.name}", self._kubectl.uncordon, node.name)
+        if record["cordoned"] and ANNOTATION not in node.annotations:
+            self.run.say(f"an operator has removed {ANNOTATION} from {node.name}, and keeps it as it is")
+        elif record["cordoned"]:
+            self.run.act(f"uncordon {node.name}", self._kubectl.uncordon, node.name)
+        if ANNOTATION in node.annotations:
             self.run.act(f"remove {ANNOTATION}", self._kubectl.annotate, node.name, ANNOTATION, None)
         self.run.forget()
 
@@ -128,26 +125,27 @@ class Kubernetes(ReadyHook):
         self.run.act(f"cordon {node.name}", self._kubectl.cordon, node.name)
 
     def _drain(self, name: str) -> None:
-        most = self.run.options["drain_timeout"]
-        left = self.run.deadline.left()
+        pods = self._kubectl.planned(name)
+        left, most = self.run.deadline.left(), self.run.options["drain_timeout"]
         seconds = min(left - min(_AFTER_DRAIN, left * _SHARE_AFTER_DRAIN), math.inf if most is None else most)
-        if self.run.dry_run:
-            problem = self._kubectl.drain_problem(name)
-            self.run.say(f"would drain {name}" + (f", which would fail: {problem}" if problem else ""))
-            return
-        self.run.say(f"drain {name}, for at most {max(1, int(seconds))} s")
         try:
-            for line in self._kubectl.drain(name, seconds):
-                self.run.say(line)
+            if pods:
+                self.run.act(f"evict {', '.join(pods)}, within {max(1, int(seconds))} s", self._evict, name, seconds)
+            elif not self.run.dry_run:
+                self._evict(name, seconds)
         except OutOfTime as error:
             if self.run.options["on_timeout"] == FAIL:
                 raise
             self.run.warn(f"{error}; going on because of on_timeout")
 
+    def _evict(self, name: str, seconds: float) -> None:
+        for line in self._kubectl.drain(name, seconds):
+            self.run.say(line)
+
     def _node_when_ready(self, name: str, own_boot: bool) -> Node:
         """Return the node when it is ready, in this boot. Raises HookError."""
         found: Node | None = None
-        problem = "the cluster has no such node"
+        problem = ""
 
         def is_ready() -> bool:
             nonlocal found, problem
@@ -157,6 +155,7 @@ class Kubernetes(ReadyHook):
                 found, problem = None, str(error)
                 return False
             if found is None:
+                problem = "the cluster has no such node"
                 return False
             is_new = not own_boot or found.boot_id == _own_boot()
             problem = "it is not ready" if is_new else "its kubelet has not reported since the boot"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ready_hooks.core import commands, options
@@ -24,7 +25,8 @@ _ONLINE = {
     "crm_standby": ("crm_standby", "--lifetime", "forever", "--delete", "--node"),
 }
 _AUTO, _FAIL, _CONTINUE = "auto", "fail", "continue"
-_MOST_SECONDS_TO_SHOW = 10.0
+_COLOUR = "\x1b\\[[0-9;]*m"
+_MOST_SECONDS_TO_SHOW = 5.0
 _MOST_SECONDS_OF_A_QUESTION = 20.0
 # seconds that a wait leaves for the end of the run
 _FOR_THE_END = 1.0
@@ -168,7 +170,8 @@ class Pacemaker(ReadyHook):
         answer = commands.run(command, self.run.deadline)
         shown = self.run.deadline.wait_until(lambda: self._is_standby(name) == standby, _MOST_SECONDS_TO_SHOW)
         if answer.status != 0 or not shown:
-            raise HookError(" ".join(command), f"it failed with status {answer.status}: {answer.reason}")
+            reason = re.sub(_COLOUR, "", answer.reason)
+            raise HookError(" ".join(command), f"it had no effect, with status {answer.status}: {reason}")
 
     def _wait_for_move(self, name: str) -> None:
         """Wait until no managed resource is active on the node, and the cluster has ended its actions."""
@@ -178,7 +181,8 @@ class Pacemaker(ReadyHook):
             cluster = self._cluster()
             if cluster is None:
                 return False
-            remaining[:] = [each.name for each in cluster.on(name) if each.managed or not self.run.options["force"]]
+            left = cluster.remaining_on(name)
+            remaining[:] = [each.name for each in left if each.managed or not self.run.options["force"]]
             return not remaining
 
         most = max(0.0, self.run.deadline.left() - _FOR_THE_END)

@@ -33,7 +33,7 @@ def _about_node(cluster: Cluster, name: str) -> Iterator[str]:
     if cluster.nodes[name].maintenance:
         yield "the node is in maintenance mode"
     for resource in cluster.on(name):
-        if not resource.managed:
+        if not resource.managed and not cluster.maintenance:
             yield f"resource {resource.name} is unmanaged"
         elif resource.blocked:
             yield f"resource {resource.name} is blocked by a failure"

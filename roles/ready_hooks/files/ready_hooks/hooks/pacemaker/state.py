@@ -9,6 +9,8 @@ import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
 
 _PROMOTED = ("Promoted", "Master")
+# crm_mon shows a resource whose stop has not ended as inactive, and without its node
+_LEAVING = ("Stopping", "Demoting", "Migrating")
 _TRUE = ("on", "true", "yes", "y", "1")
 
 
@@ -31,6 +33,7 @@ class Resource(NamedTuple):
         name: without the number of the instance.
         agent: such as ocf:heartbeat:IPaddr2.
         promoted: whether this instance has the promoted role.
+        leaving: whether it stops at the moment.
         active, managed, blocked: as in crm_mon.
         nodes: names of the nodes on which it is active.
     """
@@ -38,6 +41,7 @@ class Resource(NamedTuple):
     name: str
     agent: str
     promoted: bool
+    leaving: bool
     active: bool
     managed: bool
     blocked: bool
@@ -66,6 +70,15 @@ class Cluster(NamedTuple):
     def on(self, node: str) -> list[Resource]:
         """Return the resources that are active on a node."""
         return [resource for resource in self.resources if resource.active and node in resource.nodes]
+
+    def remaining_on(self, node: str) -> list[Resource]:
+        """Return the resources that are active on a node, and those that stop on it or on an unknown node."""
+        return [
+            resource
+            for resource in self.resources
+            if (resource.active and node in resource.nodes)
+            or (resource.leaving and (not resource.nodes or node in resource.nodes))
+        ]
 
 
 class Votes(NamedTuple):
@@ -165,6 +178,7 @@ def _resource(element: ElementTree.Element) -> Resource:
         element.get("id", "").partition(":")[0],
         element.get("resource_agent", ""),
         element.get("role", "") in _PROMOTED,
+        element.get("role", "") in _LEAVING,
         _is_true(element, "active"),
         _is_true(element, "managed"),
         _is_true(element, "blocked"),

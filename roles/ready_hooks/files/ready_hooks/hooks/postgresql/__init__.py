@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ready_hooks.core import options
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import ERROR, Finding, ReadyHook
 from ready_hooks.core.options import Option
 from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
 from ready_hooks.hooks.postgresql.pair import Pair
+from ready_hooks.hooks.postgresql.patroni import Patroni
 from ready_hooks.hooks.postgresql.pause import Pause
 from ready_hooks.hooks.postgresql.rejoin import Rejoin
 from ready_hooks.hooks.postgresql.switchover import Switchover
@@ -46,6 +47,12 @@ class Postgresql(ReadyHook):
         Option("suspend_synchronous", options.boolean, "let the other server commit without this one", False),
         Option("stop", options.boolean, "stop this server where no switchover takes place", False),
         Option("rewind", options.boolean, "run pg_rewind if this server has diverged", True),
+        Option("patroni", options.path, "configuration of Patroni, where Patroni manages this server"),
+        Option("member", options.text, "name of this member of Patroni; default: that of the configuration"),
+        Option(
+            "candidate", options.text, "the only member of Patroni to switch to; default: the one with the least lag"
+        ),
+        Option("switch_back", options.boolean, "with Patroni, make this member the leader again", False),
         Option("password_file", options.path, "file with the password for replica and primary"),
         Option("pgpass", options.path, "file with passwords in the format of libpq"),
         Option("user", options.text, "user of the operating system for psql", "postgres"),
@@ -59,6 +66,9 @@ class Postgresql(ReadyHook):
     def check(self) -> Iterator[Finding]:
         os.chdir("/")
         yield from checks.files(self.run.options)
+        if self._patroni is not None:
+            yield from self._patroni.check()
+            return
         try:
             yield from checks.findings(Pair(self.run))
         except HookError as error:
@@ -66,6 +76,9 @@ class Postgresql(ReadyHook):
 
     def prepare(self) -> None:
         os.chdir("/")  # the user of psql may not enter the folder of the caller
+        if self._patroni is not None:
+            self._patroni.prepare()
+            return
         pair = Pair(self.run)
         data: dict[str, Any] = self.run.record.load() or {}
         if "phase" in data and not self._continue(pair, data):
@@ -83,6 +96,9 @@ class Postgresql(ReadyHook):
 
     def recover(self) -> None:
         os.chdir("/")
+        if self._patroni is not None:
+            self._patroni.recover()
+            return
         data = self.run.record.load()
         if data is None:
             self.run.say("nothing to undo")
@@ -90,6 +106,16 @@ class Postgresql(ReadyHook):
             Rejoin(Pair(self.run), data).settle()
         else:
             Pause(Pair(self.run), data).recover()
+
+    @property
+    def _patroni(self) -> Patroni | None:
+        values = self.run.options
+        if values["patroni"] is not None:
+            return Patroni(self.run)
+        for name in ("member", "candidate", "switch_back"):
+            if values[name]:
+                raise UsageError(name, "it is for servers that Patroni manages", "set patroni, or remove it")
+        return None
 
     def _continue(self, pair: Pair, data: dict[str, Any]) -> bool:
         """Continue an earlier switchover; return True if this server is the primary, and a new one has to begin."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ready_hooks.core.errors import HookError
@@ -38,7 +38,7 @@ def findings(pair: Pair) -> Iterator[Finding]:
         yield Finding(INFO, f"{pair.own.title}: no replica is named; prepare writes a checkpoint only")
 
 
-def files(options: dict[str, Any]) -> Iterator[Finding]:
+def files(options: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the findings for the files with passwords."""
     if options["password_file"] is not None and (problem := secret_problem(options["password_file"])):
         yield Finding(ERROR, f"{options['password_file']}: the secret is not used: {problem}")

@@ -109,7 +109,7 @@ class Pair:
                 if not self.own.holds(f"{status} = 'streaming'"):
                     return False
                 replayed = wal.lsn(self.own.ask("SELECT coalesce(pg_last_wal_replay_lsn(), '0/0')"))
-                return self.written(other) - replayed <= self.run.options["most_lag"]
+                return self.written(other) - replayed <= int(self.run.options["most_lag"])
             except HookError:
                 return False
 

@@ -1,0 +1,160 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""What prepare and recover do for a member of a cluster of Patroni."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ready_hooks.core import commands
+from ready_hooks.core.errors import HookError
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
+from ready_hooks.hooks.postgresql import members
+from ready_hooks.hooks.postgresql.members import Member
+from ready_hooks.hooks.postgresql.server import Server, variables
+
+_UNIT = "patroni.service"
+_QUESTION = 20.0
+
+
+class Patroni:
+    """This member.
+
+    Args:
+        run: of the hook.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._options = run, run.options
+
+    def check(self) -> Iterator[Finding]:
+        """Yield the findings."""
+        try:
+            found = self._members()
+            own = self._own(found)
+            yield Finding(INFO, f"{own.name}: {own.role}, {own.state}")
+            name, reasons = members.candidate(found, own.name, self._options["candidate"], self._options["most_lag"])
+            if name is not None:
+                yield Finding(INFO, f"{name} can take over")
+            else:
+                severity = ERROR if own.is_leader else WARNING
+                yield Finding(severity, f"{own.name}: no member could take over: {reasons}; repair the cluster")
+        except HookError as error:
+            yield Finding(ERROR, str(error))
+
+    def prepare(self) -> None:
+        """Switch over if this member is the leader; by option, stop it. Raises HookError."""
+        data: dict[str, Any] = self._run.record.load() or {}
+        found = self._members()
+        own = self._own(found)
+        if own.is_leader:
+            self._hand_over(found, own.name, data)
+        else:
+            self._checkpoint()
+        if self._options["stop"]:
+            data["stopped"] = True
+            self._run.remember(data)
+            unit = self._options["unit"] or _UNIT
+            stop = ["systemctl", "stop", "--", unit]
+            self._run.act(f"stop {unit}", commands.must_run, stop, self._run.deadline)
+
+    def recover(self) -> None:
+        """Wait until this member is a part of the cluster again. Raises HookError."""
+        data = self._run.record.load()
+        if data is None:
+            self._run.say("nothing to undo")
+            return
+        if data.get("stopped"):
+            unit = self._options["unit"] or _UNIT
+            start = ["systemctl", "start", "--", unit]
+            self._run.act(f"start {unit}", commands.must_run, start, self._run.deadline)
+        if self._run.dry_run:
+            self._run.say("would wait until this member streams")
+            return
+        if not self._run.deadline.wait_until(self._is_back, interval=1.0):
+            raise HookError(self._name(), "it is not back in the cluster", "look at the log of Patroni")
+        if self._options["switch_back"] and data.get("was_leader"):
+            self._switch_back()
+        self._run.forget()
+
+    def _hand_over(self, found: tuple[Member, ...], own: str, data: dict[str, Any]) -> None:
+        name, reasons = members.candidate(found, own, self._options["candidate"], self._options["most_lag"])
+        if name is None:
+            raise HookError(own, f"no member can take over: {reasons}", "repair the cluster; nothing was changed")
+        is_new = not data
+        data["was_leader"] = True
+        self._run.remember(data)
+        try:
+            self._run.act(f"switch over from {own} to {name}", self._switch, own, name)
+        except HookError:
+            if is_new and self._leader() == own:
+                self._run.forget()
+            raise
+
+    def _switch_back(self) -> None:
+        own, leader = self._name(), self._leader()
+        if leader is not None and leader != own:
+            self._run.act(f"switch back from {leader} to {own}", self._switch, leader, own)
+
+    def _switch(self, leader: str, name: str) -> None:
+        arguments = ["switchover", "--leader", leader, "--candidate", name, "--force"]
+        result = commands.run(self._command(*arguments), self._run.deadline)
+        if not self._run.deadline.wait_until(lambda: self._leader() == name, 30.0 if result.status else None):
+            raise HookError(name, f"it did not become the leader: {result.reason}", "look at the log of Patroni")
+
+    def _leader(self) -> str | None:
+        """Return the leader whose server runs, or None."""
+        try:
+            found = self._members()
+        except HookError as error:
+            self._run.warn(str(error))
+            return None
+        return next((member.name for member in found if member.is_leader and member.is_healthy), None)
+
+    def _is_back(self) -> bool:
+        try:
+            own = self._own(self._members())
+        except HookError:
+            return False
+        return own.is_healthy and own.lag <= self._options["most_lag"]
+
+    def _checkpoint(self) -> None:
+        user = self._options["user"]
+        target = f"port={self._options['port'] or 5432} dbname={self._options['database']}"
+        server = Server("this server", target, user, variables(user, None, None), self._run.deadline)
+        try:
+            self._run.act("write a checkpoint", server.ask, "CHECKPOINT", None)
+        except HookError as error:
+            self._run.warn(str(error))  # it only shortens the next start
+
+    def _members(self) -> tuple[Member, ...]:
+        answer = commands.must_run(self._command("list", "--format", "json"), self._run.deadline, _QUESTION)
+        try:
+            return members.members(answer)
+        except ValueError as error:
+            raise HookError("patronictl", f"its answer is not usable: {error}") from None
+
+    def _own(self, found: tuple[Member, ...]) -> Member:
+        name = self._name()
+        for member in found:
+            if member.name == name:
+                return member
+        names = ", ".join(member.name for member in found) or "no members"
+        raise HookError(name, f"Patroni has no such member, but {names}", "correct the option member")
+
+    def _name(self) -> str:
+        if self._options["member"] is not None:
+            return str(self._options["member"])
+        path = self._options["patroni"]
+        try:
+            with open(path, encoding="utf-8") as file:
+                name = members.own_name(file.read())
+        except (OSError, ValueError) as error:
+            raise HookError(path, f"it cannot be read: {error}", "correct the option patroni") from None
+        if name is None:
+            raise HookError(path, "it has no name of this member", "set the option member")
+        return name
+
+    def _command(self, *arguments: str) -> list[str]:
+        return ["patronictl", "-c", str(self._options["patroni"]), *arguments]

@@ -1,0 +1,116 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Hands the role of the master over without the loss of an acknowledged write.
+
+SENTINEL FAILOVER alone does not wait for the replicas, and the old master takes writes until
+Sentinel reconfigures it, seconds later. Therefore writes pause first, the replicas catch up, and
+the old master follows the new one before the pause ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.hook import Run
+from ready_hooks.hooks.redis import state
+from ready_hooks.hooks.redis.servers import Sentinel, Server, shown
+
+# phases of the record
+PAUSED, BEGUN, SWITCHED = "paused", "failover begun", "switched"
+# the pause outlasts the hook's wait by so many seconds: it ends by itself only after a kill
+_MARGIN = 30.0
+_INTERVAL = 0.1
+
+
+class Failover:
+    """A failover of this instance.
+
+    Args:
+        run: of the hook.
+        server: this instance.
+        sentinel: one that answers.
+    """
+
+    def __init__(self, run: Run, server: Server, sentinel: Sentinel) -> None:
+        self._run, self._server, self._sentinel = run, server, sentinel
+
+    def fail_over(self) -> None:
+        """Pause writes, wait for the replicas, fail over, and follow the new master.
+
+        Raises:
+            HookError: it was not possible; writes continue on this instance.
+        """
+        earlier = self._run.record.load()
+        old = self._sentinel.master()
+        self._run.remember({"phase": PAUSED})
+        most = self._run.options["most_pause"]
+        self._server.pause_writes(most + _MARGIN)
+        try:
+            self._wait_for_replicas(most)
+            self._run.remember({"phase": BEGUN})
+            # longer than this run, because a write after a promotion would be lost
+            self._server.pause_writes(self._run.deadline.left() + _MARGIN)
+            self._sentinel.fail_over()
+            new = self._wait_for_switch(old)
+        except StillRunning:
+            raise
+        except HookError:
+            self._resume(earlier)
+            raise
+        self.follow(new)
+        self._run.remember({"phase": SWITCHED})
+
+    def follow(self, new: tuple[str, str]) -> None:
+        """Make this instance a replica of the new master, then end the pause. Raises HookError."""
+        problem = self._server.follow(new)
+        if problem:
+            self._run.warn(f"{problem}; after a restart, this instance is a master until Sentinel reconfigures it")
+        self._server.resume_writes()
+        self._server.disconnect_clients()
+
+    def _wait_for_replicas(self, most: float) -> None:
+        offset = self._server.instance().offset
+
+        def caught_up() -> bool:
+            return state.caught_up(self._server.instance(), self._sentinel.replicas(), offset)
+
+        if not self._run.deadline.wait_until(caught_up, most, _INTERVAL):
+            raise OutOfTime(
+                self._server.address,
+                "the replicas do not catch up in time; writes continue here",
+                "see INFO replication, or raise most_pause",
+            )
+
+    def _wait_for_switch(self, old: tuple[str, str]) -> tuple[str, str]:
+        def ended() -> bool:
+            return self._sentinel.master() != old or not self._sentinel.is_failing_over()
+
+        if not self._run.deadline.wait_until(ended, interval=_INTERVAL):
+            raise StillRunning(
+                self._sentinel.address,
+                "its failover has not ended in time; writes wait until recover runs",
+                f"or until {_MARGIN:.0f} s have passed",
+            )
+        new = self._sentinel.master()
+        if new == old:
+            raise HookError(self._sentinel.address, "it has aborted the failover", "see the log of Sentinel")
+        self._run.say(f"the master is {shown(new)}")
+        return new
+
+    def _resume(self, earlier: Mapping[str, Any] | None) -> None:
+        """End the pause, and restore the record; if that is not possible, recover does it."""
+        try:
+            self._server.resume_writes()
+        except HookError as error:
+            self._run.warn(f"{error}; writes wait until recover runs, or the pause ends")
+            return
+        if earlier is None:
+            self._run.forget()
+        else:
+            self._run.remember(earlier)
+
+
+class StillRunning(OutOfTime):
+    """Sentinel has not ended its failover; therefore writes must not continue."""

@@ -1,0 +1,165 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""A client for Redis and Sentinel, so that the hook needs no redis-cli and shows no password to other processes.
+
+It speaks RESP2, which all versions of Redis and Valkey understand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import NamedTuple, Union
+
+from ready_hooks.core import options
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError, OutOfTime
+
+# seconds for one answer, bytes of one text, members of one list, lists in lists
+_ANSWER_LIMIT = 5.0
+_MOST_BYTES, _MOST_MEMBERS, _MOST_DEPTH = 4 << 20, 10_000, 4
+
+Reply = Union[str, int, None, "list[Reply]"]
+
+
+class RedisError(HookError):
+    """An error that the server has answered.
+
+    Args:
+        address: of the server.
+        command: its words that are not secret.
+        text: the answer.
+    """
+
+    def __init__(self, address: str, command: str, text: str) -> None:
+        super().__init__(address, f"it refuses {command}: {text}")
+        self.code = text.partition(" ")[0]
+
+
+class Endpoint(NamedTuple):
+    """The address of a server: the path of a socket, or host and port."""
+
+    path: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return self.path or address_of(self.host, self.port)
+
+
+def address_of(host: str, port: object) -> str:
+    """Return host and port as one text."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def endpoint(value: object) -> Endpoint:
+    """Return the endpoint of the path of a socket or of host:port. Raises ValueError."""
+    words = options.text(value)
+    if words.startswith("/"):
+        return Endpoint(words, "", 0)
+    host, _colon, port = words.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not host:
+        raise ValueError(f"expected the path of a socket, or host:port, not {value!r}")
+    return Endpoint("", host, options.port(port))
+
+
+class Client:
+    """A connection.
+
+    Args:
+        opened: the connected socket.
+        address: of the server, for messages.
+        deadline: of the hook.
+    """
+
+    def __init__(self, opened: socket.socket, address: str, deadline: Deadline) -> None:
+        self._socket, self.address, self._deadline = opened, address, deadline
+        self._stream = opened.makefile("rb")
+        self._is_usable = True
+
+    def ask(self, *words: str, secret: bool = False) -> Reply:
+        """Send a command, and return the answer.
+
+        Raises:
+            RedisError: the server has answered with an error.
+            HookError: the connection has failed.
+        """
+        if not self._is_usable:
+            raise HookError(self.address, "the connection has failed")
+        request = b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in (word.encode() for word in words))
+        try:
+            self._socket.settimeout(limit(self._deadline))
+            self._is_usable = False  # until the whole answer has been read
+            self._socket.sendall(b"*%d\r\n%s" % (len(words), request))
+            answer = self._answer(words[0] if secret else " ".join(words))
+            self._is_usable = True
+            return answer
+        except RedisError:
+            self._is_usable = True
+            raise
+        except socket.timeout:
+            raise OutOfTime(self.address, f"it did not answer {words[0]} in time") from None
+        except (OSError, ValueError) as error:
+            raise HookError(self.address, f"the connection failed: {error}") from None
+
+    def texts(self, *words: str) -> list[str]:
+        """Send a command whose answer is a list of texts. Raises HookError."""
+        found = self.ask(*words)
+        return [str(each) for each in found] if isinstance(found, list) else []
+
+    def close(self) -> None:
+        """End the connection."""
+        with contextlib.suppress(OSError):
+            self._stream.close()
+            self._socket.close()
+
+    def _answer(self, command: str, depth: int = 0) -> Reply:
+        line = self._stream.readline(_MOST_BYTES)
+        if not line.endswith(b"\r\n"):
+            raise ValueError("the server has closed it")
+        kind, rest = line[:1], line[1:-2].decode("utf-8", "replace")
+        if kind == b"+":
+            return rest
+        if kind == b"-":
+            raise RedisError(self.address, command, rest)
+        number = int(rest)
+        if kind == b":":
+            return number
+        if number < 0:
+            return None
+        if kind == b"$" and number <= _MOST_BYTES:
+            content = self._stream.read(number + 2)
+            if len(content) == number + 2:
+                return content[:-2].decode("utf-8", "replace")
+        if kind == b"*" and number <= _MOST_MEMBERS and depth < _MOST_DEPTH:
+            return [self._answer(command, depth + 1) for _ in range(number)]
+        raise ValueError("the server does not speak the protocol of Redis")
+
+
+def limit(deadline: Deadline) -> float:
+    """Return the seconds for one answer."""
+    return max(0.01, min(_ANSWER_LIMIT, deadline.left()))
+
+
+@contextlib.contextmanager
+def connected(to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> Iterator[Client]:
+    """A connection for the block, with AUTH where there is a password. Raises HookError."""
+    try:
+        if to.path:
+            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            opened.settimeout(limit(deadline))
+            opened.connect(to.path)
+        else:
+            opened = socket.create_connection((to.host, to.port), limit(deadline))
+    except OSError as error:
+        remedy = "start the server, or correct the address"
+        raise HookError(str(to), f"it cannot be reached: {error.strerror or error}", remedy) from None
+    client = Client(opened, str(to), deadline)
+    try:
+        if password is not None:
+            client.ask("AUTH", *([user] if user else []), password, secret=True)
+        yield client
+    finally:
+        client.close()

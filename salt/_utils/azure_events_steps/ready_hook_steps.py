@@ -1,0 +1,107 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: Apache-2.0
+"""Parses steps that are ready hooks, and returns their command lines. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Mapping, NamedTuple
+
+from azure_scheduled_events.values import did_you_mean
+
+USE = "use"
+# the hooks below salt://azure_events/hooks
+NAMES = (
+    "command",
+    "connections",
+    "haproxy",
+    "health-file",
+    "kubernetes",
+    "log",
+    "notify",
+    "pacemaker",
+    "postgresql",
+    "redis",
+    "slurm",
+    "systemd-units",
+)
+
+# the kernel allows 128 KiB for one argument
+_MAX_OPTION_BYTES = 8 * 1024
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+class ReadyHook(NamedTuple):
+    """One ready hook of the configuration.
+
+    Attributes:
+        name: of the hook among those of the minion; it is also the name of its record.
+        use: one of NAMES.
+        options: of the hook, with its name.
+        timeout: of the step as it is given; None if it is not.
+    """
+
+    name: str
+    use: str
+    options: dict[str, Any]
+    timeout: Any
+
+
+def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
+    """Return the ready hook of an item with the key ``use``.
+
+    The hook itself checks its options: ``azure_events.check`` has the result.
+
+    Raises:
+        ValueError: the item is invalid; the text names the key.
+    """
+    use = item[USE]
+    if use not in NAMES:
+        raise ValueError(f"use: there is no ready hook {use!r}{did_you_mean(use, NAMES)}")
+    name = use if item.get("name") is None else item["name"]
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"name: expected at most 80 letters, digits, dots, dashes and underscores for a ready hook, not {name!r}"
+        )
+    options = {key: value for key, value in item.items() if key not in (USE, "name", "timeout", "settings")}
+    for key, value in options.items():
+        _check_option(key, value)
+    return ReadyHook(name, use, {**options, "name": name}, _timeout(item))
+
+
+def arguments(python: str, folder: str, use: str, verb: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the command line of a ready hook.
+
+    Args:
+        python: the interpreter; it ignores variables and packages of the user, and writes no bytecode.
+        folder: the folder ``ready_hooks``.
+        use: one of NAMES.
+        verb: prepare, recover or check.
+        options: of the hook.
+    """
+    return (python, "-sEB", folder, use, verb, "--json", json.dumps(options, sort_keys=True))
+
+
+def _check_option(key: Any, value: Any) -> None:
+    if not isinstance(key, str):
+        raise ValueError(f"expected a text as name of an option, not {key!r}")
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{key}: expected numbers, texts, lists or mappings: {error}") from None
+    if size > _MAX_OPTION_BYTES:
+        raise ValueError(f"{key}: expected at most {_MAX_OPTION_BYTES} bytes, not {size}")
+
+
+def _timeout(item: Mapping[Any, Any]) -> Any:
+    """Return the timeout of an item, which an item for one of the roles has in its settings."""
+    given = item.get("settings") or {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"settings: expected a mapping, not {given!r}")
+    for key in given:
+        if key != "timeout":
+            raise ValueError(f"settings.{key}: in Salt a ready hook has only the setting timeout; remove {key}")
+    if given and "timeout" in item:
+        raise ValueError("timeout: it is in settings, too; remove one of them")
+    return given.get("timeout", item.get("timeout"))

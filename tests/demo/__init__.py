@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""`make demo-zero-loss`: requests and writes under real interruptions, with three ways of handling events."""

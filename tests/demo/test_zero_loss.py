@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The short form of `make demo-zero-loss`: a web server reboots, and the database's primary freezes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from demo.handlings import HANDLINGS, OURS
+from demo.plan import SHORT
+from demo.report import events, problems, table
+from demo.run import run
+from support.hosts.lab import skip_reason_of_this_process
+
+
+def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:
+    if reason := skip_reason_of_this_process():
+        pytest.skip(reason)
+    result = run(HANDLINGS[OURS], SHORT, tmp_path)
+    print(f"{events(result)}\n{table([result])}")
+    logs = tmp_path / "logs"
+    assert not result.problems(), f"{problems(result)}\n{logs.read_text()[-20000:] if logs.exists() else ''}"
+    # the limits are long, so that a busy machine fails no request; therefore these show that the
+    # hosts were out of use when the interruptions came
+    assert result.repeated == 0
+    web, primary = result.phases
+    assert web.approved is not None and result.out_of_pool[web.host] > 0
+    assert primary.approved is not None and primary.primary not in ("", primary.host)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The hosts of a run: HAProxy, web services, PostgreSQL; and the simulator that interrupts them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from demo import database
+from demo.machines import Outages
+from demo.plan import Plan
+from support import simulator_process
+from support.hosts import rootfs
+from support.hosts.bridge import IMDS
+from support.hosts.host import Host
+from support.hosts.lab import Lab
+from support.simulator_process import Simulator
+from support.wait import wait_until
+
+BALANCER = "lb"
+BACKEND = "web"
+RUNTIME_PORT = 9999
+# columns of its statistics
+NAME, RETRIES, STATUS = 1, 15, 17
+HERE = Path(__file__).resolve().parent
+BALANCER_SETTINGS = """\
+global
+    stats socket ipv4@0.0.0.0:{port} level admin
+defaults
+    mode http
+    timeout connect 2s
+    timeout client {client:g}s
+    timeout server {server:g}s
+    timeout check {check:g}s
+    # a request that reached no server, or got no answer from it, goes to another one
+    retries 3
+    option redispatch 1
+    retry-on conn-failure empty-response
+frontend shop
+    bind :80
+    default_backend {backend}
+backend {backend}
+    balance roundrobin
+    option httpchk GET /health
+    default-server check inter 1s fall 2 rise 2
+{servers}
+"""
+WEB_UNIT = """\
+[Unit]
+Description=Web service of the demonstration
+After=network.target
+[Service]
+ExecStart=/usr/bin/python3 /srv/web_service.py {name} {databases} {seconds:g}
+Restart=always
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+class Topology:
+    """The hosts, with all services running, and their simulator."""
+
+    def __init__(self, plan: Plan, hosts: Mapping[str, Host], simulator: Simulator, outages: Outages) -> None:
+        self.plan, self.hosts, self.simulator, self.outages = plan, dict(hosts), simulator, outages
+        self.databases = {name: hosts[name] for name in plan.databases}
+        self.webs = {name: hosts[name] for name in plan.webs}
+
+    @property
+    def balancer(self) -> Host:
+        return self.hosts[BALANCER]
+
+    @property
+    def handled(self) -> dict[str, Host]:
+        """The hosts with the handling of events."""
+        return {name: self.hosts[name] for name in self.plan.handled}
+
+    def servers(self) -> dict[str, str]:
+        """Return the status of each server of the backend, as HAProxy reports it."""
+        return {row[NAME]: row[STATUS] for row in self._statistics()}
+
+    def repeated(self) -> int:
+        """Return how many times HAProxy repeated a request that a server did not take or answer."""
+        return sum(int(row[RETRIES]) for row in self._statistics())
+
+    def _statistics(self) -> list[list[str]]:
+        with socket.create_connection((self.balancer.address, RUNTIME_PORT), 10) as channel:
+            channel.sendall(f"show stat {BACKEND} 4 -1\n".encode())
+            lines = channel.makefile(encoding="utf-8").read().strip().splitlines()
+        return [line.split(",") for line in lines if not line.startswith("#")]
+
+    def is_whole(self) -> bool:
+        """Return True if each server takes requests and each database host is a primary or streams from it."""
+        if not all(status == "UP" for status in self.servers().values()):
+            return False
+        found = database.primaries(self.databases)
+        return len(found) == 1 and database.streaming(self.hosts[found[0]]) == len(self.databases) - 1
+
+
+@contextlib.contextmanager
+def open_topology(plan: Plan, folder: Path) -> Iterator[Topology]:
+    """Make the hosts in the namespaces of this process, and wait until all services work."""
+    with Lab("azure-imds-demo", folder) as lab:
+        hosts = {name: lab.host(name, rootfs.WORKLOADS) for name in (BALANCER, *plan.webs, *plan.databases)}
+        names = "".join(f"{host.address} {name}\n" for name, host in hosts.items())
+        for host in hosts.values():
+            with host.file("/etc/hosts").open("a", encoding="utf-8") as file:
+                file.write(names)
+        database.install({name: hosts[name] for name in plan.databases})
+        for name in plan.webs:
+            install_web_service(hosts[name], plan)
+        install_balancer(hosts[BALANCER], plan)
+        managed = {name: host for name, host in hosts.items() if name != BALANCER}
+        with Outages(managed, folder / "lab", plan.away) as outages:
+            scenario = {
+                "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in managed}}},
+                "knobs": {"rate_limit": 0, "idle_disable": 0},
+                "impact": outages.commands,
+            }
+            sources = [word for name, host in managed.items() for word in ("--source", f"{name}={host.address}")]
+            with simulator_process.start(scenario, sources, listen=f"{IMDS}:80") as simulator:
+                topology = Topology(plan, hosts, simulator, outages)
+                wait_until(topology.is_whole, "all services work", lambda: f"{topology.servers()}")
+                yield topology
+
+
+def install_web_service(host: Host, plan: Plan) -> None:
+    source = HERE / "web_service.py"
+    host.file("/srv/web_service.py").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    install_unit(
+        host,
+        "shop",
+        WEB_UNIT.format(name=host.name, databases=",".join(plan.databases), seconds=plan.limits.transaction),
+    )
+
+
+def install_unit(host: Host, name: str, text: str) -> None:
+    """Install a unit that starts with the host, and start it."""
+    host.file(f"/etc/systemd/system/{name}.service").write_text(text, encoding="utf-8")
+    host.run(["systemctl", "daemon-reload"])
+    host.run(["systemctl", "enable", "--quiet", "--now", f"{name}.service"])
+
+
+def install_balancer(host: Host, plan: Plan) -> None:
+    servers = "".join(f"    server {name} {name}:8080\n" for name in plan.webs)
+    text = BALANCER_SETTINGS.format(
+        port=RUNTIME_PORT,
+        client=plan.limits.client,
+        server=plan.limits.server,
+        check=plan.limits.check,
+        backend=BACKEND,
+        servers=servers,
+    )
+    host.file("/etc/haproxy/haproxy.cfg").write_text(text, encoding="utf-8")
+    host.run(["systemctl", "enable", "--quiet", "--now", "haproxy.service"])

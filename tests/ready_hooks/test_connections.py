@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook connections with nginx and clients on another host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from support.ready_hooks import background, page
+from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.wait import wait_until
+
+NGINX = """
+server {
+    listen 80;
+    listen [::]:443 ipv6only=off;
+    root /srv/connections;
+    limit_rate 1k;
+}
+"""
+
+
+class Site:
+    """A web server, and a host with its clients."""
+
+    def __init__(self, web: WorkloadHost, client: WorkloadHost) -> None:
+        self.web, self.client = web, client
+
+    def hook(self, verb: str, seconds: float = 30.0, **options: Any) -> Completed:
+        return self.web.hook("connections", verb, {"ports": [80, 443], "quiet_for": "1s", **options}, seconds=seconds)
+
+    def connect(self, port: int) -> None:
+        """Start a download that takes longer than any test."""
+        url = f"http://{self.web.host.address}:{port}/large"
+        background.start(self.client, "client", ["curl", "-sS", "--output", "/dev/null", url])
+        wait_until(lambda: self.established(port), "a connection")
+
+    def established(self, port: int) -> str:
+        return self.web.run("ss", "-Hnt", "state", "established", f"sport = :{port}").stdout
+
+    def disconnect(self) -> None:
+        background.kill(self.client, "client")
+
+
+@pytest.fixture(scope="module")
+def made(workload_host: Callable[[str], WorkloadHost]) -> Site:
+    site = Site(workload_host("web1"), workload_host("lb1"))
+    site.web.write("/srv/connections/large", "x" * 1_000_000)
+    site.web.shell("rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/*")
+    site.web.write("/etc/nginx/conf.d/connections.conf", NGINX)
+    site.web.run("systemctl", "restart", "nginx")
+    return site
+
+
+@pytest.fixture
+def site(made: Site) -> Iterator[Site]:
+    yield made
+    made.disconnect()
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("port", [80, 443])
+def test_prepare_waits_for_the_end_of_a_connection(site: Site, port: int) -> None:
+    site.connect(port)
+    with ThreadPoolExecutor(1) as later:
+        prepared = later.submit(site.hook, "prepare")
+        wait_until(lambda: site.web.run("pgrep", "-f", "ready_hooks connections", check=False).stdout, "the hook")
+        assert (bool(site.established(port)), prepared.done()) == (True, False)
+        site.disconnect()
+        assert prepared.result().returncode == 0
+    assert not site.established(port)
+
+
+def test_ignored_networks_and_other_ports_do_not_count(site: Site) -> None:
+    site.connect(443)
+    own = site.client.host.address
+    for options in ({"ports": 80}, {"ignore": own}, {"ignore": ["168.63.129.16", "10.77.0.0/24"]}):
+        assert site.hook("prepare", wait="5s", **options).returncode == 0
+    failed = site.hook("prepare", wait="1s", ignore="168.63.129.16")
+    assert (failed.returncode, f"{own}: 1" in failed.stderr) == (1, True)
+
+
+def test_on_timeout_continue_succeeds_with_a_warning(site: Site) -> None:
+    site.connect(80)
+    continued = site.hook("prepare", wait="1s", on_timeout="continue")
+    assert (continued.returncode, "not ended within 1 s: 1" in continued.stderr) == (0, True)
+
+
+def test_hook_ends_itself_within_hook_seconds(site: Site) -> None:
+    site.connect(80)
+    failed = site.hook("prepare", seconds=1)
+    assert (failed.returncode, "have not ended within" in failed.stderr) == (1, True)
+    # a quiet time that does not fit the time of the hook
+    site.disconnect()
+    wait_until(lambda: not site.established(80), "no connection")
+    failed = site.hook("prepare", seconds=1, quiet_for="10s")
+    assert failed.returncode == 1
+
+
+def test_recover_and_dry_run_do_nothing(site: Site) -> None:
+    site.connect(80)
+    assert site.hook("recover").returncode == 0
+    dry = site.hook("prepare", dry_run=True)
+    assert (dry.returncode, "connections: 1" in dry.stdout) == (0, True)
+    assert site.web.record("connections") is None
+
+
+def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
+    checked = site.hook("check", ports=[80, 444])
+    assert (checked.returncode, "port 80: " in checked.stdout, "port 444: " in checked.stderr) == (0, True, True)
+    assert site.hook("check", ports=[0]).returncode == 2
+    assert site.hook("check", ignore="probe").returncode == 2
+
+
+def test_options_of_the_page_work(site: Site) -> None:
+    (entry,) = (each for each in page.entries("connections") if each["use"] == "connections")
+    assert site.web.hook("connections", "prepare", page.options(entry)).returncode == 0
+    assert site.web.hook("connections", "recover", page.options(entry)).returncode == 0

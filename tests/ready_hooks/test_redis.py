@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook redis with Debian's Redis and Sentinel on two hosts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from support.ready_hooks import page
+from support.ready_hooks.redis_pair import NAME, REDIS, SECRET, SENTINEL_PORT, RedisPair, Writer
+from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
+from support.wait import wait_until
+
+HOOK = "redis"
+
+
+@pytest.fixture(scope="module")
+def made(workload_host: Callable[[str], WorkloadHost]) -> Iterator[RedisPair]:
+    pair = RedisPair(workload_host("redis1"), workload_host("redis2"))
+    yield pair
+    pair.stop()
+
+
+@pytest.fixture
+def pair(made: RedisPair) -> RedisPair:
+    """The first host has the master, the second one a replica in sync."""
+    made.start()
+    return made
+
+
+@pytest.fixture
+def options(made: RedisPair) -> dict[str, Any]:
+    return {"password_file": SECRET, "sentinels": made.sentinels}
+
+
+def roles(pair: RedisPair) -> tuple[str, str]:
+    return pair.instance(pair.first).role, pair.instance(pair.second).role
+
+
+@pytest.mark.short
+def test_failover_loses_no_acknowledged_write(pair: RedisPair, options: dict[str, Any]) -> None:
+    with Writer(pair) as writer:
+        writer.wait_for_more()
+        result = pair.first.hook(HOOK, "prepare", options)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert roles(pair) == ("slave", "master")
+        assert pair.master() == pair.second.host.address
+        writer.wait_for_more()
+    assert writer.lost(pair.second) == []
+    assert pair.first.record(HOOK) == {"phase": "switched"}
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert pair.instance(pair.first).link_is_up
+    assert pair.first.record(HOOK) is None
+    wait_until(lambda: writer.lost(pair.first) == [])
+
+
+def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync(
+    pair: RedisPair, options: dict[str, Any]
+) -> None:
+    for event in ("E1", "E2"):
+        assert pair.first.hook(HOOK, "prepare", options, event={"ID": event}).returncode == 0
+    assert pair.first.record(HOOK) == {"phase": "switched"}
+    pair.first.host.reboot()
+    failed = pair.first.hook(HOOK, "recover", options, seconds=2)
+    assert (failed.returncode, "cannot be reached" in failed.stderr) == (1, True)
+    pair.first.run("systemctl", "start", "redis-server")
+    assert roles(pair) == ("slave", "master")
+    for _ in range(2):
+        assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert pair.first.record(HOOK) is None
+
+
+def test_recover_of_an_old_master_follows_the_new_one(pair: RedisPair, options: dict[str, Any]) -> None:
+    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
+    # as after a restart with a configuration file that could not be written
+    pair.ask(pair.first, "REPLICAOF", "NO", "ONE")
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert roles(pair) == ("slave", "master")
+
+
+def test_replica_saves_only_and_recover_does_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
+    pair.ask(pair.first, "SET", "key", "1")
+    wait_until(lambda: pair.ask(pair.second, "GET", "key") == "1")
+    dump = pair.second.host.file("/var/lib/redis/dump.rdb")
+    dump.unlink(missing_ok=True)
+    assert pair.second.hook(HOOK, "prepare", options).returncode == 0
+    assert dump.exists()
+    assert (roles(pair), pair.second.record(HOOK)) == (("master", "slave"), None)
+    assert pair.second.hook(HOOK, "recover", options).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("save", "settings", "saves"),
+    [
+        ("auto", {}, True),
+        ("auto", {"save": ""}, False),
+        (True, {"save": ""}, True),
+        ("auto", {"appendonly": "yes"}, False),
+        (False, {}, False),
+    ],
+)
+def test_save_auto_saves_if_the_next_start_reads_the_file(
+    pair: RedisPair, save: Any, settings: dict[str, str], saves: bool
+) -> None:
+    for name, value in settings.items():
+        pair.ask(pair.first, "CONFIG", "SET", name, value)
+    pair.ask(pair.first, "SET", "key", "1")
+    dump = pair.first.host.file("/var/lib/redis/dump.rdb")
+    dump.unlink(missing_ok=True)
+    assert pair.first.hook(HOOK, "prepare", {"password_file": SECRET, "save": save}).returncode == 0
+    assert dump.exists() is saves
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_save_that_fails_is_a_failure(pair: RedisPair) -> None:
+    pair.first.shell("chown root:root /var/lib/redis")
+    result = pair.first.hook(HOOK, "prepare", {"password_file": SECRET})
+    assert (result.returncode, "the save has failed" in result.stderr) == (1, True)
+
+
+@pytest.mark.short
+def test_dry_run_changes_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
+    result = pair.first.hook(HOOK, "prepare", {**options, "dry_run": True})
+    assert result.stdout == "would fail over to a replica\nwould save the data set\n"
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+    assert not pair.first.host.file("/var/lib/redis/dump.rdb").exists()
+
+
+def test_master_without_a_connected_replica_is_not_failed_over(pair: RedisPair, options: dict[str, Any]) -> None:
+    pair.second.run("systemctl", "stop", "redis-server")
+    wait_until(lambda: not pair.instance(pair.first).replicas)
+    for verb in ("check", "prepare"):
+        result = pair.first.hook(HOOK, verb, options)
+        assert (result.returncode, "replica" in result.stderr) == (1, True)
+    assert not pair.writes_wait(pair.first)
+    assert pair.first.record(HOOK) is None
+
+
+def stall(pair: RedisPair, size: int) -> None:
+    """Stop the replica, and write so many bytes that it does not have."""
+    pair.signal(pair.second, "STOP")
+    pair.ask(pair.first, "SET", "large", "x" * size)
+
+
+def test_replica_that_lags_too_far_is_refused(pair: RedisPair, options: dict[str, Any]) -> None:
+    stall(pair, 100_000)
+    result = pair.first.hook(HOOK, "prepare", {**options, "most_lag": 50_000})
+    pair.signal(pair.second, "CONT")
+    assert (result.returncode, "bytes behind" in result.stderr) == (1, True)
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+@pytest.mark.parametrize(("more", "seconds"), [({"most_pause": 1}, 30), ({}, 3)])
+def test_writes_continue_if_the_replica_does_not_catch_up_in_time(
+    pair: RedisPair, options: dict[str, Any], more: dict[str, Any], seconds: float
+) -> None:
+    stall(pair, 100)
+    result = pair.first.hook(HOOK, "prepare", {**options, **more}, seconds=seconds)
+    assert not pair.writes_wait(pair.first)
+    pair.signal(pair.second, "CONT")
+    assert (result.returncode, "do not catch up in time" in result.stderr) == (1, True)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+@pytest.mark.short
+def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisPair, options: dict[str, Any]) -> None:
+    stall(pair, 100)
+    command = [f"{LIBRARY}/{HOOK}", "prepare", "--json", json.dumps({**options, "most_pause": "10m"})]
+    pair.first.run("systemd-run", "--unit=hook", "--collect", *command)
+    wait_until(lambda: pair.first.record(HOOK) == {"phase": "paused"})
+    wait_until(lambda: pair.writes_wait(pair.first), "writes wait")
+    pair.first.run("systemctl", "kill", "--signal=KILL", "hook.service")
+    pair.signal(pair.second, "CONT")
+    assert pair.writes_wait(pair.first)
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_recover_after_a_kill_during_the_failover_follows_the_new_master(
+    pair: RedisPair, options: dict[str, Any]
+) -> None:
+    with Writer(pair) as writer:
+        writer.wait_for_more()
+        # the state that a kill after SENTINEL FAILOVER leaves
+        record = {"version": 1, "use": HOOK, "data": {"phase": "failover begun"}}
+        pair.ask(pair.first, "CLIENT", "PAUSE", "600000", "WRITE")
+        offset = pair.instance(pair.first).offset
+        wait_until(lambda: pair.instance(pair.second).offset >= offset)
+        pair.first.write(f"/var/lib/azure-scheduled-events/ready-hooks/{HOOK}.json", json.dumps(record))
+        pair.ask(pair.first, "SENTINEL", "FAILOVER", NAME, port=SENTINEL_PORT)
+        wait_until(lambda: pair.master() == pair.second.host.address)
+        assert pair.first.hook(HOOK, "recover", options, seconds=60).returncode == 0
+        assert roles(pair) == ("slave", "master")
+        writer.wait_for_more()
+    assert writer.lost(pair.second) == []
+
+
+def test_redis_that_restarts_between_prepare_and_recover_is_in_sync_again(
+    pair: RedisPair, options: dict[str, Any]
+) -> None:
+    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
+    pair.first.run("systemctl", "restart", "redis-server")
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert (roles(pair), pair.instance(pair.first).link_is_up) == (("slave", "master"), True)
+
+
+def test_first_sentinel_that_answers_is_used(pair: RedisPair, options: dict[str, Any]) -> None:
+    pair.first.run("systemctl", "stop", "redis-sentinel")
+    wait_until(lambda: pair.master() == pair.first.host.address)
+    check = pair.first.hook(HOOK, "check", options)
+    assert (check.returncode, pair.sentinels[0] in check.stderr) == (0, True)
+    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
+    assert roles(pair) == ("slave", "master")
+
+
+def test_check_of_a_good_configuration_finds_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
+    wait_until(lambda: pair.first.hook(HOOK, "check", options).stderr == "", "the Sentinels know each other")
+    result = pair.first.hook(HOOK, "check", options)
+    assert (result.returncode, "Redis 7.0.15, master" in result.stdout) == (0, True)
+    assert pair.second.hook(HOOK, "check", options).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject"),
+    [
+        ({"address": "127.0.0.1:1"}, "127.0.0.1:1"),
+        ({"address": "/run/redis/missing.sock"}, "/run/redis/missing.sock"),
+        ({"address": f"127.0.0.1:{SENTINEL_PORT}"}, f"127.0.0.1:{SENTINEL_PORT}"),
+        ({"password_file": None}, "NOAUTH"),
+        ({"password_file": "/etc/redis/wrong"}, "WRONGPASS"),
+        ({"password_file": "/etc/redis/open"}, "/etc/redis/open"),
+        ({"password_file": "/etc/redis/missing"}, "/etc/redis/missing"),
+        ({"user": "nobody"}, "WRONGPASS"),
+        ({"master_name": "other"}, "other"),
+        ({"sentinels": ["127.0.0.1:1"]}, "127.0.0.1:1"),
+    ],
+)
+def test_wrong_option_is_found_by_check_and_fails_prepare(
+    pair: RedisPair, options: dict[str, Any], changes: dict[str, Any], subject: str
+) -> None:
+    pair.first.write("/etc/redis/wrong", "another", 0o600)
+    pair.first.write("/etc/redis/open", "word", 0o644)
+    for verb in ("check", "prepare"):
+        result: subprocess.CompletedProcess[str] = pair.first.hook(HOOK, verb, {**options, **changes})
+        assert (result.returncode, subject in result.stderr) == (1, True), result
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, options: dict[str, Any]) -> None:
+    granted = "+info +auth +acl|whoami +acl|dryrun +bgsave +config|get"
+    pair.ask(pair.first, "ACL", "SETUSER", "hook", "on", ">hook-word", *granted.split())
+    pair.first.write("/etc/redis/hook-word", "hook-word", 0o600)
+    chosen = {**options, "user": "hook", "password_file": "/etc/redis/hook-word"}
+    result = pair.first.hook(HOOK, "check", chosen)
+    assert (result.returncode, "may not run CLIENT PAUSE" in result.stderr) == (1, True)
+    assert pair.first.hook(HOOK, "prepare", chosen).returncode == 1
+    more = "+client|pause +client|unpause +client|kill +replicaof +config|rewrite"
+    pair.ask(pair.first, "ACL", "SETUSER", "hook", *more.split())
+    assert pair.first.hook(HOOK, "check", chosen).returncode == 0
+    assert pair.first.hook(HOOK, "prepare", chosen).returncode == 0
+    assert roles(pair) == ("slave", "master")
+
+
+def test_page_configuration_runs_as_printed(made: RedisPair) -> None:
+    for number, entry in enumerate(page.entries(HOOK)):
+        made.start(REDIS)
+        names = {"redis1": made.first, "redis2": made.second}
+        for host in made.hosts:
+            for name, other in names.items():
+                host.shell(
+                    f"grep -q ' {name}.example$' /etc/hosts || echo {other.host.address} {name}.example >>/etc/hosts"
+                )
+            host.shell(f"install -m 600 {SECRET} /etc/azure-scheduled-events-redis")
+        options = page.options(entry)
+        assert made.first.hook(HOOK, "check", options).returncode == 0, number
+        assert made.first.hook(HOOK, "prepare", options).returncode == 0
+        assert roles(made) == ("slave", "master")
+        assert made.first.hook(HOOK, "recover", options).returncode == 0
