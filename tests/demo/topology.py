@@ -120,7 +120,8 @@ def open_topology(plan: Plan, folder: Path) -> Iterator[Topology]:
             install_web_service(hosts[name], plan)
         install_balancer(hosts[BALANCER], plan)
         managed = {name: host for name, host in hosts.items() if name != BALANCER}
-        with Outages(managed, folder / "lab", plan.away) as outages:
+        outages = Outages(managed, folder / "lab", plan.away)
+        with outages:
             scenario = {
                 "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in managed}}},
                 "knobs": {"rate_limit": 0, "idle_disable": 0},
