@@ -61,7 +61,7 @@ CIB = """\
     <crm_config>
       <cluster_property_set id="cluster">
         <nvpair id="cluster-stonith" name="stonith-enabled" value="false"/>
-        <nvpair id="cluster-dc" name="dc-deadtime" value="2s"/>
+        <nvpair id="cluster-dc" name="dc-deadtime" value="1s"/>
       </cluster_property_set>
     </crm_config>
     <nodes/>
@@ -333,6 +333,18 @@ def test_hook_with_the_name_of_no_node_fails(cluster: Cluster) -> None:
     assert (prepare(cluster, node="pcmk1")[0], cluster.host.record("pacemaker")) == (1, None)
     checked = cluster.host.hook("pacemaker", "check", {"node": "pcmk1"})
     assert (checked.returncode, "pcmk1" in checked.stderr) == (1, True)
+
+
+def test_hook_with_crm_finds_that_the_name_has_no_address(cluster: Cluster) -> None:
+    cluster.host.shell("cp /etc/hosts /etc/hosts.saved; sed -i /node-/d /etc/hosts")
+    try:
+        checked = cluster.host.hook("pacemaker", "check", {"tool": "crm"})
+        assert (checked.returncode, "without address" in checked.stderr) == (1, True)
+        assert prepare(cluster, tool="crm")[0] == 1
+    finally:
+        cluster.host.shell("mv /etc/hosts.saved /etc/hosts")
+    assert recover(cluster) == 0
+    assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)
 
 
 def test_prepare_with_dry_run_changes_nothing(cluster: Cluster) -> None:
