@@ -48,6 +48,12 @@ logging {{
     to_syslog: yes
 }}
 """
+THIRD = """
+    node {
+        name: node-c
+        nodeid: 3
+        ring0_addr: 10.77.0.250
+    }"""
 # "slow" needs 4 s for its stop; it is switched off except in the tests that need it
 CIB = """\
 <cib validate-with="pacemaker-3.9" admin_epoch="1" epoch="1" num_updates="0">
@@ -55,7 +61,7 @@ CIB = """\
     <crm_config>
       <cluster_property_set id="cluster">
         <nvpair id="cluster-stonith" name="stonith-enabled" value="false"/>
-        <nvpair id="cluster-dc" name="dc-deadtime" value="2s"/>
+        <nvpair id="cluster-dc" name="dc-deadtime" value="1s"/>
       </cluster_property_set>
     </crm_config>
     <nodes/>
@@ -242,23 +248,39 @@ def test_prepare_is_refused_where_a_resource_cannot_run_elsewhere(cluster: Clust
         cluster.host.run("crm_resource", "--resource", "address", "--clear")
 
 
-def test_hook_without_quorum_changes_nothing(cluster: Cluster) -> None:
-    def expect_votes(count: int) -> None:
-        cluster.host.run("corosync-quorumtool", "-e", str(count))
-        words = "partition with quorum" if count == 2 else "partition WITHOUT quorum"
-        wait_until(lambda: words in cluster.shown(), words, cluster.shown)
+@pytest.fixture
+def third_node_missing(cluster: Cluster) -> Iterator[None]:
+    """A cluster of three nodes, one of which is down."""
+    addresses = {"first": cluster.host.host.address, "second": cluster.peer.host.address}
+    two = COROSYNC.format(**addresses)
+    three = two.replace("two_node: 1", "two_node: 0").replace("nodelist {", "nodelist {" + THIRD, 1)
 
-    try:
-        expect_votes(5)
-        assert refused(cluster, "no quorum")
-        expect_votes(2)
-        wait_until(lambda: cluster.where("address") == NODE, "the resource runs on the node", cluster.shown)
-        assert prepare(cluster)[0] == 0
-        expect_votes(5)
-        assert cluster.host.hook("pacemaker", "recover", QUICK, seconds=3).returncode == 1
-        assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (True, {"node": NODE})
-    finally:
-        expect_votes(2)
+    def load(configuration: str, quorum: str) -> None:
+        for host in cluster:
+            host.write("/etc/corosync/corosync.conf", configuration)
+        cluster.host.run("corosync-cfgtool", "-R")
+        shown = ("corosync-quorumtool", "-s")
+        wait_until(lambda: quorum in cluster.host.run(*shown, check=False).stdout, quorum, cluster.shown)
+
+    load(three, "Expected votes:   3")
+    yield
+    cluster.peer.run("systemctl", "start", "pacemaker")
+    load(two, "2Node")
+    cluster.host.run("crm_node", "--force", "--remove", "node-c", check=False)
+    wait_until(cluster.has_joined, "both nodes are online", cluster.shown)
+
+
+def test_prepare_that_would_end_the_quorum_is_refused(cluster: Cluster, third_node_missing: None) -> None:
+    assert refused(cluster, "loses quorum")
+
+
+def test_recover_waits_for_quorum(cluster: Cluster, third_node_missing: None) -> None:
+    assert prepare(cluster, force=True)[0] == 0
+    cluster.peer.run("systemctl", "stop", "pacemaker", "corosync")
+    wait_until(lambda: "WITHOUT quorum" in cluster.shown(), "the quorum is lost", cluster.shown)
+    assert cluster.host.hook("pacemaker", "recover", QUICK, seconds=3).returncode == 1
+    assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (True, {"node": NODE})
+    cluster.peer.run("systemctl", "start", "pacemaker")
     assert recover(cluster) == 0
     assert not cluster.is_standby()
 
@@ -311,6 +333,18 @@ def test_hook_with_the_name_of_no_node_fails(cluster: Cluster) -> None:
     assert (prepare(cluster, node="pcmk1")[0], cluster.host.record("pacemaker")) == (1, None)
     checked = cluster.host.hook("pacemaker", "check", {"node": "pcmk1"})
     assert (checked.returncode, "pcmk1" in checked.stderr) == (1, True)
+
+
+def test_hook_with_crm_finds_that_the_name_has_no_address(cluster: Cluster) -> None:
+    cluster.host.shell("cp /etc/hosts /etc/hosts.saved; sed -i /node-/d /etc/hosts")
+    try:
+        checked = cluster.host.hook("pacemaker", "check", {"tool": "crm"})
+        assert (checked.returncode, "without address" in checked.stderr) == (1, True)
+        assert prepare(cluster, tool="crm")[0] == 1
+    finally:
+        cluster.host.shell("mv /etc/hosts.saved /etc/hosts")
+    assert recover(cluster) == 0
+    assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)
 
 
 def test_prepare_with_dry_run_changes_nothing(cluster: Cluster) -> None:

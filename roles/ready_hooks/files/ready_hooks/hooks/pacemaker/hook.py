@@ -56,14 +56,15 @@ class Pacemaker(ReadyHook):
                 yield Finding(ERROR, f"{program}: there is no such program; install pacemaker-cli-utils")
                 return
         try:
-            yield Finding(INFO, f"{self._tool()}: puts the node in standby")
-            name = self._node()
+            tool, name = self._tool(), self._node()
             cluster = self._cluster_with(name)
         except HookError as error:
             yield Finding(ERROR, str(error))
             return
         node = cluster.nodes[name]
-        yield Finding(INFO, f"{name}: {'in standby already' if node.standby else 'not in standby'}")
+        yield Finding(INFO, f"{name}: {'in standby already' if node.standby else 'not in standby'}, changed by {tool}")
+        if tool == "crm" and self._ask("getent", "hosts", name).status != 0:
+            yield Finding(ERROR, f"{name}: crm does nothing for a name without address; add it to /etc/hosts")
         for reason in [] if node.standby else self._reasons_against(cluster, name):
             yield Finding(WARNING, f"{name}: would not be put in standby now: {reason}")
         for rival in limits.rival_agents(cluster):
