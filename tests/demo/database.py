@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from support.hosts.enter_namespace import HostIsDown
 from support.hosts.host import Host
@@ -16,9 +16,13 @@ DATA = "/var/lib/postgresql/15/main"
 CONFIGURATION = "/etc/postgresql/15/main"
 SERVICE = "postgresql@15-main.service"
 # The network of the lab is the boundary: it has no other members.
-ACCESS = "local all all peer\n" + "".join(
-    f"host {what} all {network} trust\n" for what in ("all", "replication") for network in ("10.77.0.0/24", "127.0.0.0/8")
-)
+ACCESS = """\
+local all all peer
+host all all 10.77.0.0/24 trust
+host all all 127.0.0.0/8 trust
+host replication all 10.77.0.0/24 trust
+host replication all 127.0.0.0/8 trust
+"""
 SETTINGS = """\
 listen_addresses = '*'
 cluster_name = '{name}'
@@ -31,7 +35,7 @@ hot_standby = on
 wal_retrieve_retry_interval = '500ms'
 wal_receiver_timeout = '10s'
 wal_sender_timeout = '10s'
-primary_conninfo = 'host={all} user=replicator application_name={name} target_session_attrs=read-write connect_timeout=2'
+primary_conninfo = 'host={all} user=replicator application_name={name} target_session_attrs=read-write'
 """
 SCHEMA = """\
 CREATE ROLE shop LOGIN;
@@ -53,9 +57,9 @@ def install(hosts: Mapping[str, Host]) -> None:
         host.file(f"{CONFIGURATION}/pg_hba.conf").write_text(ACCESS, encoding="utf-8")
     primary, replicas = hosts[names[0]], [hosts[name] for name in names[1:]]
     start(primary)
-    # without a replica no commit would return
-    given = "SET synchronous_commit = local;\n" + SCHEMA.replace("shop\nCREATE", "shop\nSET synchronous_commit = local;\nCREATE")
-    primary.run(["runuser", "-u", "postgres", "--", "psql", "-qX", "-v", "ON_ERROR_STOP=1"], given=given)
+    psql = ["runuser", "-u", "postgres", "--", "psql", "-qX", "--set=ON_ERROR_STOP=1"]
+    # there is no replica yet, for which a commit could wait
+    primary.run(["env", "PGOPTIONS=-c synchronous_commit=local", *psql], given=SCHEMA)
     for replica in replicas:
         shutil.rmtree(replica.file(DATA))
         copy = ["pg_basebackup", "--host", names[0], "--username", "replicator", "--pgdata", DATA]
@@ -101,8 +105,6 @@ def orders(host: Host) -> set[str]:
     return set(query(host, "SELECT id FROM orders").split())
 
 
-def log_of(hosts: Sequence[Host] | object) -> str:
+def log_of(hosts: Iterable[Host]) -> str:
     command = ["sh", "-c", "tail -n 15 /var/log/postgresql/*.log"]
-    return "\n".join(
-        f"{host.name}:\n{host.run(command, check=False).stdout}" for host in list(hosts) if host.is_up  # type: ignore[call-overload]
-    )
+    return "\n".join(f"{host.name}:\n{host.run(command, check=False).stdout}" for host in hosts if host.is_up)

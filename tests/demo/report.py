@@ -40,7 +40,8 @@ def events(result: Result) -> str:
     return "\n".join(
         f"  {phase.announced:6.1f} s  {phase.kind:<8} of {phase.host:<4} by {phase.source:<8}"
         f"  approved after {_seconds(phase.approved, phase.announced)}"
-        f", started after {_seconds(phase.started, phase.announced)}, over after {_seconds(phase.over, phase.announced)}"
+        f", started after {_seconds(phase.started, phase.announced)}"
+        f", over after {_seconds(phase.over, phase.announced)}"
         for phase in result.phases
     )
 

@@ -57,11 +57,9 @@ def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], N
         when_ready()
         errors: list[str] = []
         output = folder / "answers"
-        with PoolMonitor(topology.servers) as pool:
-            with load_on(topology, output) as begin:
-                phases = [phase for event in plan.events if (phase := undergo(topology, event, begin, errors))]
-                wait_until_whole(topology, errors)
-                time.sleep(plan.tail)
+        with PoolMonitor(topology.servers) as pool, load_on(topology, output) as begin:
+            phases = [phase for event in plan.events if (phase := undergo(topology, event, begin, errors))]
+            time.sleep(plan.tail)
         answers = read_answers(output, begin)
         stored = stored_orders(topology, errors)
         acknowledged = {answer.order for answer in answers if not answer.failure}

@@ -20,8 +20,8 @@ import threading
 import time
 from typing import Any
 
-import psycopg2
-import psycopg2.errors
+import psycopg2  # type: ignore[import-untyped]  # of the host's Debian
+import psycopg2.errors  # type: ignore[import-untyped]
 
 PORT = 8080
 PAUSE = 0.25

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.ready_hooks.postgresql_load import Load
-from support.ready_hooks.postgresql_pair import UNIT, PostgresqlPair
+from support.ready_hooks.postgresql_pair import HBA, UNIT, PostgresqlPair
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.recipes.printed import find
 from support.wait import wait_until
 
 SECONDS = 60.0
@@ -33,8 +36,10 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def built(workload_host: Callable[[str], WorkloadHost]) -> Built:
-    return Built(PostgresqlPair(workload_host("db1"), workload_host("db2")))
+def built(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Built]:
+    pair = PostgresqlPair(workload_host("db1"), workload_host("db2"))
+    yield Built(pair)
+    pair.remove()
 
 
 @pytest.fixture
@@ -259,7 +264,7 @@ def test_primary_without_a_replica_writes_a_checkpoint_and_stops(pair: Postgresq
 def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> None:
     pair.ask(pair.first, "CREATE ROLE switch SUPERUSER LOGIN PASSWORD 'pass word'")
     line = "host all switch samenet scram-sha-256"
-    pair.second.shell(f"sed -i '1i {line}' /etc/postgresql/15/main/pg_hba.conf; systemctl reload {UNIT}")
+    pair.second.shell(f"sed -i '1i {line}' {HBA}; systemctl reload {UNIT}")
     pair.first.write("/etc/secret", "pass word\n", 0o644)
     replica = f"host={pair.second.host.address} user=switch dbname=postgres"
     more: dict[str, Any] = {"replica": replica, "password_file": "/etc/secret"}
@@ -269,6 +274,99 @@ def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> 
     run(pair, pair.first, "prepare", **more)
     run(pair, pair.first, "recover", **more)
     assert pair.roles() == ["standby", "primary"]
+
+
+PGBOUNCER = """
+[databases]
+postgres = host=/var/run/postgresql
+[pgbouncer]
+unix_socket_dir = /var/run/postgresql
+listen_port = 6432
+auth_type = any
+pool_mode = transaction
+"""
+CONSOLE = "host=/var/run/postgresql port=6432 dbname=pgbouncer user=pgbouncer"
+QUERY = ("psql", "-XAtq", "-d", "host=/var/run/postgresql port=6432 user=postgres dbname=postgres", "-c", "SELECT 42")
+
+
+@pytest.fixture
+def pooled(pair: PostgresqlPair) -> Iterator[PostgresqlPair]:
+    """The pair, with a PgBouncer on the host of the replica."""
+    pair.second.write("/etc/pgbouncer/pgbouncer.ini", PGBOUNCER)
+    pair.second.run("systemctl", "restart", "pgbouncer")
+    yield pair
+    pair.second.run("systemctl", "stop", "pgbouncer")
+
+
+def is_paused(host: WorkloadHost) -> bool:
+    console = ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-d", CONSOLE, "-c", "SHOW STATE;")
+    return "paused|yes" in host.run(*console).stdout
+
+
+def test_clients_of_pgbouncer_wait_until_recover(pooled: PostgresqlPair) -> None:
+    host, more = pooled.second, {"pgbouncer": CONSOLE, "stop": True}
+    run(pooled, host, "check", **more)
+    run(pooled, host, "prepare", **more)
+    host.run(
+        "systemd-run", "--quiet", "--unit=query", "--collect", "--property=StandardOutput=file:/tmp/answer", *QUERY
+    )
+    assert (is_paused(host), host.shell("cat /tmp/answer")) == (True, "")
+    run(pooled, host, "recover", **more)
+    wait_until(lambda: host.shell("cat /tmp/answer") == "42\n", "the client gets its answer")
+    assert (is_paused(host), host.record("postgresql")) == (False, None)
+
+
+def test_recover_accepts_a_pgbouncer_that_was_restarted(pooled: PostgresqlPair) -> None:
+    more = {"pgbouncer": CONSOLE}
+    run(pooled, pooled.second, "prepare", **more)
+    pooled.second.run("systemctl", "restart", "pgbouncer")
+    run(pooled, pooled.second, "recover", **more)
+    assert pooled.second.run(*QUERY).stdout == "42\n"
+
+
+def test_pgbouncer_that_was_paused_before_stays_paused(pooled: PostgresqlPair) -> None:
+    more = {"pgbouncer": CONSOLE}
+    pooled.second.run("runuser", "-u", "postgres", "--", "psql", "-Xq", "-d", CONSOLE, "-c", "PAUSE;")
+    run(pooled, pooled.second, "prepare", **more)
+    run(pooled, pooled.second, "recover", **more)
+    assert is_paused(pooled.second)
+
+
+REPLICATION = "/etc/postgresql/15/main/conf.d/replication.conf"
+PAGE = "docs/ready-hooks/postgresql.md"
+PGPASS = "/var/lib/postgresql/.pgpass"
+
+
+@pytest.mark.follows(
+    PAGE,
+    "site.yml",
+    "# /etc/postgresql/15/main/conf.d/replication.conf",
+    "# /etc/postgresql/15/main/pg_hba.conf",
+    "# /var/lib/postgresql/.pgpass",
+)
+def test_printed_play_hands_the_primary_over_and_back(pair: PostgresqlPair, tmp_path: Path) -> None:
+    names = "".join(f"{host.host.address} {host.host.name}\n" for host in (pair.first, pair.second))
+    for role in ("postgres", "replicator"):
+        pair.ask(pair.first, f"ALTER ROLE {role} PASSWORD 'PASSWORD'")
+    for host in (pair.first, pair.second):
+        host.write("/etc/hosts", "127.0.0.1 localhost\n" + names)
+        host.write(REPLICATION, find(PAGE, "# " + REPLICATION).text)
+        host.write(HBA, "local all all peer\n" + find(PAGE, "# " + HBA).text)
+        host.write(PGPASS, find(PAGE, "# " + PGPASS).text, 0o600)
+        host.run("chown", "postgres:", PGPASS)
+        host.run("systemctl", "reload", UNIT)
+    with printed_play("postgresql", tmp_path, pair.first, pair.second) as play:
+        play.apply()
+        play.prepare("Reboot")
+        assert pair.roles() == ["", "primary"]
+        pair.first.host.reboot()
+        play.recover()
+        assert pair.roles() == ["standby", "primary"]
+        pair.wait_for_streaming(pair.second)
+        play.prepare("Reboot", pair.second.host.name)
+        play.recover()
+        assert pair.roles() == ["primary", "standby"]
+        assert pair.ask(pair.first, "SHOW synchronous_standby_names") == "*"
 
 
 @pytest.mark.parametrize(

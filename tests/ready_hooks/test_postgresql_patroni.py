@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -69,7 +69,7 @@ class Cluster(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def built(workload_host: Callable[[str], WorkloadHost]) -> Cluster:
+def built(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Cluster]:
     cluster = Cluster({name: workload_host(name) for name in ("db1", "db2")}, workload_host("client"))
     etcd = cluster.client.host.address
     cluster.client.write("/etc/default/etcd", ETCD.format(address=etcd))
@@ -80,7 +80,10 @@ def built(workload_host: Callable[[str], WorkloadHost]) -> Cluster:
         host.run("systemctl", "enable", "--quiet", "--now", "patroni")
     leader = cluster.wait_until_healthy()
     ask(cluster.hosts[leader], "CREATE TABLE acknowledged (number int PRIMARY KEY)", PORT)
-    return cluster
+    yield cluster
+    for host in cluster.hosts.values():
+        host.run("systemctl", "disable", "--quiet", "--now", "patroni")
+    cluster.client.run("systemctl", "stop", "etcd")
 
 
 @pytest.fixture

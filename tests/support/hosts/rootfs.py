@@ -34,7 +34,7 @@ PACKAGES = (
 )
 WORKLOAD_PACKAGES = (
     *("haproxy", "nginx-light", "keepalived", "curl", "postgresql", "patroni", "etcd-server", "etcd-client"),
-    *("redis-server", "redis-sentinel", "redis-tools", "corosync", "pacemaker", "pcs", "crmsh"),
+    *("redis-server", "redis-sentinel", "redis-tools", "corosync", "pacemaker", "pcs", "crmsh", "pgbouncer"),
     *("slurmctld", "slurmd", "slurm-client", "munge", "kubernetes-client", "apprise", "prometheus", "criu"),
 )
 WORKLOAD_UNITS = (
@@ -43,6 +43,7 @@ WORKLOAD_UNITS = (
         "pacemaker",
         "pcsd",
         "pcsd-ruby",
+        "pgbouncer",
         "logd",
         "slurmctld",
         "slurmd",

@@ -13,7 +13,9 @@ from support.wait import wait_until
 CLUSTER = "15/main"
 UNIT = "postgresql@15-main.service"
 DATA = "/var/lib/postgresql/15/main"
+HBA = "/etc/postgresql/15/main/pg_hba.conf"
 _SAVED = "/var/lib/postgresql/saved"
+_HBA = "local all,replication all peer\nhost all,replication all samenet trust\n"
 _SETTINGS = """
 listen_addresses = '*'
 wal_log_hints = on
@@ -35,7 +37,7 @@ class PostgresqlPair:
         self.first, self.second = first, second
         for host in (first, second):
             host.write("/etc/postgresql/15/main/conf.d/lab.conf", _SETTINGS + settings)
-            host.shell("echo 'host all,replication all samenet trust' >> /etc/postgresql/15/main/pg_hba.conf")
+            host.write(HBA, _HBA)
             host.run("systemctl", "enable", "--quiet", "postgresql.service")
         first.run("systemctl", "start", UNIT)
         self.wait_for(first, "SELECT 1", "1")
@@ -65,10 +67,19 @@ class PostgresqlPair:
             host.host.boot()
         host.run("systemctl", "stop", UNIT)
         host.write("/etc/postgresql/15/main/conf.d/test.conf", settings)
+        host.write(HBA, _HBA)
+        host.host.file("/etc/postgresql/15/main/conf.d/replication.conf").unlink(missing_ok=True)
         host.shell(
             f"rm -rf /var/lib/azure-scheduled-events/ready-hooks {DATA} {DATA}.*; cp -a {_SAVED} {DATA};"
             f" systemctl unmask {UNIT}; systemctl start {UNIT}"
         )
+
+    def remove(self) -> None:
+        """Stop both servers, and remove what they were created from."""
+        for host in (self.first, self.second):
+            if host.host.is_up:
+                host.run("systemctl", "disable", "--quiet", "--now", "postgresql.service", UNIT)
+                host.shell(f"rm -rf {_SAVED}")
 
     def options(self, host: WorkloadHost) -> dict[str, object]:
         """Return the options of the hook on one of the hosts."""

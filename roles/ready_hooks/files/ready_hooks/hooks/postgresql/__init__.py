@@ -46,6 +46,7 @@ class Postgresql(ReadyHook):
         Option("most_lag", wal.size, "bytes by which the replica may lag", 16 * 2**20),
         Option("suspend_synchronous", options.boolean, "let the other server commit without this one", False),
         Option("stop", options.boolean, "stop this server where no switchover takes place", False),
+        Option("pgbouncer", conninfo, "console of a PgBouncer whose clients wait where no switchover takes place"),
         Option("rewind", options.boolean, "run pg_rewind if this server has diverged", True),
         Option("patroni", options.path, "configuration of Patroni, where Patroni manages this server"),
         Option("member", options.text, "name of this member of Patroni; default: that of the configuration"),

@@ -15,6 +15,7 @@ from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.postgresql import switchover, synchronous
 from ready_hooks.hooks.postgresql.decision import State
 from ready_hooks.hooks.postgresql.pair import Pair
+from ready_hooks.hooks.postgresql.server import Server
 
 _SECONDS = 60
 
@@ -30,6 +31,8 @@ def findings(pair: Pair) -> Iterator[Finding]:
     yield Finding(INFO, f"{own.location.unit}: a {state.value}, port {own.location.port}")
     if not pair.own.holds("current_setting('is_superuser')::boolean"):
         yield Finding(ERROR, f"{pair.own.title}: the role of user {pair.run.options['user']} is not a superuser")
+    if pair.run.options["pgbouncer"] is not None:
+        yield from _pooler(pair.other(pair.run.options["pgbouncer"]))
     if state is State.PRIMARY and pair.run.options["replica"] is not None:
         yield from _switchover(pair)
     elif state is State.STANDBY:
@@ -97,3 +100,11 @@ def _standby(pair: Pair) -> Iterator[Finding]:
             yield Finding(WARNING, f"{other.title}: {problem}; set suspend_synchronous, or have another standby")
     except HookError as error:
         yield Finding(ERROR, str(error))
+
+
+def _pooler(pooler: Server) -> Iterator[Finding]:
+    try:
+        pooler.ask("SHOW STATE;")
+        yield Finding(INFO, f"{pooler.title}: PgBouncer answers")
+    except HookError as error:
+        yield Finding(ERROR, f"{error}; it needs PgBouncer 1.18, its database pgbouncer, and a user of admin_users")

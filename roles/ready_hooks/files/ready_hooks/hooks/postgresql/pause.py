@@ -10,8 +10,10 @@ from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.postgresql import synchronous
 from ready_hooks.hooks.postgresql.decision import State
 from ready_hooks.hooks.postgresql.pair import Pair
+from ready_hooks.hooks.postgresql.server import Server
 
-_RESERVED = 1.0
+# seconds that stay for the next step, or for the undo of one
+_RESERVED = 2.0
 
 
 class Pause:
@@ -26,8 +28,10 @@ class Pause:
         self._pair, self._run, self._data = pair, pair.run, data
 
     def prepare(self, own: State) -> None:
-        """Write a checkpoint; by options, release the primary from this standby and stop this server."""
+        """Write a checkpoint; by options, pause clients, release the primary from this standby, and stop."""
         options = self._run.options
+        if options["pgbouncer"] is not None:
+            self._pause_clients(options["pgbouncer"])
         target = options["primary"] or options["replica"]
         if own is State.STANDBY and options["suspend_synchronous"] and target is not None:
             other = self._pair.other(target)
@@ -38,15 +42,47 @@ class Pause:
         if options["stop"]:
             self._data["stopped"] = True
             self._run.remember(self._data)
-            self._pair.stop(max(1.0, self._run.deadline.left() - _RESERVED))
+            self._pair.stop(self._left())
 
     def recover(self) -> None:
         """Undo `prepare`. Raises HookError."""
         if self._data.get("stopped") and not self._pair.instance.has_process:
             self._pair.start(State.STANDBY if self._pair.instance.is_standby else State.PRIMARY)
+        if "paused" in self._data:
+            self._resume_clients(self._pair.other(self._data["paused"]))
         if "synchronous" in self._data:
             other = self._pair.other(self._data["other"])
             if not self._run.dry_run and not self._pair.wait_until_streaming(other):
                 raise HookError(self._pair.own.title, f"it does not stream from {other.title}", "look at its log")
             self._pair.resume_synchronous(other, self._data)
         self._run.forget()
+
+    def _pause_clients(self, target: str) -> None:
+        pooler = self._pair.other(target)
+        if "paused" not in self._data and _is_paused(pooler):
+            self._run.say(f"{target} is paused already")
+            return
+        self._data["paused"] = target
+        self._run.remember(self._data)
+        if _is_paused(pooler):
+            return
+        try:
+            self._run.act(f"pause the clients of {target}", pooler.ask, "PAUSE;", self._left())
+        except HookError:
+            self._run.warn(f"{target}: not all queries ended in time; its clients go on")
+            self._resume_clients(pooler)
+            raise
+
+    def _resume_clients(self, pooler: Server) -> None:
+        if _is_paused(pooler):  # a pooler that was restarted is not
+            self._run.act(f"resume the clients of {pooler.title}", pooler.ask, "RESUME;")
+        if not self._run.dry_run:
+            del self._data["paused"]
+            self._run.remember(self._data)
+
+    def _left(self) -> float:
+        return max(1.0, self._run.deadline.left() - _RESERVED)
+
+
+def _is_paused(pooler: Server) -> bool:
+    return "paused|yes" in pooler.ask("SHOW STATE;").splitlines()
