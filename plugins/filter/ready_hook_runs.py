@@ -13,21 +13,21 @@ description:
   - Part of the role P(azure_imds.scheduled_events.ready_hooks#role).
 options:
   _input:
-    description: The value of C(ready_hooks).
+    description: The value of C(ready_hooks_list).
     type: list
     elements: dict
     required: true
   variable:
     description: Name of the variable, for messages.
     type: str
-    default: ready_hooks
+    default: ready_hooks_list
 positional: variable
 """
 
 EXAMPLES = r"""
 - name: Show the time limits of the hooks
   ansible.builtin.debug:
-    msg: "{{ ready_hooks | azure_imds.scheduled_events.ready_hook_runs | map(attribute='seconds') }}"
+    msg: "{{ ready_hooks_list | azure_imds.scheduled_events.ready_hook_runs | map(attribute='seconds') }}"
 """
 
 RETURN = r"""
@@ -45,7 +45,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
 
-def ready_hook_runs(entries: t.Any, variable: str = "ready_hooks") -> list[dict[str, t.Any]]:
+def ready_hook_runs(entries: t.Any, variable: str = "ready_hooks_list") -> list[dict[str, t.Any]]:
     """Return the runs of a list of ready hooks."""
     try:
         return runs(entries, variable)

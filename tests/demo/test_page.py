@@ -41,7 +41,9 @@ def test_page_has_the_figures_of_the_drawing() -> None:
         name.strip(): [cell.strip() for cell in cells]
         for name, *cells in re.findall(r"^\|(.*?)\|(.*?)\|(.*?)\|(.*?)\|$", PAGE, re.MULTILINE)
     }
-    drawn = re.findall(r"(\d+) of (\d+) requests failed, slowest .*?, (\d+) acknowledged", IMAGE.read_text().split("</title>")[0])
+    drawn = re.findall(
+        r"(\d+) of (\d+) requests failed, slowest .*?, (\d+) acknowledged", IMAGE.read_text().split("</title>")[0]
+    )
     names = ("requests failed", "requests sent", "acknowledged writes lost")
     assert [tuple(rows[name][column].replace(",", "") for name in names) for column in range(3)] == drawn
     assert (drawn[2][0], drawn[2][2]) == ("0", "0")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook command: with plain commands, with an application that saves its state, and with CRIU."""
+"""The ready hook command on a real host."""
 
 from __future__ import annotations
 
@@ -11,25 +11,12 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import page
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
 HOOK = "command"
 FOLDER = "/var/tmp/command"
 OPTIONS = {"prepare": f"echo prepared >>{FOLDER}/log", "recover": f"echo recovered >>{FOLDER}/log"}
-
-# counts, saves the number to a file on request, and continues from that of a file
-COUNTER = """\
-import os, signal, sys, time
-number = int(sys.argv[1])
-while True:
-    number += 1
-    with open("{folder}/now.new", "w") as file:
-        file.write(str(number))
-    os.replace("{folder}/now.new", "{folder}/now")
-    time.sleep(0.02)
-"""
 
 
 @pytest.fixture
@@ -161,63 +148,3 @@ def test_check_of_a_good_configuration_is_silent(host: WorkloadHost) -> None:
 
 def test_environment_with_a_wrong_name_is_a_usage_error(host: WorkloadHost) -> None:
     assert host.hook(HOOK, "check", {**OPTIONS, "environment": {"A B": "c"}}).returncode == 2
-
-
-# the application of the page's first example: "solver save" and "solver load", which waits until it runs
-SOLVER = f"""\
-#!/bin/sh
-set -e
-case $1 in
-save) systemctl stop solver; cp {FOLDER}/now "$2.new"; mv "$2.new" "$2" ;;
-load) echo "START=$(cat "$2")" >/run/solver.env; systemctl restart solver ;;
-ready) test -w "$2" ;;
-esac
-"""
-SOLVER_UNIT = f"""\
-[Service]
-Environment=START=0
-EnvironmentFile=-/run/solver.env
-ExecStart=python3 {FOLDER}/counter.py $START
-"""
-
-
-def counted(host: WorkloadHost) -> int:
-    return int(host.shell(f"cat {FOLDER}/now"))
-
-
-def test_page_application_continues_after_a_reboot(host: WorkloadHost) -> None:
-    """Run the first example of the page as printed."""
-    options = page.options(page.entries(HOOK)[0])
-    host.write(f"{FOLDER}/counter.py", COUNTER.format(folder=FOLDER))
-    host.write("/usr/local/bin/solver", SOLVER, 0o755)
-    host.write("/etc/systemd/system/solver.service", SOLVER_UNIT)
-    host.shell("useradd --system solver || true; mkdir -p /var/lib/solver; systemctl daemon-reload")
-    host.run("systemctl", "start", "solver")
-    wait_until(lambda: host.host.file(f"{FOLDER}/now").exists() and counted(host) > 20)
-    assert host.hook(HOOK, "check", options).stderr == ""
-    assert host.hook(HOOK, "prepare", options).returncode == 0
-    before = counted(host)
-    host.host.reboot()
-    assert host.hook(HOOK, "recover", options).returncode == 0
-    wait_until(lambda: counted(host) > before)
-    assert counted(host) < before + 20000
-    host.run("systemctl", "stop", "solver")
-
-
-def test_page_criu_dumps_and_restores_a_process(host: WorkloadHost) -> None:
-    """Run the second example of the page as printed."""
-    options = page.options(page.entries(HOOK)[1])
-    works = host.run("criu", "check", check=False)
-    assert host.hook(HOOK, "check", options).returncode == (0 if works.returncode == 0 else 1)
-    if works.returncode != 0:
-        pytest.skip(f"CRIU does not work with this kernel: {works.stderr.strip().splitlines()[-1]}")
-    host.write(f"{FOLDER}/counter.py", COUNTER.format(folder=FOLDER))
-    start = f"setsid python3 {FOLDER}/counter.py 0 </dev/null >/dev/null 2>&1 & echo $! >/run/solver.pid"
-    host.shell(start)
-    wait_until(lambda: host.host.file(f"{FOLDER}/now").exists() and counted(host) > 20)
-    for _ in range(2):
-        assert host.hook(HOOK, "prepare", options).returncode == 0
-    before = counted(host)
-    assert host.hook(HOOK, "recover", options).returncode == 0
-    wait_until(lambda: counted(host) > before)
-    host.shell("kill $(cat /run/solver.pid)")

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.ready_hooks import background, page
+from support.ready_hooks import background
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
 
@@ -117,7 +119,15 @@ def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
     assert site.hook("check", ignore="probe").returncode == 2
 
 
-def test_options_of_the_page_work(site: Site) -> None:
-    (entry,) = (each for each in page.entries("connections") if each["use"] == "connections")
-    assert site.web.hook("connections", "prepare", page.options(entry)).returncode == 0
-    assert site.web.hook("connections", "recover", page.options(entry)).returncode == 0
+def test_printed_play_waits_for_connections_before_an_event(site: Site, tmp_path: Path) -> None:
+    with printed_play("connections", tmp_path, site.web) as play:
+        play.apply()
+        assert "port 443: connections: 0" in play.ask("check").stdout
+        site.connect(443)
+        with ThreadPoolExecutor(1) as later:
+            prepared = later.submit(play.prepare, "Reboot")
+            wait_until(lambda: site.web.run("pgrep", "-f", "ready_hooks connections", check=False).stdout, "the hook")
+            assert not prepared.done()
+            site.disconnect()
+            prepared.result()
+        play.recover()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.ready_hooks import background, page
+from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
@@ -20,7 +22,7 @@ PAGE = "docs/ready-hooks/health-file.md"
 FILE = "/srv/health/ready"
 FLAG = "/etc/nginx/maintenance"
 TRACKED = "/etc/keepalived/interruption"
-VIRTUAL_ADDRESS = "10.77.0.200"
+VIRTUAL_ADDRESS = "10.0.0.100"
 
 
 class WebServer:
@@ -39,7 +41,7 @@ class WebServer:
         return self.host.run("curl", "-sS", *format, f"http://127.0.0.1{url}").stdout
 
     def probe(self) -> str:
-        return self.status(":8080/ready")
+        return self.status("/ready")
 
     def has_virtual_address(self) -> bool:
         return VIRTUAL_ADDRESS in self.host.run("ip", "-4", "address").stdout
@@ -58,7 +60,7 @@ class WebServer:
 def made(workload_host: Callable[[str], WorkloadHost]) -> WebServer:
     host = workload_host("web1")
     host.shell("rm -f /etc/nginx/sites-enabled/default /etc/nginx/conf.d/*; mkdir -p /srv/health")
-    for path in ("/etc/nginx/conf.d/ready.conf", "/etc/nginx/conf.d/shop.conf", "/etc/keepalived/keepalived.conf"):
+    for path in ("/etc/nginx/conf.d/shop.conf", "/etc/keepalived/keepalived.conf"):
         host.write(path, printed.find(PAGE, f"# {path}").text)
     host.write("/srv/shop/index.html", "welcome\n")
     host.run("systemctl", "restart", "nginx")
@@ -188,18 +190,23 @@ def test_check_finds_mistakes(web: WebServer, options: dict[str, Any], status: i
     assert (found, says in output, web.probe()) == (status, True, "200"), output
 
 
-def test_options_of_the_page_work(web: WebServer) -> None:
-    first, flag, vrrp = (page.options(each) for each in page.entries("health-file") if each["use"] == "health-file")
-    for options, is_out in (
-        (first, lambda: web.probe() == "404"),
-        (flag, lambda: web.status("/") == "503"),
-        (vrrp, lambda: web.host.shell(f"cat {TRACKED}") == "1"),
-    ):
-        without_wait = {**options, "wait": 0}
-        assert web.run("prepare", without_wait)[0] == 0
-        assert is_out()
-        if options is first:
-            assert web.status("/") == "200"
-        assert web.run("recover", without_wait)[0] == 0
-    assert (web.probe(), web.status("/")) == ("200", "200")
-    assert web.host.run("test", "-e", TRACKED, check=False).returncode == 1
+def test_entries_for_a_flag_and_for_keepalived_work(web: WebServer) -> None:
+    flag, vrrp = (entry for entry in page.entries("health-file") if "name" in entry)
+    for entry in (flag, vrrp):
+        assert web.run("prepare", {**page.options(entry), "wait": 0})[0] == 0
+    assert (web.status("/"), web.host.shell(f"cat {TRACKED}")) == ("503", "1")
+    for entry in (flag, vrrp):
+        assert web.run("recover", page.options(entry))[0] == 0
+    assert (web.status("/"), web.host.run("test", "-e", TRACKED, check=False).returncode) == ("200", 1)
+
+
+def test_printed_play_fails_the_probe_for_an_event(web: WebServer, tmp_path: Path) -> None:
+    with printed_play("health-file", tmp_path, web.host) as play:
+        play.apply()
+        assert f"{FILE}: present" in play.ask("check").stdout
+        play.prepare("Reboot")
+        assert (web.probe(), web.status("/")) == ("404", "200")
+        web.host.run("systemctl", "stop", "nginx")
+        web.host.run("systemctl", "start", "nginx")
+        play.recover()
+        assert (web.probe(), web.host.record("health-file")) == ("200", None)

@@ -126,10 +126,10 @@ def test_wrong_entry_fails_before_the_first_request(ansible: Hosts, azure: Simul
 
 
 def test_role_prepares_in_order_and_recovers_in_reverse(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
-    dry = role(ansible, tmp_path, "prepare", "--check", ready_hooks=HOOKS)
+    dry = role(ansible, tmp_path, "prepare", "--check", ready_hooks_list=HOOKS)
     assert dry.status == 0 and marks(running) == [], dry.text
     for entry_point, changed in (("prepare", 2), ("prepare", 0), ("recover", 1), ("recover", 0)):
-        ran = role(ansible, tmp_path, entry_point, ready_hooks=HOOKS)
+        ran = role(ansible, tmp_path, entry_point, ready_hooks_list=HOOKS)
         assert ran.status == 0 and ran.changed - ("Install the ready hooks" in ran.changed_tasks) == changed, ran.text
     assert marks(running) == COURSE
 
@@ -138,19 +138,19 @@ def test_unknown_option_of_the_last_hook_fails_before_the_first_one_runs(
     ansible: Hosts, tmp_path: Path, running: WorkloadHost
 ) -> None:
     wrong = [HOOKS[0], {"use": "systemd-units", "name": "two", "unit": "second.service"}]
-    ran = role(ansible, tmp_path, "prepare", ready_hooks=wrong)
+    ran = role(ansible, tmp_path, "prepare", ready_hooks_list=wrong)
     assert ran.status != 0 and "did you mean units?" in ran.text
     assert marks(running) == []
 
 
 def test_recover_continues_after_a_hook_that_fails(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
-    assert role(ansible, tmp_path, "prepare", ready_hooks=HOOKS).status == 0
+    assert role(ansible, tmp_path, "prepare", ready_hooks_list=HOOKS).status == 0
     running.write(
         "/etc/systemd/system/second.service", "[Service]\nExecStartPre=/bin/false\nExecStart=sleep infinity\n"
     )
     running.run("systemctl", "daemon-reload")
     try:
-        ran = role(ansible, tmp_path, "recover", ready_hooks=HOOKS)
+        ran = role(ansible, tmp_path, "recover", ready_hooks_list=HOOKS)
         assert ran.status != 0 and "ready hook two: recover failed" in ran.text
         assert "start first.service" in marks(running)
         assert (running.record("one"), running.record("two")) == (None, {"units": ["second.service"]})
@@ -160,11 +160,11 @@ def test_recover_continues_after_a_hook_that_fails(ansible: Hosts, tmp_path: Pat
 
 
 def test_main_checks_the_hooks_and_removes_the_library(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
-    assert role(ansible, tmp_path, "main", ready_hooks=HOOKS).status == 0
-    again = role(ansible, tmp_path, "main", ready_hooks=HOOKS)
+    assert role(ansible, tmp_path, "main", ready_hooks_list=HOOKS).status == 0
+    again = role(ansible, tmp_path, "main", ready_hooks_list=HOOKS)
     assert (again.status, again.changed) == (0, 0), again.text
     missing = [{"use": "systemd-units", "units": ["missing.service"]}]
-    ran = role(ansible, tmp_path, "main", ready_hooks=missing)
+    ran = role(ansible, tmp_path, "main", ready_hooks_list=missing)
     assert ran.status != 0 and "systemd has no such unit" in ran.text
     assert role(ansible, tmp_path, "main", ready_hooks_state="absent").status == 0
     assert not running.host.file(LIBRARY).exists()

@@ -242,6 +242,27 @@ def test_prepare_is_refused_where_a_resource_cannot_run_elsewhere(cluster: Clust
         cluster.host.run("crm_resource", "--resource", "address", "--clear")
 
 
+def test_hook_without_quorum_changes_nothing(cluster: Cluster) -> None:
+    def expect_votes(count: int) -> None:
+        cluster.host.run("corosync-quorumtool", "-e", str(count))
+        words = "partition with quorum" if count == 2 else "partition WITHOUT quorum"
+        wait_until(lambda: words in cluster.shown(), words, cluster.shown)
+
+    try:
+        expect_votes(5)
+        assert refused(cluster, "no quorum")
+        expect_votes(2)
+        wait_until(lambda: cluster.where("address") == NODE, "the resource runs on the node", cluster.shown)
+        assert prepare(cluster)[0] == 0
+        expect_votes(5)
+        assert cluster.host.hook("pacemaker", "recover", QUICK, seconds=3).returncode == 1
+        assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (True, {"node": NODE})
+    finally:
+        expect_votes(2)
+    assert recover(cluster) == 0
+    assert not cluster.is_standby()
+
+
 def test_recover_undoes_a_prepare_that_was_killed(cluster: Cluster) -> None:
     cluster.start_slow()
     command = cluster.host.hook_command("pacemaker", "prepare", QUICK)

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import page
-from support.ready_hooks.redis_pair import NAME, REDIS, SECRET, SENTINEL_PORT, RedisPair, Writer
+from support.ready_hooks.redis_pair import NAME, SECRET, SENTINEL_PORT, RedisPair, Writer
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
@@ -184,6 +183,32 @@ def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisP
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
+def forbid_the_promotion(pair: RedisPair) -> None:
+    """Let the replica refuse the command of Sentinel, which aborts its failover after five seconds."""
+    pair.ask(pair.second, "ACL", "SETUSER", "default", "-replicaof", "-slaveof")
+    pair.ask(pair.first, "SENTINEL", "SET", NAME, "failover-timeout", "5000", port=SENTINEL_PORT)
+
+
+def test_writes_continue_if_sentinel_aborts_the_failover(pair: RedisPair, options: dict[str, Any]) -> None:
+    forbid_the_promotion(pair)
+    result = pair.first.hook(HOOK, "prepare", options)
+    assert (result.returncode, "aborted" in result.stderr) == (1, True)
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_writes_wait_until_recover_if_the_hook_ends_before_the_failover(
+    pair: RedisPair, options: dict[str, Any]
+) -> None:
+    forbid_the_promotion(pair)
+    result = pair.first.hook(HOOK, "prepare", options, seconds=3)
+    assert (result.returncode, "has not ended in time" in result.stderr) == (1, True)
+    assert pair.writes_wait(pair.first)
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert not pair.writes_wait(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
 def test_recover_after_a_kill_during_the_failover_follows_the_new_master(
     pair: RedisPair, options: dict[str, Any]
 ) -> None:
@@ -267,20 +292,3 @@ def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, option
     assert pair.first.hook(HOOK, "check", chosen).returncode == 0
     assert pair.first.hook(HOOK, "prepare", chosen).returncode == 0
     assert roles(pair) == ("slave", "master")
-
-
-def test_page_configuration_runs_as_printed(made: RedisPair) -> None:
-    for number, entry in enumerate(page.entries(HOOK)):
-        made.start(REDIS)
-        names = {"redis1": made.first, "redis2": made.second}
-        for host in made.hosts:
-            for name, other in names.items():
-                host.shell(
-                    f"grep -q ' {name}.example$' /etc/hosts || echo {other.host.address} {name}.example >>/etc/hosts"
-                )
-            host.shell(f"install -m 600 {SECRET} /etc/azure-scheduled-events-redis")
-        options = page.options(entry)
-        assert made.first.hook(HOOK, "check", options).returncode == 0, number
-        assert made.first.hook(HOOK, "prepare", options).returncode == 0
-        assert roles(made) == ("slave", "master")
-        assert made.first.hook(HOOK, "recover", options).returncode == 0

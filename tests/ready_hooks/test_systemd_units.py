@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from support.ready_hooks import page
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
@@ -292,18 +291,3 @@ def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> 
     host.run("systemctl", "daemon-reload")
     assert host.hook(HOOK, "recover", {"units": ["first"]}).returncode == 0
     assert states(host, "first") == ["active"]
-
-
-def test_page_configuration_runs_as_printed(host: WorkloadHost) -> None:
-    for entry in page.entries(HOOK):
-        units = [unit if "." in unit else f"{unit}.service" for unit in entry["units"]]
-        for unit in units:
-            write(host, unit, "[Timer]\nOnCalendar=daily\n" if unit.endswith(".timer") else UNIT)
-            if unit.endswith(".timer"):
-                write(host, unit.replace(".timer", ".service"), UNIT)
-        start(host, *units)
-        assert host.hook(HOOK, "check", page.options(entry)).stderr == ""
-        assert host.hook(HOOK, "prepare", page.options(entry)).returncode == 0
-        assert set(states(host, *units)) == {"inactive"}
-        assert host.hook(HOOK, "recover", page.options(entry)).returncode == 0
-        assert set(states(host, *units)) == {"active"}

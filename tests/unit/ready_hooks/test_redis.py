@@ -118,15 +118,16 @@ def test_save_mode_is_a_boolean_or_auto() -> None:
 
 
 @contextmanager
-def server(answer: bytes) -> Iterator[Endpoint]:
-    """A server that answers its first client so, and closes the connection."""
+def server(*answers: bytes) -> Iterator[Endpoint]:
+    """A server that answers each of its clients so, and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
-            client, _address = listening.accept()
-            with client:
-                client.recv(4096)
-                client.sendall(answer)
+            for answer in answers:
+                client, _address = listening.accept()
+                with client:
+                    client.recv(4096)
+                    client.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -160,20 +161,29 @@ def test_client_raises_an_error_of_the_server_with_its_code() -> None:
     assert raised.value.code == "NOAUTH"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [b"", b"+PO", b"HTTP/1.1 400 Bad Request\r\n", b"$9\r\nshort\r\n", b"$x\r\n", b"$99999999999\r\n", b"*1\r\n" * 9],
-)
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"$x\r\n", b"$99999999999\r\n", b"*1\r\n" * 9])
 def test_client_with_something_other_than_redis_is_an_error(answer: bytes) -> None:
     with pytest.raises(HookError, match="the connection failed"):
         ask(answer)
 
 
-def test_client_after_a_failure_is_not_used_again() -> None:
-    with server(b"+PO") as at, connected(at, Deadline(60), None, None) as client:
-        for _ in range(2):
-            with pytest.raises(HookError):
-                client.ask("PING")
+@pytest.mark.parametrize("answer", [b"", b"+PO", b"$9\r\nshort\r\n"])
+def test_client_connects_again_once_if_the_server_closes_the_connection(answer: bytes) -> None:
+    with server(answer, b"+PONG\r\n") as at, connected(at, Deadline(60), None, None) as client:
+        assert client.ask("PING") == "PONG"
+    with (
+        server(answer, answer) as at,
+        connected(at, Deadline(60), None, None) as client,
+        pytest.raises(HookError, match="the connection failed"),
+    ):
+        client.ask("PING")
+
+
+def test_command_that_must_not_repeat_is_sent_once() -> None:
+    with server(b"", b"+OK\r\n") as at, connected(at, Deadline(60), None, None) as client:
+        with pytest.raises(HookError, match="the connection failed"):
+            client.ask("SENTINEL", "FAILOVER", again=False)
+        assert client.ask("PING") == "OK"
 
 
 def test_wrong_password_is_not_in_the_message() -> None:

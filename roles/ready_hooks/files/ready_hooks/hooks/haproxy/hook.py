@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ready_hooks.core import options
 from ready_hooks.core.errors import HookError
@@ -16,6 +16,9 @@ from ready_hooks.hooks.haproxy.runtime_socket import parse_address, parse_server
 DEFAULT_SOCKET = "/run/haproxy/admin.sock"
 # share of the time of the hook that stays free for the commands after a wait
 _RESERVED_SHARE = 0.1
+
+# a load balancer, and the servers in it that this hook takes out
+Chosen = tuple[Balancer, list[str]]
 
 
 class HAProxy(ReadyHook):
@@ -58,21 +61,26 @@ class HAProxy(ReadyHook):
 
     def prepare(self) -> None:
         problems: list[HookError] = []
-        record, reached = self._record(), []
+        record = self._record()
+        reached: dict[str, Balancer] = {}
         for balancer in self._balancers():
-            ours = record.get(balancer.address, [])
             try:
                 ready = balancer.ready_ones(self._names, problems)
             except HookError as error:
                 problems.append(error)
                 continue
+            ours = record.get(balancer.address, [])
             record[balancer.address] = ours + [name for name in ready if name not in ours]
-            reached.append(balancer)
+            reached[balancer.address] = balancer
         record = {address: names for address, names in record.items() if names}
         if record:
             self.run.remember({"servers": record})
-        reached = self._drained([balancer for balancer in reached if balancer.address in record], record, problems)
-        self._retire(reached, record, problems)
+        # without servers that are not configured any more: recover puts them back
+        chosen = [
+            (balancer, [name for name in record.get(address, ()) if name in self._names])
+            for address, balancer in reached.items()
+        ]
+        self._retire(self._drained(chosen, problems), problems)
         self._raise(problems)
 
     def recover(self) -> None:
@@ -101,27 +109,25 @@ class HAProxy(ReadyHook):
         self._raise(list(problems.values()))
         self.run.forget()
 
-    def _drained(
-        self, balancers: list[Balancer], record: dict[str, list[str]], problems: list[HookError]
-    ) -> list[Balancer]:
+    def _drained(self, chosen: Sequence[Chosen], problems: list[HookError]) -> list[Chosen]:
         done = []
-        for balancer in balancers:
+        for balancer, names in chosen:
             try:
-                balancer.drain(record[balancer.address])
-                done.append(balancer)
+                balancer.drain(names)
+                done.append((balancer, names))
             except HookError as error:
                 problems.append(error)
         return done
 
-    def _retire(self, balancers: list[Balancer], record: dict[str, list[str]], problems: list[HookError]) -> None:
+    def _retire(self, chosen: Sequence[Chosen], problems: list[HookError]) -> None:
         left = self.run.deadline.left()
         most = left * (1 - _RESERVED_SHARE)
         if self.run.options["wait"] is not None:
             most = min(most, self.run.options["wait"])
-        for balancer in balancers:
+        for balancer, names in chosen:
             remaining = max(0.0, most - (left - self.run.deadline.left()))
             try:
-                balancer.retire(record[balancer.address], remaining, self.run.options["on_timeout"])
+                balancer.retire(names, remaining, self.run.options["on_timeout"])
             except HookError as error:
                 problems.append(error)
 

@@ -198,17 +198,24 @@ class Pacemaker(ReadyHook):
         self.run.warn(f"{name}: {problem}")
 
     def _wait_until_joined(self, name: str) -> None:
-        """Wait until this node is in the cluster, which it may have left for a reboot. Raises HookError."""
+        """Wait until this node is in the cluster, which it may have left for a reboot.
+
+        A change in a partition without quorum is lost when that joins the others.
+
+        Raises:
+            HookError: it has not joined in time.
+        """
 
         def has_joined() -> bool:
             cluster = self._cluster()
             node = None if cluster is None else cluster.nodes.get(name)
-            return (
-                cluster is not None and node is not None and cluster.has_controller and node.online and not node.pending
-            )
+            if cluster is None or node is None or not (cluster.quorum or cluster.ignores_quorum):
+                return False
+            return cluster.has_controller and node.online and not node.pending
 
         if not self.run.deadline.wait_until(has_joined, max(0.0, self.run.deadline.left() - _FOR_THE_END)):
-            raise HookError(name, "the node has not joined the cluster", "start the cluster on this node")
+            problem = "the node has not joined a cluster with quorum"
+            raise HookError(name, problem, "start the cluster on this node, or see crm_mon")
 
     def _wait_until_stable(self) -> None:
         """Wait until the cluster has ended its actions; warn if it has not."""

@@ -16,7 +16,7 @@ from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
 from ready_hooks.hooks.postgresql.pair import Pair
-from ready_hooks.hooks.postgresql.patroni.cluster import Patroni
+from ready_hooks.hooks.postgresql.patroni import Patroni
 from ready_hooks.hooks.postgresql.pause import Pause
 from ready_hooks.hooks.postgresql.rejoin import Rejoin
 from ready_hooks.hooks.postgresql.switchover import Switchover

@@ -43,15 +43,16 @@ class Failover:
             HookError: it was not possible; writes continue on this instance.
         """
         earlier = self._run.record.load()
-        old = self._sentinel.master()
+        old, run_id = self._sentinel.master(), self._server.instance().run_id
         self._run.remember({"phase": PAUSED})
         most = self._run.options["most_pause"]
         self._server.pause_writes(most + _MARGIN)
         try:
-            self._wait_for_replicas(most)
+            self._wait_for_replicas(run_id, most)
             self._run.remember({"phase": BEGUN})
             # longer than this run, because a write after a promotion would be lost
             self._server.pause_writes(self._run.deadline.left() + _MARGIN)
+            self._paused(run_id)
             self._sentinel.fail_over()
             new = self._wait_for_switch(old)
         except StillRunning:
@@ -70,11 +71,18 @@ class Failover:
         self._server.resume_writes()
         self._server.disconnect_clients()
 
-    def _wait_for_replicas(self, most: float) -> None:
-        offset = self._server.instance().offset
+    def _paused(self, run_id: str) -> state.Instance:
+        """Return the state of this instance. Raises HookError if a restart has ended the pause."""
+        found = self._server.instance()
+        if found.run_id != run_id:
+            raise HookError(self._server.address, "it was restarted during the failover", "run prepare again")
+        return found
+
+    def _wait_for_replicas(self, run_id: str, most: float) -> None:
+        offset = self._paused(run_id).offset
 
         def caught_up() -> bool:
-            return state.caught_up(self._server.instance(), self._sentinel.replicas(), offset)
+            return state.caught_up(self._paused(run_id), self._sentinel.replicas(), offset)
 
         if not self._run.deadline.wait_until(caught_up, most, _INTERVAL):
             raise OutOfTime(
@@ -90,8 +98,8 @@ class Failover:
         if not self._run.deadline.wait_until(ended, interval=_INTERVAL):
             raise StillRunning(
                 self._sentinel.address,
-                "its failover has not ended in time; writes wait until recover runs",
-                f"or until {_MARGIN:.0f} s have passed",
+                "its failover has not ended in time",
+                f"writes wait until recover runs, for at most {_MARGIN:.0f} s",
             )
         new = self._sentinel.master()
         if new == old:

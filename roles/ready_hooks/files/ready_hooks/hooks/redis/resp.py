@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
-from typing import NamedTuple, Union
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple, Union
 
 from ready_hooks.core import options
 from ready_hooks.core.deadline import Deadline
@@ -35,6 +35,10 @@ class RedisError(HookError):
     def __init__(self, address: str, command: str, text: str) -> None:
         super().__init__(address, f"it refuses {command}: {text}")
         self.code = text.partition(" ")[0]
+
+
+class ConnectionClosed(HookError):
+    """The server has closed the connection."""
 
 
 class Endpoint(NamedTuple):
@@ -66,59 +70,103 @@ def endpoint(value: object) -> Endpoint:
 
 
 class Client:
-    """A connection.
+    """A connection, which is opened again where the server has closed it.
+
+    Sentinel closes the connections of clients when it reconfigures an instance.
 
     Args:
-        opened: the connected socket.
-        address: of the server, for messages.
+        to: the server.
         deadline: of the hook.
+        user: for AUTH, or None for the default one.
+        password: None for no AUTH.
     """
 
-    def __init__(self, opened: socket.socket, address: str, deadline: Deadline) -> None:
-        self._socket, self.address, self._deadline = opened, address, deadline
-        self._stream = opened.makefile("rb")
-        self._is_usable = True
+    def __init__(self, to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> None:
+        self.address = str(to)
+        self._to, self._deadline = to, deadline
+        self._login = () if password is None else ("AUTH", *([user] if user else []), password)
+        self._socket: socket.socket | None = None
+        self._stream: BinaryIO | None = None
 
-    def ask(self, *words: str, secret: bool = False) -> Reply:
+    def open(self) -> None:
+        """Connect, with AUTH where there is a password. Raises HookError."""
+        try:
+            if self._to.path:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self._socket.settimeout(limit(self._deadline))
+                self._socket.connect(self._to.path)
+            else:
+                self._socket = socket.create_connection((self._to.host, self._to.port), limit(self._deadline))
+        except OSError as error:
+            self.close()
+            remedy = "start the server, or correct the address"
+            raise HookError(self.address, f"it cannot be reached: {error.strerror or error}", remedy) from None
+        self._stream = self._socket.makefile("rb")
+        if self._login:
+            self._exchange(self._login, "AUTH")
+
+    def ask(self, *words: str, again: bool = True) -> Reply:
         """Send a command, and return the answer.
+
+        Args:
+            words: the command.
+            again: whether to send it again, once, where the server closes the connection.
 
         Raises:
             RedisError: the server has answered with an error.
             HookError: the connection has failed.
         """
-        if not self._is_usable:
-            raise HookError(self.address, "the connection has failed")
-        request = b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in (word.encode() for word in words))
+        if self._socket is None:
+            self.open()
         try:
+            return self._exchange(words, " ".join(words))
+        except ConnectionClosed:
+            if not again:
+                raise
+            self.open()
+            return self._exchange(words, " ".join(words))
+
+    def close(self) -> None:
+        """End the connection."""
+        for each in (self._stream, self._socket):
+            if each is not None:
+                with contextlib.suppress(OSError):
+                    each.close()
+        self._stream = self._socket = None
+
+    def _exchange(self, words: Sequence[str], command: str) -> Reply:
+        request = b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in (word.encode() for word in words))
+        is_complete = False
+        try:
+            assert self._socket is not None
             self._socket.settimeout(limit(self._deadline))
-            self._is_usable = False  # until the whole answer has been read
             self._socket.sendall(b"*%d\r\n%s" % (len(words), request))
-            answer = self._answer(words[0] if secret else " ".join(words))
-            self._is_usable = True
+            answer = self._answer(command)
+            is_complete = True
             return answer
         except RedisError:
-            self._is_usable = True
+            is_complete = True
             raise
         except socket.timeout:
             raise OutOfTime(self.address, f"it did not answer {words[0]} in time") from None
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             raise HookError(self.address, f"the connection failed: {error}") from None
+        except OSError as error:
+            raise ConnectionClosed(self.address, f"the connection failed: {error.strerror or error}") from None
+        finally:
+            if not is_complete:
+                self.close()
 
     def texts(self, *words: str) -> list[str]:
         """Send a command whose answer is a list of texts. Raises HookError."""
         found = self.ask(*words)
         return [str(each) for each in found] if isinstance(found, list) else []
 
-    def close(self) -> None:
-        """End the connection."""
-        with contextlib.suppress(OSError):
-            self._stream.close()
-            self._socket.close()
-
     def _answer(self, command: str, depth: int = 0) -> Reply:
+        assert self._stream is not None
         line = self._stream.readline(_MOST_BYTES)
         if not line.endswith(b"\r\n"):
-            raise ValueError("the server has closed it")
+            raise ConnectionResetError("the server has closed it")
         kind, rest = line[:1], line[1:-2].decode("utf-8", "replace")
         if kind == b"+":
             return rest
@@ -131,8 +179,9 @@ class Client:
             return None
         if kind == b"$" and number <= _MOST_BYTES:
             content = self._stream.read(number + 2)
-            if len(content) == number + 2:
-                return content[:-2].decode("utf-8", "replace")
+            if len(content) < number + 2:
+                raise ConnectionResetError("the server has closed it")
+            return content[:-2].decode("utf-8", "replace")
         if kind == b"*" and number <= _MOST_MEMBERS and depth < _MOST_DEPTH:
             return [self._answer(command, depth + 1) for _ in range(number)]
         raise ValueError("the server does not speak the protocol of Redis")
@@ -146,20 +195,9 @@ def limit(deadline: Deadline) -> float:
 @contextlib.contextmanager
 def connected(to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> Iterator[Client]:
     """A connection for the block, with AUTH where there is a password. Raises HookError."""
+    client = Client(to, deadline, user, password)
     try:
-        if to.path:
-            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            opened.settimeout(limit(deadline))
-            opened.connect(to.path)
-        else:
-            opened = socket.create_connection((to.host, to.port), limit(deadline))
-    except OSError as error:
-        remedy = "start the server, or correct the address"
-        raise HookError(str(to), f"it cannot be reached: {error.strerror or error}", remedy) from None
-    client = Client(opened, str(to), deadline)
-    try:
-        if password is not None:
-            client.ask("AUTH", *([user] if user else []), password, secret=True)
+        client.open()
         yield client
     finally:
         client.close()

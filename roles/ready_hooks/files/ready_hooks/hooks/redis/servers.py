@@ -145,7 +145,7 @@ class Sentinel:
 
     def fail_over(self) -> None:
         """Begin a failover, without a vote. Raises HookError."""
-        self._client.ask("SENTINEL", "FAILOVER", self._name)
+        self._client.ask("SENTINEL", "FAILOVER", self._name, again=False)
 
     def quorum_problem(self) -> str | None:
         """Return why the Sentinels could not vote, or None."""

@@ -10,8 +10,8 @@ from typing import Any
 from ready_hooks.core import commands
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
-from ready_hooks.hooks.postgresql.patroni import members
-from ready_hooks.hooks.postgresql.patroni.members import Member
+from ready_hooks.hooks.postgresql import members
+from ready_hooks.hooks.postgresql.members import Member
 from ready_hooks.hooks.postgresql.server import Server, variables
 
 _UNIT = "patroni.service"

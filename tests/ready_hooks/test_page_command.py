@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""docs/ready-hooks/command.md as printed: an application that saves its state, and CRIU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.ready_hooks import page
+from support.ready_hooks.printed_play import printed_play
+from support.ready_hooks.workload_host import WorkloadHost
+from support.wait import wait_until
+
+FOLDER = "/var/tmp/solver"
+# counts, and continues from a number
+COUNTER = f"""\
+import os, sys, time
+number = int(sys.argv[1])
+while True:
+    number += 1
+    with open("{FOLDER}/now.new", "w") as file:
+        file.write(str(number))
+    os.replace("{FOLDER}/now.new", "{FOLDER}/now")
+    time.sleep(0.02)
+"""
+# the application of the first example
+SOLVER = f"""\
+#!/bin/sh
+set -e
+case $1 in
+save) systemctl stop solver; cp {FOLDER}/now "$2.new"; mv "$2.new" "$2" ;;
+load) echo "START=$(cat "$2")" >/run/solver.env; systemctl restart solver ;;
+ready) test -w "$2" ;;
+esac
+"""
+UNIT = f"""\
+[Service]
+Environment=START=0
+EnvironmentFile=-/run/solver.env
+ExecStart=python3 {FOLDER}/counter.py $START
+"""
+
+
+@pytest.fixture
+def host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
+    """A host with the application, which does not run yet."""
+    host = workload_host("web1")
+    host.write(f"{FOLDER}/counter.py", COUNTER)
+    host.write("/usr/local/bin/solver", SOLVER, 0o755)
+    host.write("/etc/systemd/system/solver.service", UNIT)
+    host.shell("mkdir -p /var/lib/solver; systemctl daemon-reload")
+    yield host
+    host.shell(f"systemctl stop solver; rm -rf {FOLDER} /var/lib/solver /run/solver.*")
+
+
+def counted(host: WorkloadHost) -> int:
+    file = host.host.file(f"{FOLDER}/now")
+    return int(file.read_text(encoding="ascii")) if file.exists() else 0
+
+
+def test_printed_play_saves_and_loads_the_application_over_a_reboot(host: WorkloadHost, tmp_path: Path) -> None:
+    host.run("systemctl", "start", "solver")
+    with printed_play("command", tmp_path, host) as play:
+        play.apply()
+        wait_until(lambda: counted(host) > 20)
+        play.prepare("Reboot")
+        before = counted(host)
+        host.host.reboot()
+        assert counted(host) == before
+        play.recover()
+        wait_until(lambda: counted(host) > before)
+        assert host.record("solver") is None
+
+
+def test_printed_criu_commands_dump_and_restore_a_process(host: WorkloadHost) -> None:
+    options = page.options(page.entries("command")[1])
+    works = host.run("criu", "check", check=False)
+    assert host.hook("command", "check", options).returncode == (0 if works.returncode == 0 else 1)
+    if works.returncode != 0:
+        pytest.skip(f"CRIU does not work with this kernel: {works.stderr.strip().splitlines()[-1]}")
+    host.shell(f"setsid python3 {FOLDER}/counter.py 0 </dev/null >/dev/null 2>&1 & echo $! >/run/solver.pid")
+    wait_until(lambda: counted(host) > 20)
+    for _ in range(2):
+        assert host.hook("command", "prepare", options).returncode == 0
+    before = counted(host)
+    assert host.hook("command", "recover", options).returncode == 0
+    wait_until(lambda: counted(host) > before)
+    host.shell("kill $(cat /run/solver.pid)")
