@@ -144,7 +144,7 @@ def _script(entry: Entry, stage: str, python: str) -> str:
 
 
 def runs(entries: t.Any, variable: str) -> list[dict[str, t.Any]]:
-    """Return the runs of a list on a host, with ``use``, ``name``, ``json``, ``seconds`` and ``types``.
+    """Return the runs of a list on a host, with ``use``, ``name``, ``options``, ``seconds`` and ``types``.
 
     Raises:
         ValueError: see `read_entries`; or a setting is unknown or invalid.
@@ -153,7 +153,7 @@ def runs(entries: t.Any, variable: str) -> list[dict[str, t.Any]]:
         {
             "use": entry.use,
             "name": entry.name,
-            "json": _json(entry.options),
+            "options": dict(entry.options),
             "seconds": _seconds(entry),
             "types": _types(entry),
         }

@@ -121,9 +121,9 @@ def test_option_that_is_wrong_is_an_error(options: dict[str, object]) -> None:
 
 
 def test_replication_extends_both_forms() -> None:
-    assert replication("host=db2") == "host=db2 replication=true"
-    assert replication("postgresql://db2") == "postgresql://db2?replication=true"
-    assert replication("postgresql://db2?user=a") == "postgresql://db2?user=a&replication=true"
+    assert replication("host=db2") == "host=db2 dbname=replication replication=true"
+    assert replication("postgresql://db2") == "postgresql://db2?dbname=replication&replication=true"
+    assert replication("postgresql://db2?user=a") == "postgresql://db2?user=a&dbname=replication&replication=true"
 
 
 def test_quoted_text_is_a_literal() -> None:

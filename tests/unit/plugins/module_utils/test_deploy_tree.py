@@ -97,3 +97,14 @@ def test_main_deploys_texts_from_standard_input_and_files(tmp_path, monkeypatch,
     ]
     modes = [(path.stat().st_mode & 0o777) for path in (bundle, bundle / "inner/part.py")]
     assert modes == [0o755, 0o644] and file.read_text() == "other"
+
+
+def test_main_makes_texts_with_an_interpreter_executable(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"run": "#!/bin/sh\n", "part.py": "part"})))
+    before = os.umask(0o077)
+    try:
+        main(["-", str(tmp_path / "deployed")])
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / "deployed" / name).stat().st_mode & 0o777 for name in ("run", "part.py")}
+    assert modes == {"run": 0o755, "part.py": 0o644}

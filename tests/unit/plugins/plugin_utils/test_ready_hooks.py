@@ -91,7 +91,7 @@ def test_more_entries_than_numbers_are_an_error():
 def test_run_has_the_time_limit_of_its_settings(timeout, seconds):
     settings = {} if timeout is None else {"settings": {"timeout": timeout}}
     (run,) = runs([{"use": "redis", **settings}], "hooks")
-    assert (run["seconds"], run["json"]) == (seconds, "{}")
+    assert (run["seconds"], run["options"]) == (seconds, {})
 
 
 @pytest.mark.parametrize("settings", [{"needs": 5}, {"timeout": "soon"}, {"timeout": True}, {"types": "Reboot"}])

@@ -35,10 +35,10 @@ def conninfo(value: object) -> str:
 
 
 def replication(value: str) -> str:
-    """Return the connection string for the replication protocol, which needs no database."""
+    """Return the connection string that a standby makes of its primary_conninfo; passwords are looked up by it."""
     if is_uri(value):
-        return value + ("&" if "?" in value else "?") + "replication=true"
-    return value + " replication=true"
+        return value + ("&" if "?" in value else "?") + "dbname=replication&replication=true"
+    return value + " dbname=replication replication=true"
 
 
 def quoted(value: str) -> str:
