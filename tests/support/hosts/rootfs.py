@@ -23,6 +23,8 @@ SUITE = "bookworm"
 OTHER_SUITES = ("bullseye", "trixie")
 # the same Debian with the workloads of the ready hooks, which are installed and disabled
 WORKLOADS = "workloads"
+# the CRIU of Debian 12 does not work with new kernels
+CRIU_SUITE = "trixie"
 
 BUILD_LIMIT = 600
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -84,6 +86,8 @@ WORKLOAD_RECIPE = (
 
 def recipe(suite: str) -> tuple[str, ...]:
     """Return the options of mmdebstrap for this suite."""
+    if suite == CRIU_SUITE:
+        return (*RECIPE, "--include=criu")
     return WORKLOAD_RECIPE if suite == WORKLOADS else RECIPE
 
 
