@@ -101,7 +101,7 @@ def test_printed_criu_commands_dump_and_restore_a_process_over_a_reboot(criu_hos
     if check.returncode != 0:
         pytest.skip(f"CRIU does not work with this kernel: {check.stderr}")
     # the second time there is no process any more
-    for _ in range(2):
+    for _attempt in range(2):
         result = host.hook("command", "prepare", options)
         assert result.returncode == 0, result
     before = counted(host)

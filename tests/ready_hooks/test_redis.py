@@ -70,7 +70,7 @@ def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync
     assert (failed.returncode, "cannot be reached" in failed.stderr) == (1, True)
     pair.first.run("systemctl", "start", "redis-server")
     assert roles(pair) == ("slave", "master")
-    for _ in range(2):
+    for _attempt in range(2):
         assert pair.first.hook(HOOK, "recover", options).returncode == 0
     assert pair.first.record(HOOK) is None
 

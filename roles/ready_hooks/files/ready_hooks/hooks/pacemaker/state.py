@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 from typing import NamedTuple
 
 _PROMOTED = ("Promoted", "Master")
