@@ -78,7 +78,7 @@ class Pause:
             self._run.act(f"resume the clients of {pooler.title}", pooler.ask, "RESUME;")
         if not self._run.dry_run:
             del self._data["paused"]
-            self._run.remember(self._data)
+            self._run.shorten_record(self._data)
 
     def _left(self) -> float:
         return max(1.0, self._run.deadline.left() - _RESERVED)
