@@ -83,7 +83,7 @@ LONG = Plan(
     notice=20.0,
     freeze=8.0,
     away=12.0,
-    seconds=256.0,
+    seconds=262.0,
     tail=4.0,
     events=(
         Event(4, "Freeze", "web1", "Platform"),
