@@ -65,9 +65,9 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
             f"name: expected at most 80 letters, digits, dots, dashes and underscores for a ready hook, not {name!r}"
         )
     given = _settings(item)
-    # beside settings with a timeout, the key timeout is an option, as in an entry of a role
-    own = (USE, "name", "settings", *(() if "timeout" in given else ("timeout",)))
-    options = {key: value for key, value in item.items() if key not in own}
+    if "timeout" in given and "timeout" in item:
+        raise ValueError("timeout: it is set twice; remove it, or settings.timeout")
+    options = {key: value for key, value in item.items() if key not in (USE, "name", "settings", "timeout")}
     for key, value in options.items():
         _check_option(key, value)
     return ReadyHook(name, use, {**options, "name": name}, given.get("timeout", item.get("timeout")))

@@ -257,10 +257,9 @@ def test_check_has_the_findings_of_each_hook_once(hooked: CountingMinion, tree: 
     assert tree.ran == []
 
 
-def test_timeout_beside_settings_is_an_option_of_the_hook() -> None:
-    found = parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
-    assert found.prepare is not None
-    assert (found.prepare[0].timeout, found.prepare[0].kwargs) == (60.0, {"name": "notify", "timeout": "3s"})
+def test_timeout_beside_that_of_the_settings_is_refused() -> None:
+    with pytest.raises(ValueError, match="timeout: it is set twice"):
+        parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
 
 
 def test_check_without_hooks_is_ready(counting: CountingMinion) -> None:
