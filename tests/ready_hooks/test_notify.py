@@ -164,7 +164,7 @@ def test_hanging_server_costs_no_more_than_total_and_hook_seconds(
 
 def test_answer_that_comes_byte_by_byte_ends_at_the_timeout(host: WorkloadHost, server: WebServer) -> None:
     server.otherwise = lambda _request: Answer(200, b"x" * 1000, pause=0.1)
-    done = notify(host, timeout=1, retries=0)
+    done = notify(host, request_timeout=1, retries=0)
     assert (done.returncode, "no answer within 1.0 s" in done.stderr) == (0, True)
 
 
