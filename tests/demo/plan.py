@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         rate: requests per second.
         notice: seconds from an announcement to NotBefore.
         freeze, away: seconds of a freeze, and of the time between the power-off of a host and its boot.
-        tail: seconds of load after the last event.
+        seconds, tail: least seconds of the load, and of the load after the last event.
         events: the time table.
         limits: of a request.
     """
@@ -64,6 +64,7 @@ class Plan(NamedTuple):
     notice: float
     freeze: float
     away: float
+    seconds: float
     tail: float
     events: tuple[Event, ...]
     limits: Limits
@@ -82,7 +83,8 @@ LONG = Plan(
     notice=20.0,
     freeze=8.0,
     away=12.0,
-    tail=8.0,
+    seconds=262.0,
+    tail=4.0,
     events=(
         Event(4, "Freeze", "web1", "Platform"),
         Event(38, "Freeze", PRIMARY, "Platform"),
@@ -104,6 +106,7 @@ SHORT = Plan(
     notice=300.0,
     freeze=4.0,
     away=2.0,
+    seconds=0.0,
     tail=2.0,
     events=(Event(1, "Reboot", "web1", "User"), Event(2, "Freeze", PRIMARY, "Platform")),
     limits=Limits(transaction=60.0, server=70.0, client=120.0, check=20.0),

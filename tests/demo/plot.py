@@ -14,9 +14,9 @@ from demo.load import Answer
 from demo.result import Phases, Result
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
-HEAD, PANEL, STRIP, GAP, FOOT = 62, 120, 10, 46, 34
+HEAD, PANEL, STRIP, GAP, FOOT = 44, 136, 10, 46, 34
 # seconds; the axis of latencies is logarithmic
-LOWEST, HIGHEST = 0.002, 20.0
+LOWEST, HIGHEST = 0.002, 100.0
 MARKS = ((0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s"))
 BIN = 0.5
 STYLE = """\

@@ -59,7 +59,7 @@ def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], N
         output = folder / "answers"
         with PoolMonitor(topology.servers) as pool, load_on(topology, output) as begin:
             phases = [phase for event in plan.events if (phase := undergo(topology, event, begin, errors))]
-            time.sleep(plan.tail)
+            time.sleep(max(plan.tail, begin + plan.seconds - time.time()))
         answers = read_answers(output, begin)
         stored = stored_orders(topology, errors)
         acknowledged = {answer.order for answer in answers if not answer.failure}

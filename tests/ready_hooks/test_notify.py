@@ -148,7 +148,7 @@ def test_redirect_or_refusal_is_not_retried(host: WorkloadHost, server: WebServe
 
 
 @pytest.mark.short
-@pytest.mark.parametrize(("options", "hook_seconds"), [({"timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
+@pytest.mark.parametrize(("options", "hook_seconds"), [({"request_timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
 def test_hanging_server_costs_no_more_than_total_and_hook_seconds(
     host: WorkloadHost, server: WebServer, options: dict[str, Any], hook_seconds: float
 ) -> None:
@@ -164,7 +164,7 @@ def test_hanging_server_costs_no_more_than_total_and_hook_seconds(
 
 def test_answer_that_comes_byte_by_byte_ends_at_the_timeout(host: WorkloadHost, server: WebServer) -> None:
     server.otherwise = lambda _request: Answer(200, b"x" * 1000, pause=0.1)
-    done = notify(host, timeout=1, retries=0)
+    done = notify(host, request_timeout=1, retries=0)
     assert (done.returncode, "no answer within 1.0 s" in done.stderr) == (0, True)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import yaml
 
 from support.hosts.bridge import GATEWAY
@@ -28,7 +27,6 @@ def printed_permissions() -> set[tuple[str, str]]:
     return {(verb, resource) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
 
 
-@pytest.mark.short
 def test_printed_play_drains_the_node_for_an_event(
     workload_host: Callable[[str], WorkloadHost], certificates: Certificates, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.ready_hooks import page
 from support.ready_hooks.postgresql_load import Load
 from support.ready_hooks.postgresql_pair import ask
 from support.ready_hooks.workload_host import Completed, WorkloadHost
@@ -19,7 +20,7 @@ from support.wait import wait_until
 PORT = 5433
 SECONDS = 120.0
 CONFIGURATION = "/etc/patroni/config.yml"
-OPTIONS = {"patroni": CONFIGURATION, "port": PORT}
+PAGE = "docs/ready-hooks/postgresql.md"
 TEMPLATE = """
 scope: lab
 name: {name}
@@ -93,7 +94,8 @@ def cluster(built: Cluster) -> Cluster:
 
 
 def attempt(host: WorkloadHost, verb: str, **more: Any) -> Completed:
-    return host.hook("postgresql", verb, {**OPTIONS, **more}, seconds=SECONDS)
+    _play, printed = page.entries("postgresql")
+    return host.hook("postgresql", verb, {**page.options(printed), "port": PORT, **more}, seconds=SECONDS)
 
 
 def run(host: WorkloadHost, verb: str, **more: Any) -> str:
@@ -102,6 +104,7 @@ def run(host: WorkloadHost, verb: str, **more: Any) -> str:
     return done.stdout
 
 
+@pytest.mark.follows(PAGE, "hook_runner_ready_hooks:")
 def test_events_on_both_hosts_under_load_lose_no_acknowledged_write(cluster: Cluster) -> None:
     load = Load(cluster.client, tuple(cluster.hosts.values()), PORT)
     ask(cluster.hosts[cluster.wait_until_healthy()], "TRUNCATE acknowledged", PORT)

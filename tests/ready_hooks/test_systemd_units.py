@@ -93,7 +93,7 @@ def test_prepare_again_before_recovery_keeps_the_record(host: WorkloadHost) -> N
     for event in ("E1", "E2"):
         assert host.hook(HOOK, "prepare", OPTIONS, event={"ID": event}).returncode == 0
     assert host.record(HOOK) == {"units": OPTIONS["units"]}
-    for _ in range(2):
+    for _attempt in range(2):
         assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
     assert states(host) == ["active", "active"]
 
