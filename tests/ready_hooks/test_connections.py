@@ -119,6 +119,14 @@ def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
     assert site.hook("check", ignore="probe").returncode == 2
 
 
+def test_wait_that_is_shorter_than_quiet_for_is_an_error(site: Site) -> None:
+    options = {"ports": [81], "wait": "200ms", "quiet_for": "2s"}
+    checked = site.hook("check", **options)
+    assert (checked.returncode, "less than quiet_for" in checked.stderr) == (1, True)
+    failed = site.hook("prepare", **options)
+    assert (failed.returncode, "without connections for 2 s" in failed.stderr) == (1, True)
+
+
 def test_printed_play_waits_for_connections_before_an_event(site: Site, tmp_path: Path) -> None:
     with printed_play("connections", tmp_path, site.web) as play:
         play.apply()

@@ -83,6 +83,11 @@ def test_boolean_reads_yaml_and_command_line() -> None:
         options.boolean(1)
 
 
+def test_text_refuses_half_characters() -> None:
+    with pytest.raises(ValueError, match="half characters"):
+        options.text("a\ud800")
+
+
 def test_command_is_a_list_or_a_text_for_the_shell() -> None:
     assert options.command(["save", 5]) == ("save", "5")
     assert options.command("save --all | cat") == ("/bin/sh", "-c", "save --all | cat")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
@@ -22,6 +23,10 @@ def text(value: object) -> str:
     """Return a text that is not empty. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip() or "\0" in str(value):
         raise ValueError(f"expected a text, not {value!r}")
+    try:
+        os.fsencode(str(value))
+    except UnicodeEncodeError:
+        raise ValueError(f"expected a text without half characters of UTF-16, not {value!r}") from None
     return str(value)
 
 

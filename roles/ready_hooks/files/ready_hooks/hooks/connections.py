@@ -69,6 +69,9 @@ class Connections(ReadyHook):
         except HookError as error:
             yield Finding(ERROR, str(error))
             return
+        wait, quiet_for = self.run.options["wait"], self.run.options["quiet_for"]
+        if wait is not None and wait < quiet_for:
+            yield Finding(ERROR, f"wait: {wait:g} s are less than quiet_for ({quiet_for:g} s); raise wait")
         listening = {each.port for each in found if each.state == _LISTEN}
         for port in self.run.options["ports"]:
             if port not in listening:
@@ -102,6 +105,8 @@ class Connections(ReadyHook):
             self.run.say(f"port {ports}: no connections")
             return
         problem = f"connections that have not ended within {most:.0f} s: {len(remaining)}" + _peers(remaining)
+        if not remaining:
+            problem = f"it was not without connections for {quiet_for:g} s within {most:.1f} s"
         if self.run.options["on_timeout"] == FAIL:
             raise OutOfTime(f"port {ports}", problem, "raise wait, list health probes in ignore, or set on_timeout")
         self.run.warn(f"port {ports}: {problem}")
