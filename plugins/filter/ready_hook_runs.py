@@ -33,8 +33,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    One dictionary for each hook. C(use) and C(name) are its kind and its name, C(options) its options, C(seconds) its time
-    limit, and C(types) the types of events for which it prepares.
+    One dictionary for each hook. C(use) and C(name) are its kind and its name, C(options) its options, C(seconds) its
+    time limit, and C(types) the types of events for which it prepares.
   type: list
   elements: dict
 """

@@ -50,6 +50,10 @@ WHOLE = {
     ("docs/ready-hooks/postgresql.md", "yaml"): "tests/ready_hooks/test_postgresql.py",
     ("docs/ready-hooks/kubernetes.md", "yaml"): "tests/ready_hooks/test_page_kubernetes.py",
     ("docs/ready-hooks/notify.md", "yaml"): "tests/ready_hooks/test_page_notify.py",
+    ("docs/ready-hooks/log.md", "json"): "tests/ready_hooks/test_page_log.py",
+    ("docs/ready-hooks/log.md", "sh"): "tests/ready_hooks/test_page_log.py",
+    ("docs/ready-hooks/postgresql.md", "ini"): "tests/ready_hooks/test_postgresql.py",
+    ("docs/ready-hooks/postgresql.md", "text"): "tests/ready_hooks/test_postgresql.py",
     ("docs/ready-hooks/log.md", "yaml"): "tests/ready_hooks/test_page_log.py",
     ("docs/salt.md", "console"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
@@ -86,6 +90,11 @@ LEFT_OUT = {
         "journalctl --unit azure-scheduled-events": READS_ONLY,
         "journalctl --unit azure-scheduled-events --priority warning": READS_ONLY,
         "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": READS_ONLY,
+    },
+    "docs/ready-hooks/log.md": {
+        "/var/log/azure-events.jsonl {": (
+            "the hosts have no logrotate; tests/ready_hooks/test_log.py renames the file as logrotate does"
+        ),
     },
     "docs/simulator.md": {
         "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",

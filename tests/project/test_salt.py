@@ -15,6 +15,7 @@ import yaml
 
 from azure_events_steps.ready_hook_steps import NAMES as READY_HOOKS
 from ready_hooks.hooks import NAMES as HOOKS
+from ready_hooks.hooks import load
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import tracked_or_new
 from tools.repository.hook_links import LINKS as HOOK_LINKS
@@ -62,6 +63,11 @@ def test_links_to_the_ready_hooks_are_relative_and_lead_to_files() -> None:
 def test_steps_know_the_names_of_the_ready_hooks() -> None:
     launchers = {path.name for path in wanted_links(REPOSITORY) if path.parent == HOOK_LINKS} - {"run"}
     assert set(READY_HOOKS) == set(HOOKS) == launchers
+
+
+def test_every_ready_hook_prepares_and_recovers() -> None:
+    """A step of either list may be any of them."""
+    assert [name for name in HOOKS if not {"prepare", "recover"} <= set(load(name).stages)] == []
 
 
 def test_links_are_relative() -> None:

@@ -235,7 +235,7 @@ def test_prepare_drains_again_after_a_restart_of_haproxy(pool: Pool, later: Thre
     prepared: Future[Completed] = later.submit(pool.prepare)
     wait_until(lambda: pool.state() == "drain", "drain")
     pool.lb.run("systemctl", "reload", "haproxy")
-    wait_until(lambda: prepared.done(), "the end of prepare")
+    wait_until(prepared.done, "the end of prepare")
     assert (prepared.result().returncode, pool.state()) == (0, "maint")
     pool.restart()
     assert pool.state() == "ready"

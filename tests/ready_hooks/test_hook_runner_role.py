@@ -71,6 +71,21 @@ def test_file_of_a_removed_entry_is_removed_and_other_hooks_stay(site: RoleHost)
     assert installed(site) == ["prepare/10-own"]
 
 
+def test_hooks_of_a_prepared_host_cannot_be_removed(workload: WorkloadHost, site: RoleHost) -> None:
+    one, two = units("one", "first.service"), units("two", "second.service")
+    site.must_apply(ready_hooks=[one, two], hooks=[])
+    before = installed(site)
+    assert site.ask("try", "prepare/21-one").returncode == 0
+    renamed = {**one, "name": "other"}
+    for refused in (site.apply(ready_hooks=[two]), site.apply(ready_hooks=[renamed, two]), site.apply(state="absent")):
+        assert refused.status != 0 and "one.json" in refused.text, refused.text
+        assert installed(site) == before
+    site.must_apply(ready_hooks=[two, one])
+    assert site.ask("try", "recover/78-one").returncode == 0
+    assert workload.run("systemctl", "is-active", "first.service").stdout.strip() == "active"
+    site.must_apply(ready_hooks=[two])
+
+
 def test_hook_that_would_fail_changes_nothing_on_the_host(site: RoleHost) -> None:
     site.must_apply(ready_hooks=[units("one", "first.service")])
     before = installed(site)

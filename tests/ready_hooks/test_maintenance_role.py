@@ -118,6 +118,19 @@ def test_hook_that_fails_prevents_the_approval_and_the_rest_recovers(
     assert marks(running) == ["stop first.service", "start first.service"]
 
 
+def test_preparation_of_a_removed_entry_is_reported(
+    ansible: Hosts, azure: Simulator, tmp_path: Path, running: WorkloadHost
+) -> None:
+    assert role(ansible, tmp_path, "prepare", ready_hooks_list=[HOOKS[1]]).status == 0
+    announce(azure, running)
+    ran = ansible.playbook(PLAYBOOK, {"maintenance_ready_hooks": [HOOKS[0]]})
+    assert ran.returncode != 0 and "ready-hooks/two.json" in ran.stdout, ran.stdout
+    removed = role(ansible, tmp_path, "main", ready_hooks_state="absent")
+    assert removed.status != 0 and "ready-hooks/two.json" in removed.text
+    assert role(ansible, tmp_path, "recover", ready_hooks_list=[HOOKS[1]]).status == 0
+    assert marks(running)[-1] == "start second.service"
+
+
 def test_wrong_entry_fails_before_the_first_request(ansible: Hosts, azure: Simulator, workload: WorkloadHost) -> None:
     announce(azure, workload)
     ran = ansible.playbook(PLAYBOOK, {"maintenance_ready_hooks": [{"use": "systemd-unit", "units": ["a.service"]}]})

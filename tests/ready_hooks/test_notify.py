@@ -148,7 +148,7 @@ def test_redirect_or_refusal_is_not_retried(host: WorkloadHost, server: WebServe
 
 
 @pytest.mark.short
-@pytest.mark.parametrize(("options", "hook_seconds"), [({"timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
+@pytest.mark.parametrize(("options", "hook_seconds"), [({"request_timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
 def test_hanging_server_costs_no_more_than_total_and_hook_seconds(
     host: WorkloadHost, server: WebServer, options: dict[str, Any], hook_seconds: float
 ) -> None:

@@ -52,7 +52,6 @@ def test_printed_play_notifies_of_an_event(host: WorkloadHost, server: WebServer
         assert "secret" not in host.shell("journalctl --no-pager --unit azure-scheduled-events")
 
 
-@pytest.mark.short
 def test_printed_messages_have_the_form_of_slack_and_teams(host: WorkloadHost, server: WebServer) -> None:
     _play, slack, teams, _apprise = page.entries("notify")
     host.write(URL_FILE, f"{server.url}/secret\n", 0o600)

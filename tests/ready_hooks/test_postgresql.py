@@ -278,7 +278,7 @@ def test_password_of_a_secret_file_reaches_the_replica(pair: PostgresqlPair) -> 
 
 PGBOUNCER = """
 [databases]
-postgres = host=/var/run/postgresql
+postgres = host=/var/run/postgresql user=postgres
 [pgbouncer]
 unix_socket_dir = /var/run/postgresql
 listen_port = 6432
@@ -299,8 +299,9 @@ def pooled(pair: PostgresqlPair) -> Iterator[PostgresqlPair]:
 
 
 def is_paused(host: WorkloadHost) -> bool:
-    console = ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-d", CONSOLE, "-c", "SHOW STATE;")
-    return "paused|yes" in host.run(*console).stdout
+    console = ("runuser", "-u", "postgres", "--", "psql", "-XAtq", "-d", CONSOLE, "-c", "SHOW DATABASES;")
+    (row,) = [line for line in host.run(*console).stdout.splitlines() if line.startswith("postgres|")]
+    return row.split("|")[-2] == "1"
 
 
 def test_clients_of_pgbouncer_wait_until_recover(pooled: PostgresqlPair) -> None:
@@ -326,7 +327,7 @@ def test_recover_accepts_a_pgbouncer_that_was_restarted(pooled: PostgresqlPair) 
 
 def test_pgbouncer_that_was_paused_before_stays_paused(pooled: PostgresqlPair) -> None:
     more = {"pgbouncer": CONSOLE}
-    pooled.second.run("runuser", "-u", "postgres", "--", "psql", "-Xq", "-d", CONSOLE, "-c", "PAUSE;")
+    pooled.second.run("runuser", "-u", "postgres", "--", "psql", "-Xq", "-d", CONSOLE, "-c", "PAUSE postgres;")
     run(pooled, pooled.second, "prepare", **more)
     run(pooled, pooled.second, "recover", **more)
     assert is_paused(pooled.second)

@@ -70,7 +70,7 @@ def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync
     assert (failed.returncode, "cannot be reached" in failed.stderr) == (1, True)
     pair.first.run("systemctl", "start", "redis-server")
     assert roles(pair) == ("slave", "master")
-    for _ in range(2):
+    for _attempt in range(2):
         assert pair.first.hook(HOOK, "recover", options).returncode == 0
     assert pair.first.record(HOOK) is None
 
@@ -123,7 +123,6 @@ def test_save_that_fails_is_a_failure(pair: RedisPair) -> None:
     assert (result.returncode, "the save has failed" in result.stderr) == (1, True)
 
 
-@pytest.mark.short
 def test_dry_run_changes_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
     result = pair.first.hook(HOOK, "prepare", {**options, "dry_run": True})
     assert result.stdout == "would fail over to a replica\nwould save the data set\n"
@@ -137,7 +136,7 @@ def test_master_without_a_connected_replica_is_not_failed_over(pair: RedisPair, 
     for verb in ("check", "prepare"):
         result = pair.first.hook(HOOK, verb, options)
         assert (result.returncode, "replica" in result.stderr) == (1, True)
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     assert pair.first.record(HOOK) is None
 
 
@@ -152,7 +151,7 @@ def test_replica_that_lags_too_far_is_refused(pair: RedisPair, options: dict[str
     result = pair.first.hook(HOOK, "prepare", {**options, "most_lag": 50_000})
     pair.signal(pair.second, "CONT")
     assert (result.returncode, "bytes behind" in result.stderr) == (1, True)
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
@@ -162,7 +161,7 @@ def test_writes_continue_if_the_replica_does_not_catch_up_in_time(
 ) -> None:
     stall(pair, 100)
     result = pair.first.hook(HOOK, "prepare", {**options, **more}, seconds=seconds)
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     pair.signal(pair.second, "CONT")
     assert (result.returncode, "do not catch up in time" in result.stderr) == (1, True)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
@@ -179,7 +178,7 @@ def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisP
     pair.signal(pair.second, "CONT")
     assert pair.writes_wait(pair.first)
     assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
@@ -193,7 +192,7 @@ def test_writes_continue_if_sentinel_aborts_the_failover(pair: RedisPair, option
     forbid_the_promotion(pair)
     result = pair.first.hook(HOOK, "prepare", options)
     assert (result.returncode, "aborted" in result.stderr) == (1, True)
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
@@ -205,7 +204,7 @@ def test_writes_wait_until_recover_if_the_hook_ends_before_the_failover(
     assert (result.returncode, "has not ended in time" in result.stderr) == (1, True)
     assert pair.writes_wait(pair.first)
     assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert not pair.writes_wait(pair.first)
+    assert pair.writes_work(pair.first)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 

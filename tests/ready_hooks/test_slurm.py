@@ -69,7 +69,7 @@ class Slurm(NamedTuple):
 
     def jobs(self) -> dict[str, str]:
         lines = self.controller.run("squeue", "--noheader", "--format=%A %T").stdout.splitlines()
-        return {number: state for number, state in (line.split() for line in lines)}
+        return dict(line.split() for line in lines)
 
 
 @pytest.fixture(scope="module")

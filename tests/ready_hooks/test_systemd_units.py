@@ -93,7 +93,7 @@ def test_prepare_again_before_recovery_keeps_the_record(host: WorkloadHost) -> N
     for event in ("E1", "E2"):
         assert host.hook(HOOK, "prepare", OPTIONS, event={"ID": event}).returncode == 0
     assert host.record(HOOK) == {"units": OPTIONS["units"]}
-    for _ in range(2):
+    for _attempt in range(2):
         assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
     assert states(host) == ["active", "active"]
 
@@ -291,3 +291,20 @@ def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> 
     host.run("systemctl", "daemon-reload")
     assert host.hook(HOOK, "recover", {"units": ["first"]}).returncode == 0
     assert states(host, "first") == ["active"]
+
+
+def test_recover_on_a_full_disk_starts_all_units(host: WorkloadHost) -> None:
+    options = {**OPTIONS, "state_directory": "/run/small/records"}
+    host.shell("mkdir -m 0700 /run/small; mount -t tmpfs -o size=64k,mode=0700 small /run/small")
+    try:
+        assert host.hook(HOOK, "prepare", options).returncode == 0
+        host.shell("dd if=/dev/zero of=/run/small/filler bs=1k 2>/dev/null || true")
+        result = host.hook(HOOK, "recover", options)
+        assert (result.returncode, "No space left" in result.stderr) == (0, True), result.stderr
+        assert states(host) == ["active", "active"]
+        host.shell("dd if=/dev/zero of=/run/small/more bs=1k 2>/dev/null || true")
+        refused = host.hook(HOOK, "prepare", options)
+        assert (refused.returncode, "the change that it describes was not made" in refused.stderr) == (1, True)
+        assert states(host) == ["active", "active"]
+    finally:
+        host.shell("umount /run/small; rmdir /run/small")

@@ -49,7 +49,7 @@ def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
 
 def ready_hooks(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the ready hooks with the workloads that they prepare."""
-    make_ready(job, rootfs.WORKLOADS)
+    make_ready(job, rootfs.WORKLOADS, *(() if options else (rootfs.CRIU_SUITE,)))
     return pytest_folder(job, "ready_hooks", options=options, prefix=UNSHARE_COMMAND)
 
 

@@ -31,7 +31,7 @@ def check(minion: Minion) -> dict[str, Any]:
     checks = list(_distinct(minion))
     if not checks:
         return answer(READY, "no step is a ready hook")
-    problem = minion.hook_files.refresh() if minion.hook_files is not None else ""
+    problem = minion.hook_files.refresh(urgent=False) if minion.hook_files is not None else ""
     folder = minion.hook_files.find() if minion.hook_files is not None else None
     if folder is None:
         return answer(FAILED, f"the ready hooks are not on this minion: {problem}")

@@ -23,7 +23,7 @@ from .configuration import FUNCTION, Step
 
 PACKAGE = "ready_hooks"
 MAIN = "__main__.py"
-# seconds for the transfer of the files, with and without an older copy
+# seconds for the transfer of the files: in a preparation with an older copy, and else
 REFRESH_TIMEOUT = 5.0
 FIRST_TIMEOUT = 60.0
 
@@ -43,8 +43,8 @@ class HookFiles:
         cachedir: the minion's cachedir.
         installed: folder of the package's files; it may not exist.
         fetch: transfers the master's files; it is called in a process of its own.
-        refresh_timeout: seconds for the transfer if there is a copy.
-        first_timeout: seconds for the transfer if there is none.
+        refresh_timeout: seconds for an urgent transfer if there is a copy.
+        first_timeout: seconds for any other transfer.
     """
 
     def __init__(
@@ -73,16 +73,19 @@ class HookFiles:
             return None
         return folder if contents and os.path.basename(version) == _VERSION + _digest(contents) else None
 
-    def refresh(self) -> str:
+    def refresh(self, urgent: bool = True) -> str:
         """Replace the copy by the files of the master; return why that failed, or "".
 
         The installed package needs no copy. Without an answer of the master the function returns
         after the timeout.
+
+        Args:
+            urgent: whether an older copy is better than a wait of more than the refresh_timeout.
         """
         found = self.find()
         if found == self._installed:
             return ""
-        timeout = self._first_timeout if found is None else self._refresh_timeout
+        timeout = self._refresh_timeout if urgent and found is not None else self._first_timeout
         step = Step("transfer of the ready hooks", FUNCTION, "cp.cache_dir", (), {}, {}, timeout)
         result = step_runner.run_step(step, {}, lambda _step, _variables: self._replace(timeout))
         return "" if result.outcome == step_runner.DONE else result.output

@@ -64,10 +64,13 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
         raise ValueError(
             f"name: expected at most 80 letters, digits, dots, dashes and underscores for a ready hook, not {name!r}"
         )
-    options = {key: value for key, value in item.items() if key not in (USE, "name", "timeout", "settings")}
+    given = _settings(item)
+    if "timeout" in given and "timeout" in item:
+        raise ValueError("timeout: it is set twice; remove it, or settings.timeout")
+    options = {key: value for key, value in item.items() if key not in (USE, "name", "settings", "timeout")}
     for key, value in options.items():
         _check_option(key, value)
-    return ReadyHook(name, use, {**options, "name": name}, _timeout(item))
+    return ReadyHook(name, use, {**options, "name": name}, given.get("timeout", item.get("timeout")))
 
 
 def arguments(python: str, folder: str, use: str, verb: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -94,14 +97,12 @@ def _check_option(key: Any, value: Any) -> None:
         raise ValueError(f"{key}: expected at most {_MAX_OPTION_BYTES} bytes, not {size}")
 
 
-def _timeout(item: Mapping[Any, Any]) -> Any:
-    """Return the timeout of an item, which an item for one of the roles has in its settings."""
+def _settings(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return the settings of an item, which an entry for one of the roles may have."""
     given = item.get("settings") or {}
     if not isinstance(given, Mapping):
         raise ValueError(f"settings: expected a mapping, not {given!r}")
     for key in given:
         if key != "timeout":
             raise ValueError(f"settings.{key}: in Salt a ready hook has only the setting timeout; remove {key}")
-    if given and "timeout" in item:
-        raise ValueError("timeout: it is in settings, too; remove one of them")
-    return given.get("timeout", item.get("timeout"))
+    return given

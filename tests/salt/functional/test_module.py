@@ -39,6 +39,7 @@ FUNCTIONS = (
     "recover",
     "sweep",
     "approve_prepared",
+    "check",
     "approve",
     "watch_status",
     "watch_check",

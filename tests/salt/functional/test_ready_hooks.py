@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.hook_files import HookFiles
 from support.salt.azure import Azure
 from support.salt.hook_tree import HOOKS, HookTree
@@ -256,6 +257,11 @@ def test_check_has_the_findings_of_each_hook_once(hooked: CountingMinion, tree: 
     assert tree.ran == []
 
 
+def test_timeout_beside_that_of_the_settings_is_refused() -> None:
+    with pytest.raises(ValueError, match="timeout: it is set twice"):
+        parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
+
+
 def test_check_without_hooks_is_ready(counting: CountingMinion) -> None:
     assert counting.call("check") == {
         "version": 1,
@@ -283,7 +289,7 @@ def test_check_of_an_invalid_configuration_fails(counting: CountingMinion) -> No
         ({"prepare": [{"use": "log", "name": "../x"}]}, "name: expected at most 80"),
         ({"prepare": [{"use": "log", "settings": {"types": ["Reboot"]}}]}, "settings.types: in Salt"),
         ({"prepare": [{"use": "log", "settings": "1m"}]}, "settings: expected a mapping"),
-        ({"prepare": [{"use": "log", "settings": {"timeout": 1}, "timeout": 1}]}, "timeout: it is in settings, too"),
+        ({"prepare": [{"use": "log", "settings": {"timeout": "soon"}, "timeout": 1}]}, "timeout"),
         ({"prepare": [{"use": "log", "timeout": "soon"}]}, "timeout"),
         ({"prepare": [{"use": "log", "file": {1, 2}}]}, "file: expected numbers"),
         ({"prepare": [{"use": "log", "file": "x" * 10000}]}, "file: expected at most"),

@@ -23,6 +23,8 @@ SUITE = "bookworm"
 OTHER_SUITES = ("bullseye", "trixie")
 # the same Debian with the workloads of the ready hooks, which are installed and disabled
 WORKLOADS = "workloads"
+# the CRIU of Debian 12 does not work with new kernels
+CRIU_SUITE = "trixie"
 
 BUILD_LIMIT = 600
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -35,22 +37,11 @@ PACKAGES = (
 WORKLOAD_PACKAGES = (
     *("haproxy", "nginx-light", "keepalived", "curl", "postgresql", "patroni", "etcd-server", "etcd-client"),
     *("redis-server", "redis-sentinel", "redis-tools", "corosync", "pacemaker", "pcs", "crmsh", "pgbouncer"),
-    *("slurmctld", "slurmd", "slurm-client", "munge", "kubernetes-client", "apprise", "prometheus", "criu"),
+    *("slurmctld", "slurmd", "slurm-client", "munge", "kubernetes-client", "apprise", "prometheus"),
 )
 WORKLOAD_UNITS = (
     *("haproxy", "nginx", "keepalived", "postgresql", "patroni", "etcd", "redis-server", "redis-sentinel", "corosync"),
-    *(
-        "pacemaker",
-        "pcsd",
-        "pcsd-ruby",
-        "pgbouncer",
-        "logd",
-        "slurmctld",
-        "slurmd",
-        "munge",
-        "prometheus",
-        "prometheus-node-exporter",
-    ),
+    *("pacemaker", "pcsd", "pcsd-ruby", "pgbouncer", "logd", "slurmctld", "slurmd", "munge", "prometheus"),
 )
 # Units that a host does not need that boots in half a second and runs for a minute.
 MASKED = (
@@ -84,6 +75,8 @@ WORKLOAD_RECIPE = (
 
 def recipe(suite: str) -> tuple[str, ...]:
     """Return the options of mmdebstrap for this suite."""
+    if suite == CRIU_SUITE:
+        return (*RECIPE, "--include=criu")
     return WORKLOAD_RECIPE if suite == WORKLOADS else RECIPE
 
 
@@ -103,15 +96,8 @@ def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
             with only_one(cache, "apt"):
                 subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
                 archives = sources(release)
-            command = [
-                "mmdebstrap",
-                "--quiet",
-                "--format=directory",
-                *recipe(suite),
-                release,
-                str(half_made),
-                *archives,
-            ]
+            command = ["mmdebstrap", "--quiet", "--format=directory", *recipe(suite)]
+            command += [release, str(half_made), *archives]
             subprocess.run(command, check=True, timeout=BUILD_LIMIT)
             half_made.rename(root)
     return root

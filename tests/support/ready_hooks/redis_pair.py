@@ -124,6 +124,10 @@ class RedisPair:
             return True
         return False
 
+    def writes_work(self, host: WorkloadHost) -> bool:
+        """Return True if a write to the host ends, long before a pause would end by itself."""
+        return self.ask(host, "SET", "probe", "1") == "OK"
+
     def _own(self, host: WorkloadHost, path: str, content: str) -> None:
         host.write(path, content, 0o640)
         host.run("chown", "redis:redis", path)

@@ -90,7 +90,8 @@ class Master(SaltProcess):
 
     def _answers(self, minion: str, timeout: int) -> bool:
         try:
-            return bool(self.ask(minion, "test.ping", timeout=timeout))
+            # without an answer Salt may return a text
+            return self.ask(minion, "test.ping", timeout=timeout) is True
         except Refused:
             return False
 

@@ -91,6 +91,18 @@ def test_failure_is_a_message_and_status_1(valve: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"haproxy: {valve}: missing; install it\n"
 
 
+def test_error_of_the_program_is_one_line_without_a_traceback(
+    valve: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(_hook: Valve) -> Iterator[Finding]:
+        raise KeyError("state\nof the valve")
+
+    monkeypatch.setattr(Valve, "check", check)
+    assert main(valve, "check") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("haproxy: cli.py:") and "unexpected KeyError: 'state" in line
+
+
 def test_two_names_have_two_records(valve: Path) -> None:
     other = valve.with_name("other")
     other.write_text("half open", encoding="utf-8")

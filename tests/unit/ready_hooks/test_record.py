@@ -133,3 +133,35 @@ def test_lock_in_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     record = Record(str(tmp_path / "records"), "web", "haproxy")
     with pytest.raises(HookError, match="^" + str(tmp_path / "records")), record.locked(Deadline(0)):
         pass
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
+def test_folders_are_private_with_any_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        Record(str(tmp_path / "state" / "records"), "web", "haproxy").save(BEFORE)
+    finally:
+        os.umask(before)
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in ("state", "state/records")} == {0o700}
+
+
+def test_folder_that_other_users_can_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    record = Record(str(folder / "records"), "web", "haproxy")
+    record.save(BEFORE)
+    folder.chmod(0o777)
+    for use in (record.load, lambda: record.save(AFTER), lambda: record.locked(Deadline(0)).__enter__()):
+        with pytest.raises(HookError, match="other users can change"):
+            use()
+    folder.chmod(0o700)
+    assert record.load() == BEFORE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_link_to_the_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "home"
+    target.mkdir()
+    os.chown(target, 4711, 4711)
+    (tmp_path / "records").symlink_to(target)
+    with pytest.raises(HookError, match="^" + str(target)):
+        Record(str(tmp_path / "records"), "web", "haproxy").save(BEFORE)

@@ -12,11 +12,12 @@ import contextlib
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ready_hooks import hooks
-from ready_hooks.core import event, options
+from ready_hooks.core import event, options, report
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import ERROR, INFO, RECOVER, STAGES, ReadyHook, Run
@@ -27,6 +28,8 @@ CHECK, VALIDATE = "check", "validate"
 # with this variable a run ends its output with a line for the caller: changed or unchanged
 REPORT = "READY_HOOKS_REPORT"
 DEFAULT_LIMIT = 300.0
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_MOST_OF_AN_ERROR = 300
 
 
 def _record_name(value: object) -> str:
@@ -63,6 +66,18 @@ def main(arguments: Sequence[str]) -> int:
     except HookError as error:
         print(f"{kind.name}: {error}", file=sys.stderr)
         return 1
+    except Exception as error:  # a traceback would be one message per line for the caller
+        print(f"{kind.name}: {_unexpected(error)}", file=sys.stderr)
+        return 1
+
+
+def _unexpected(error: Exception) -> str:
+    """Return one line about an error of the program itself: its type, its place and its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
+    place = f"{os.path.relpath(own[-1].filename, _PACKAGE)}:{own[-1].lineno}"
+    text = report.one_line(str(error))[:_MOST_OF_AN_ERROR]
+    return f"{place}: unexpected {type(error).__name__}: {text}; please report it"
 
 
 def _parser(kind: type[ReadyHook]) -> argparse.ArgumentParser:

@@ -22,11 +22,12 @@ from hook_runner.config.settings import (
 from hook_runner.hooks.discovery import Hook
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hook_checks import check_hooks_themselves
+from hook_runner.preflight.hook_records import FOLDER, check_hook_records
 from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.records import PREPARE, STAGES
+from hook_runner.records import PREPARE, RECOVER, STAGES
 
 # seconds; a slower answer means that Azure is switching the service on, which may take two minutes
 IMDS_TIMEOUT = 10.0
@@ -49,7 +50,8 @@ def run_checks(
             VM.
         owners: uids whose files are trusted; by default those of root and of this process.
         root: folder below which the files of other programs are.
-        ask_hooks: whether to run the checks of the hooks themselves; by default not if `offline`,
+        ask_hooks: whether to run the checks of the hooks themselves, and to compare the records of
+            ready hooks with the recover hooks; by default not if `offline`,
             because a stopped workload must not prevent the reload of the daemon.
     """
     report = Report()
@@ -63,6 +65,7 @@ def run_checks(
     check_other_handlers(settings.endpoint, report, root)
     if ask_hooks or (ask_hooks is None and not offline):
         check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
+        check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)
     if not offline:
         _check_imds(settings, report)
     return report

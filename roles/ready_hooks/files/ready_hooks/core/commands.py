@@ -144,13 +144,15 @@ def _communicate(
 ) -> tuple[bytes | None, bytes | None]:
     """Return the output of the program until its end, even if other processes keep the output open."""
     end = time.monotonic() + limit
-    left = limit
+    left, read = limit, -1
     while True:
         ended = process.poll() is not None
         try:
             return process.communicate(given, timeout=_LAST_OUTPUT if ended else min(_LOOK, left))
         except subprocess.TimeoutExpired as error:
-            if ended:
+            before, read = read, len(error.output or b"") + len(error.stderr or b"")
+            # this process may have had no time to read: the end is where nothing more comes
+            if ended and read == before:
                 return error.output, error.stderr
         given = None
         left = max(0.0, end - time.monotonic())

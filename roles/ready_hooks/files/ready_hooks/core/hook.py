@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Callable, ClassVar, NamedTuple
 
 from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import Event
 from ready_hooks.core.options import Option
 from ready_hooks.core.record import Record
@@ -71,6 +72,17 @@ class Run:
         """Write the record, before the change that it describes; not in a dry run. Raises HookError."""
         if not self.dry_run:
             self.record.save(data, self.event.event_id)
+
+    def shorten_record(self, data: Mapping[str, Any]) -> None:
+        """Write what is left to undo; not in a dry run.
+
+        An error, such as a full disk, is a warning and must not keep the rest from being undone: the
+        longer record only repeats what is done already.
+        """
+        try:
+            self.remember(data)
+        except HookError as error:
+            self.warn(str(error))
 
     def forget(self) -> None:
         """Remove the record, after all of it is undone; not in a dry run. Raises HookError."""

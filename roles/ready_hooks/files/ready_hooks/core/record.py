@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,7 +37,7 @@ class Record:
     def locked(self, deadline: Deadline) -> Iterator[None]:
         """Hold the lock of this hook's runs. Raises HookError if another run holds it until the deadline."""
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            self._make_folder()
             descriptor = os.open(os.path.join(self._folder, self._name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise HookError(self._folder, f"it cannot be written: {error.strerror}", "set --state-directory") from None
@@ -51,6 +52,7 @@ class Record:
         """Return what `save` wrote last, or None without a record. Raises HookError."""
         try:
             with open(self.path, encoding="utf-8") as file:
+                self._refuse_strangers()
                 found = json.load(file)
             if found["version"] != _VERSION or found["use"] != self._use:
                 raise ValueError(f"it is of version {found['version']}, for {found['use']}")
@@ -75,7 +77,7 @@ class Record:
         }
         new = self.path + ".new"
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            self._make_folder()
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 json.dump(content, file)
                 file.flush()
@@ -90,6 +92,28 @@ class Record:
                 f"the record cannot be written: {error.strerror}",
                 "the change that it describes was not made",
             ) from None
+
+    def _make_folder(self) -> None:
+        """Create the folder, and those above it, so that only this user can write them."""
+        before = os.umask(0o077)
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+        finally:
+            os.umask(before)
+        self._refuse_strangers()
+
+    def _refuse_strangers(self) -> None:
+        """Raise HookError if another user could replace the record: recover does what it says, often as root."""
+        path = os.path.realpath(self._folder)
+        while True:
+            info = os.stat(path)
+            is_shared = info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX
+            if is_shared or info.st_uid not in (0, os.geteuid()):
+                remedy = "make root its owner and the only user who can write it"
+                raise HookError(path, "other users can change the records of preparations in it", remedy)
+            if path == "/":
+                return
+            path = os.path.dirname(path)
 
     def remove(self) -> None:
         """Remove the record, after everything that it describes is undone. Raises HookError."""

@@ -220,7 +220,7 @@ class SystemdUnits(ReadyHook):
                     break
             else:
                 left.remove(name)
-                self.run.remember({"units": left})
+                self.run.shorten_record({"units": left})
         for other in failures[1:]:
             self.run.warn(str(other))
         if failures:

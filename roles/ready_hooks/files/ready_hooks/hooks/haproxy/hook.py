@@ -102,7 +102,7 @@ class HAProxy(ReadyHook):
                 problems.pop(address, None)
                 del pending[address]
                 if pending:
-                    self.run.remember({"servers": pending})
+                    self.run.shorten_record({"servers": pending})
             return not pending
 
         self.run.deadline.wait_until(all_are_back, 0 if self.run.dry_run else most)

@@ -37,8 +37,8 @@ _PERMISSIONS = (
 class Kubernetes(ReadyHook):
     """Cordon, drain, uncordon.
 
-    The record has the node, and whether this hook has cordoned it. The annotation on the node
-    tells operators why it is cordoned; the hook uncordons only a node that still has it.
+    The record has the node, and whether this hook has cordoned it. The annotation of the node
+    shows operators why it is cordoned; the hook uncordons only a node that still has it.
     """
 
     name = "kubernetes"

@@ -59,7 +59,7 @@ OPTIONS = (
     Option("stages", options.one_of(*STAGES), "stages with a notification; by default all four", many=True),
     Option("ca_file", options.path, "certificates of authorities; by default those of the system"),
     Option("proxy", _proxy, "HTTP proxy; by default none, whatever the environment says"),
-    Option("timeout", options.seconds, "seconds for one request", 5.0),
+    Option("request_timeout", options.seconds, "seconds for one request", 5.0),
     Option("retries", options.integer, "number of further attempts", 3),
     Option("total", options.seconds, "seconds for all attempts of a run", 10.0),
 )

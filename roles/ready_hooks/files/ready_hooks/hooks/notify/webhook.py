@@ -73,7 +73,7 @@ class WebHook:
         self, address: Address, content: bytes, headers: Mapping[str, str], context: ssl.SSLContext, limit: Deadline
     ) -> tuple[HookError | None, float | None]:
         """Return the error or None, and the least seconds before another attempt or None for no other one."""
-        timeout = min(self._options["timeout"], limit.left())
+        timeout = min(self._options["request_timeout"], limit.left())
         try:
             answer = web_request.post(address, content, headers, context, self._options["proxy"], timeout)
         except web_request.NotVerified as error:

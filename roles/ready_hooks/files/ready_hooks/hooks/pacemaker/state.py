@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 _PROMOTED = ("Promoted", "Master")
 # crm_mon shows a resource whose stop has not ended as inactive, and without its node

@@ -104,7 +104,7 @@ def _standby(pair: Pair) -> Iterator[Finding]:
 
 def _pooler(pooler: Server) -> Iterator[Finding]:
     try:
-        pooler.ask("SHOW STATE;")
+        pooler.ask("SHOW DATABASES;")
         yield Finding(INFO, f"{pooler.title}: PgBouncer answers")
     except HookError as error:
-        yield Finding(ERROR, f"{error}; it needs PgBouncer 1.18, its database pgbouncer, and a user of admin_users")
+        yield Finding(ERROR, f"{error}; it needs the database pgbouncer, and a user of admin_users")

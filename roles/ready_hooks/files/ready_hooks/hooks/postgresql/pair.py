@@ -94,7 +94,7 @@ class Pair:
         else:
             self.run.warn(f"{other.title}: {synchronous.SETTING} was changed during the maintenance; it stays as it is")
         del data["synchronous"]
-        self.run.remember(data)
+        self.run.shorten_record(data)
 
     def written(self, server: Server) -> int:
         """Return the position of a primary. Raises HookError."""

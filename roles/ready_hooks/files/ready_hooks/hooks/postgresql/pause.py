@@ -14,6 +14,7 @@ from ready_hooks.hooks.postgresql.server import Server
 
 # seconds that stay for the next step, or for the undo of one
 _RESERVED = 2.0
+_CONSOLE = "pgbouncer"
 
 
 class Pause:
@@ -49,7 +50,7 @@ class Pause:
         if self._data.get("stopped") and not self._pair.instance.has_process:
             self._pair.start(State.STANDBY if self._pair.instance.is_standby else State.PRIMARY)
         if "paused" in self._data:
-            self._resume_clients(self._pair.other(self._data["paused"]))
+            self._resume_clients()
         if "synchronous" in self._data:
             other = self._pair.other(self._data["other"])
             if not self._run.dry_run and not self._pair.wait_until_streaming(other):
@@ -59,30 +60,33 @@ class Pause:
 
     def _pause_clients(self, target: str) -> None:
         pooler = self._pair.other(target)
-        if "paused" not in self._data and _is_paused(pooler):
-            self._run.say(f"{target} is paused already")
-            return
-        self._data["paused"] = target
-        self._run.remember(self._data)
-        if _is_paused(pooler):
-            return
-        try:
-            self._run.act(f"pause the clients of {target}", pooler.ask, "PAUSE;", self._left())
-        except HookError:
-            self._run.warn(f"{target}: not all queries ended in time; its clients go on")
-            self._resume_clients(pooler)
-            raise
+        paused = self._data.setdefault("paused", {"target": target, "databases": []})
+        for name in _databases(pooler, paused=False):
+            if name not in paused["databases"]:
+                paused["databases"].append(name)
+            self._run.remember(self._data)
+            try:
+                self._run.act(f"pause the clients of {name}", pooler.ask, f'PAUSE "{name}";', self._left())
+            except HookError:
+                self._run.warn(f"{target}: not all queries ended in time; the clients go on")
+                self._resume_clients()
+                raise
 
-    def _resume_clients(self, pooler: Server) -> None:
-        if _is_paused(pooler):  # a pooler that was restarted is not
-            self._run.act(f"resume the clients of {pooler.title}", pooler.ask, "RESUME;")
+    def _resume_clients(self) -> None:
+        pooler = self._pair.other(self._data["paused"]["target"])
+        for name in _databases(pooler, paused=True):  # a PgBouncer that was restarted has none
+            if name in self._data["paused"]["databases"]:
+                self._run.act(f"resume the clients of {name}", pooler.ask, f'RESUME "{name}";')
         if not self._run.dry_run:
             del self._data["paused"]
-            self._run.remember(self._data)
+            self._run.shorten_record(self._data)
 
     def _left(self) -> float:
         return max(1.0, self._run.deadline.left() - _RESERVED)
 
 
-def _is_paused(pooler: Server) -> bool:
-    return "paused|yes" in pooler.ask("SHOW STATE;").splitlines()
+def _databases(pooler: Server, paused: bool) -> list[str]:
+    """Return the databases of a PgBouncer that are paused, or those that are not."""
+    # the last columns are paused and disabled; the console itself cannot be paused
+    rows = [line.split("|") for line in pooler.ask("SHOW DATABASES;").splitlines()]
+    return [row[0] for row in rows if len(row) > 2 and row[0] != _CONSOLE and row[-2] == str(int(paused))]

@@ -183,7 +183,7 @@ class Client:
                 raise ConnectionResetError("the server has closed it")
             return content[:-2].decode("utf-8", "replace")
         if kind == b"*" and number <= _MOST_MEMBERS and depth < _MOST_DEPTH:
-            return [self._answer(command, depth + 1) for _ in range(number)]
+            return [self._answer(command, depth + 1) for _element in range(number)]
         raise ValueError("the server does not speak the protocol of Redis")
 
 
