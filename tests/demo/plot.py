@@ -15,6 +15,8 @@ from demo.result import Phases, Result
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
 HEAD, PANEL, STRIP, GAP, FOOT = 44, 136, 10, 46, 34
+# of the names of an event, above the lines
+NAMES = 28
 # seconds; the axis of latencies is logarithmic
 LOWEST, HIGHEST = 0.002, 100.0
 MARKS = ((0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s"))
@@ -121,7 +123,7 @@ def _shades(phases: Phases, across: float) -> list[str]:
         _text(phases.announced * across + 3, 25, phases.host, "small"),
     ]
     if phases.approved is not None:
-        lines.append(f'<path class="approved" d="M{phases.approved * across:.1f} 0V{PANEL + STRIP}"/>')
+        lines.append(f'<path class="approved" d="M{phases.approved * across:.1f} {NAMES}V{PANEL + STRIP}"/>')
     return lines
 
 
