@@ -3,8 +3,8 @@
 
 """Imports point one way.
 
-Frontends import the helper, the helper imports no frontend, the simulator shares no code, and
-packages import only packages below them.
+Frontends import the helper, the helper imports no frontend, the simulator shares no code, ready
+hooks import only the standard library, and packages import only packages below them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tools.repository.imports import foreign, internal_imports, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
+READY_HOOKS = REPOSITORY / "roles" / "ready_hooks" / "files" / "ready_hooks"
 HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
 FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
@@ -55,6 +56,7 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
         {"cli"},
         {"__main__"},
     ),
+    READY_HOOKS: ({"core"}, {"hooks"}, {"", "cli"}, {"__main__"}),
 }
 
 
@@ -76,6 +78,21 @@ def test_one_file_imports_requests() -> None:
 
 def test_simulator_shares_no_code_with_the_helper() -> None:
     assert {file.name: found for file in sources(SIMULATOR) if (found := foreign(file) - SIMULATOR_MAY_IMPORT)} == {}
+
+
+def test_ready_hooks_import_only_the_standard_library() -> None:
+    assert {file.name: found for file in sources(READY_HOOKS) if (found := foreign(file) - {"ready_hooks"})} == {}
+
+
+def test_ready_hook_imports_no_other_hook() -> None:
+    hooks = {module: found for module, found in internal_imports(READY_HOOKS).items() if module.startswith("hooks.")}
+    others = [
+        (module, imported)
+        for module, found in hooks.items()
+        for imported in found
+        if imported.startswith("hooks.") and imported.split(".")[1] != module.split(".")[1]
+    ]
+    assert hooks and others == []
 
 
 @pytest.mark.parametrize("package", LAYERS, ids=lambda package: package.name)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import abc
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, ClassVar, NamedTuple
@@ -90,7 +91,7 @@ class Run:
             self.record.remove()
 
 
-class ReadyHook:
+class ReadyHook(abc.ABC):
     """A hook.
 
     A subclass sets the class attributes and defines the methods. `prepare` is idempotent: a
@@ -116,14 +117,14 @@ class ReadyHook:
     def __init__(self, run: Run) -> None:
         self.run = run
 
+    @abc.abstractmethod
     def check(self) -> Iterator[Finding]:
         """Yield what is wrong, or worth to know, before an event comes. Changes nothing."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def prepare(self) -> None:
         """Prepare the workload for the interruption."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def recover(self) -> None:
         """Undo the preparation."""
-        raise NotImplementedError
