@@ -484,7 +484,8 @@ def check():
     Returns:
         A dictionary: ``outcome``, ready or failed; ``reason``; ``steps``, one for each ready hook with
         ``name``, ``use``, ``lists`` (prepare, recover), ``outcome`` (ok, warning, error or timeout),
-        ``problems`` and ``information``, lists of lines; and ``version``.
+        ``problems`` and ``information``, lists of lines; ``records``, a line for each preparation of a
+        ready hook that no step undoes; and ``version``.
 
     CLI Example:
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the check of each ready hook of this minion, which changes nothing."""
+"""Runs the check of each ready hook of this minion, and finds records that no step undoes. Changes nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any, Iterator
 
+from . import hook_records
 from .answers import FAILED, PREPARE, RECOVER, VERSION
 from .configuration import Step
 from .minion import Minion
@@ -28,6 +29,16 @@ def check(minion: Minion) -> dict[str, Any]:
     Args:
         minion: this minion.
     """
+    recovering = {(step.name, step.action) for step in minion.configuration.recover or () if step.kind == USE}
+    left = list(hook_records.unclaimed(hook_records.FOLDER, recovering))
+    found = _checks(minion)
+    if not left:
+        return found
+    reason = f"preparations that no step undoes: {len(left)}"
+    return dict(found, outcome=FAILED, reason=f"{found['reason']}; {reason}", records=left)
+
+
+def _checks(minion: Minion) -> dict[str, Any]:
     checks = list(_distinct(minion))
     if not checks:
         return answer(READY, "no step is a ready hook")
@@ -45,7 +56,7 @@ def check(minion: Minion) -> dict[str, Any]:
 
 def answer(outcome: str, reason: str, steps: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Return the answer of the function."""
-    return {"version": VERSION, "outcome": outcome, "reason": reason, "steps": steps or []}
+    return {"version": VERSION, "outcome": outcome, "reason": reason, "steps": steps or [], "records": []}
 
 
 def _distinct(minion: Minion) -> Iterator[tuple[Step, list[str]]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from azure_events_steps import hook_records
 from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.hook_files import HookFiles
 from support.salt.azure import Azure
@@ -23,6 +25,12 @@ from support.salt.loaded import CountingMinion
 from support.wait import wait_until
 
 FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture(autouse=True)
+def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records of this machine do not matter."""
+    monkeypatch.setattr(hook_records, "FOLDER", str(tmp_path / "records"))
 
 
 @pytest.fixture
@@ -262,12 +270,26 @@ def test_timeout_beside_that_of_the_settings_is_refused() -> None:
         parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
 
 
+def test_check_reports_a_preparation_that_no_step_undoes(
+    hooked: CountingMinion, tree: HookTree, tmp_path: Path
+) -> None:
+    (tmp_path / "records").mkdir()
+    for name, use in (("kept", "command"), ("removed", "haproxy"), ("log", "log")):
+        (tmp_path / "records" / f"{name}.json").write_text(json.dumps({"use": use}))
+    hooked.configure(ready_hooks=[tree.hook(name="kept")])
+    answer = hooked.call("check")
+    assert answer["outcome"] == "failed"
+    (line,) = answer["records"]
+    assert line.startswith(str(tmp_path / "records" / "removed.json") + ": the ready hook haproxy has prepared")
+
+
 def test_check_without_hooks_is_ready(counting: CountingMinion) -> None:
     assert counting.call("check") == {
         "version": 1,
         "outcome": "ready",
         "reason": "no step is a ready hook",
         "steps": [],
+        "records": [],
     }
     assert copies(counting) == []
 
