@@ -253,12 +253,9 @@ def test_sls_step_runs_concurrently_and_never_as_a_dry_run(
 def test_two_jobs_prepare_once(counting: CountingMinion, azure: Azure) -> None:
     counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
     event_id = azure.announce("vm1")
-    with (
-        job(lambda: counting.prepare(event_id)) as (_one, first),
-        job(lambda: counting.prepare(event_id)) as (
-            _two,
-            second,
-        ),
+    with job(lambda: counting.prepare(event_id)) as (_one, first), job(lambda: counting.prepare(event_id)) as (
+        _two,
+        second,
     ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["already_prepared", "prepared"]
     assert counting.ran == ["once"]
@@ -278,12 +275,9 @@ def test_two_jobs_recover_once(counting: CountingMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
-    with (
-        job(lambda: counting.recover(event_id)) as (_one, first),
-        job(lambda: counting.recover(event_id)) as (
-            _two,
-            second,
-        ),
+    with job(lambda: counting.recover(event_id)) as (_one, first), job(lambda: counting.recover(event_id)) as (
+        _two,
+        second,
     ):
         assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["not_prepared", "recovered"]
     assert counting.ran == ["once"]

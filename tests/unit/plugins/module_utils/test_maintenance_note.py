@@ -9,7 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
@@ -18,7 +18,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     run_of,
 )
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 MINE, OTHER = {"id": "here-1"}, {"id": "there-2"}
 HOUR = 3600
 

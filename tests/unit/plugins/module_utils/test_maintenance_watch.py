@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
@@ -24,7 +24,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Selection,
 )
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
 def event(event_id, status="Scheduled", minutes=10, resources=("vm1",), event_type="Reboot"):

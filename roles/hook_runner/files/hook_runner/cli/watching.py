@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 import time
 from typing import Any, Callable
@@ -35,6 +36,8 @@ def repeat(
         sleep: sleeps for some seconds.
     """
     status = 0
+    # a shell that runs the command in the background has set SIGINT to be ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             status, data, text = read()

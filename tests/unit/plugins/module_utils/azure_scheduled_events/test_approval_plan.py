@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
@@ -26,7 +26,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Selection,
 )
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def event(event_id, **values):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_rules import (
@@ -22,7 +22,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 
 def event(**values):
-    noon = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+    noon = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
     usual = ScheduledEvent("A", "Reboot", "Scheduled", ("vm1",), "VirtualMachine", noon, "", "User", None)
     return usual._replace(**values)
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
     carry_over_hidden,
@@ -15,7 +15,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ScheduledEvent,
 )
 
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def event(event_id="A", **values):

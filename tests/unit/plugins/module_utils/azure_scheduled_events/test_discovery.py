@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
@@ -12,7 +12,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     lease_addresses,
 )
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 USUAL = "http://169.254.169.254"
 
 DHCLIENT = """

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
@@ -52,7 +52,7 @@ def test_every_member_of_an_event_is_read():
     assert found.event_id == "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901"
     assert (found.event_type, found.status, found.source) == ("Reboot", "Scheduled", "Platform")
     assert (found.resources, found.resource_type) == (("db-1",), "VirtualMachine")
-    assert found.not_before == datetime(2026, 11, 21, 10, 15, tzinfo=UTC)
+    assert found.not_before == datetime(2026, 11, 21, 10, 15, tzinfo=timezone.utc)
     assert found.duration == timedelta(seconds=9)
     assert found.description == "Host server is undergoing maintenance."
 
@@ -229,23 +229,23 @@ def test_started_event_without_time_gives_no_warning():
 def test_a_scheduled_event_without_time_is_due_now(value):
     found, warnings = only(NotBefore=value)
     assert found.not_before is None and len(warnings) == 1
-    assert found.seconds_left(datetime.now(UTC)) == 0.0
+    assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
 
 
 @pytest.mark.parametrize("value", ["garbage", "Mon, 32 Foo", 1234567890, {}, "Sat, 31 Feb 2026 10:00:00 GMT"])
 def test_malformed_date_is_due_now_with_a_warning(value):
     found, warnings = only(NotBefore=value)
     assert found.not_before is None
-    assert found.seconds_left(datetime.now(UTC)) == 0.0
+    assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
     assert len(warnings) == 1 and "NotBefore" in warnings[0]
 
 
 def test_seconds_left_never_go_below_zero_and_do_not_count_once_started():
     found, _warnings = only()
-    assert found.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=UTC)) == 60.0
-    assert found.seconds_left(datetime(2026, 11, 21, 11, 0, tzinfo=UTC)) == 0.0
+    assert found.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=timezone.utc)) == 60.0
+    assert found.seconds_left(datetime(2026, 11, 21, 11, 0, tzinfo=timezone.utc)) == 0.0
     started, _warnings = only(EventStatus="Started")
-    assert started.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=UTC)) == 0.0
+    assert started.seconds_left(datetime(2026, 11, 21, 10, 14, tzinfo=timezone.utc)) == 0.0
 
 
 def test_entries_with_one_id_are_merged_restrictively():

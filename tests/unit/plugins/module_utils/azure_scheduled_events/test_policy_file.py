@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
@@ -21,7 +21,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_policy,
 )
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 FREEZE = ScheduledEvent(
     "A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", NOW, "", "Platform", timedelta(seconds=5)
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
@@ -16,7 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 
 HERE = "http://169.254.169.254"
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
 def test_a_receipt_is_found_in_any_letter_case(tmp_path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import locale
 import time
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_time,
 )
 
-MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
+MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
