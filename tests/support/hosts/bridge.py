@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 IMDS = "169.254.169.254"
-BRIDGE = "fabric"
+BRIDGE, BRIDGE_MAC = "fabric", "02:00:0a:4d:00:01"
 GATEWAY = "10.77.0.1"
 NAMESPACES = Path("/run/netns")
 
@@ -25,7 +25,9 @@ class Bridge:
     def __init__(self) -> None:
         ip("link", "set", "lo", "up")
         ip("link", "add", BRIDGE, "type", "bridge")
-        ip("link", "set", BRIDGE, "up")
+        # otherwise it takes the lowest address of its ports, and each new host may change it: the others
+        # then send to the old one for some seconds
+        ip("link", "set", BRIDGE, "address", BRIDGE_MAC, "up")
         ip("address", "add", GATEWAY + "/24", "dev", BRIDGE)
         ip("address", "add", IMDS + "/32", "dev", BRIDGE)
 
