@@ -73,7 +73,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"recover": None}, "recover: expected a list of steps, not NoneType"),
         ({"prepare": ["x"] * 101}, "at most 100 steps, not 101"),
         ({"prepare": ["ok", {"comand": "x"}]}, "prepare: step 2: unknown key 'comand'; did you mean command?"),
-        ({"prepare": [{"name": "x"}]}, "expected exactly one of command, function, sls, not none"),
+        ({"prepare": [{"name": "x"}]}, "expected exactly one of command, function, sls, use, not none"),
         ({"prepare": [{"command": "x", "sls": "y"}]}, "not command, sls"),
         ({"prepare": [{"command": "x", "args": []}]}, "args does not belong to a step of the kind command"),
         ({"prepare": [{"sls": "x", "kwargs": {}}]}, "kwargs does not belong"),
