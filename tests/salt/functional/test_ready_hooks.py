@@ -120,7 +120,7 @@ def test_second_event_runs_no_hook_again(hooked: CountingMinion, tree: HookTree,
 def test_recovery_without_the_master_runs_the_files_of_the_preparation(
     hooked: CountingMinion, tree: HookTree, azure: Azure, left: str
 ) -> None:
-    """The files that the master has meanwhile count for the next preparation only."""
+    """New files on the master count for the next preparation only."""
     hooked.configure(ready_hooks=[tree.hook()])
     event_id = azure.announce("vm1")
     assert hooked.prepare(event_id) == "prepared"

@@ -24,12 +24,6 @@ from ready_hooks.hooks.postgresql.switchover import Switchover
 _FIND = "the only cluster that pg_lsclusters lists"
 
 
-def _port(value: object) -> int:
-    if not str(value).isdigit() or not 0 < int(str(value)) < 65536:
-        raise ValueError(f"expected a port, not {value!r}")
-    return int(str(value))
-
-
 class Postgresql(ReadyHook):
     """Switch over to a replica, or write a checkpoint.
 
@@ -58,7 +52,7 @@ class Postgresql(ReadyHook):
         Option("pgpass", options.path, "file with passwords in the format of libpq"),
         Option("user", options.text, "user of the operating system for psql", "postgres"),
         Option("database", options.text, "database for questions to this server", "postgres"),
-        Option("port", _port, "port of this server's socket; default: that of the cluster, or 5432"),
+        Option("port", options.port, "port of this server's socket; default: that of the cluster, or 5432"),
         Option("cluster", options.text, f"cluster of Debian, such as 15/main; default: {_FIND}"),
         Option("data_directory", options.path, "data directory of a server that is not a cluster of Debian"),
         Option("unit", options.text, "unit of systemd; default: that of the cluster"),
