@@ -25,7 +25,8 @@ def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.M
         events = host.events()
         rows += [_row(host, event, hosts, withheld) for event in events]
         if not events and (host.takes_part or host.problem()):
-            rows.append({**_blank(host, {}, host.problem()), "recovered": host.recovered_at})
+            reason = "; ".join(filter(None, [host.problem(), host.awaits()]))
+            rows.append({**_blank(host, {}, reason), "recovered": host.recovered_at})
     return rows
 
 
@@ -52,7 +53,7 @@ def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost]
     if event.get("came_later"):
         why_not = "it came during the wait"
     # a host whose own problem prevents the approval does not name it twice
-    reasons = ["not approved: " + why_not if why_not and not host.failed_to_prepare else "", host.problem()]
+    reasons = ["not approved: " + why_not if why_not and not host.failed_to_prepare else "", host.problem(), host.awaits()]
     row = _blank(host, event, "; ".join(filter(None, reasons)))
     row.update(prepared=host.prepared_at, approved=approved, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
