@@ -43,7 +43,9 @@ def set_note(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) 
         The result of the module; ``failed`` if the note belongs to another run, or cannot be written.
     """
     try:
-        result = _write(notes, options, check_mode) if options["state"] == "present" else _end(notes, options, check_mode)
+        result = (
+            _write(notes, options, check_mode) if options["state"] == "present" else _end(notes, options, check_mode)
+        )
     except OSError as error:
         result = _failure(
             f"{notes.path}: the note cannot be written: {error.strerror}; use become or set maintenance_notes"

@@ -126,7 +126,9 @@ def outcome_of(status: int, body: str, problem: str) -> Outcome:
         return Outcome(APPROVED, "Azure Resource Manager accepted the approval")
     code, message = _error_in(body)
     said = ": ".join(filter(None, (code, message))) or problem[:_MESSAGE_LENGTH]
-    about = f"Azure Resource Manager answered {status} ({said})" if said else f"Azure Resource Manager answered {status}"
+    about = (
+        f"Azure Resource Manager answered {status} ({said})" if said else f"Azure Resource Manager answered {status}"
+    )
     if status == 401:
         return Outcome(FAILED, f"{about}: the token is invalid or has expired; get a new one for maintenance_arm_token")
     if status == 403:

@@ -80,7 +80,7 @@ def read_announced(entries: t.Any) -> list[Announced]:
     Raises:
         ValueError: an entry is neither.
     """
-    if not _is_list(entries):
+    if _list(entries) is None:
         raise ValueError(f"{ANNOUNCED}: not a list; pass a list of changes or of events")
     found: dict[str, Announced] = {}
     for number, entry in enumerate(entries):
@@ -93,7 +93,7 @@ def read_announced(entries: t.Any) -> list[Announced]:
 
 def read_ended(entries: t.Any) -> set[str]:
     """Return the keys of the events that the caller reports as over; raise ValueError if they are not event IDs."""
-    if not _is_list(entries):
+    if _list(entries) is None:
         raise ValueError(f"{ENDED}: not a list; pass a list of event IDs")
     if not all(isinstance(entry, str) and entry for entry in entries):
         raise ValueError(f"{ENDED}: an entry is not an event ID; pass a list of event IDs")
@@ -179,8 +179,8 @@ def _announced(entry: t.Any, where: str) -> Announced:
     for name in _REQUIRED:
         if not isinstance(event.get(name), str) or not event[name]:
             raise ValueError(f"{where}: {name} is missing; pass changes, or events in the form of event_info")
-    resources = event.get("resources")
-    if not _is_list(resources) or not all(isinstance(vm, str) for vm in resources):
+    names = _list(event.get("resources"))
+    if names is None or not all(isinstance(vm, str) for vm in names):
         raise ValueError(f"{where}: resources is not a list of names; pass events in the form of event_info")
     not_before, unreadable = parse_not_before(event.get("not_before"))
     if unreadable:
@@ -190,21 +190,22 @@ def _announced(entry: t.Any, where: str) -> Announced:
     is_over = change.get("change") == _GONE or status.casefold() in _LAST_STATUSES
     read = {
         **{name: str(event[name]) for name in _REQUIRED},
-        "resources": [str(vm) for vm in resources],
+        "resources": list(map(str, names)),
         "not_before": None if not_before is None else as_utc_text(not_before),
         **{name: event.get(name) for name in _OPTIONAL},
         "key": str(event["event_id"]).casefold(),
         "resource_id": change.get("resource_id") or event.get("resource_id") or None,
     }
-    hosts = [str(host) for host in change["hosts"]] if _is_list(change.get("hosts")) else []
-    unknown = {str(vm).casefold() for vm in change.get("unknown_resources") or ()}
+    hosts = list(map(str, _list(change.get("hosts")) or ()))
+    unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
     mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
     mapping = dict(zip(mapped, hosts)) if len(mapped) == len(hosts) else {}
     return Announced(read, is_over, outcome or (status.casefold() if is_over else ""), hosts, mapping)
 
 
-def _is_list(value: t.Any) -> bool:
-    return isinstance(value, t.Sequence) and not isinstance(value, (str, bytes))
+def _list(value: t.Any) -> t.Sequence[t.Any] | None:
+    """Return the value if it is a list, else None."""
+    return value if isinstance(value, t.Sequence) and not isinstance(value, (str, bytes)) else None
 
 
 def _seconds_left(event: Event, now: datetime) -> float:
