@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,15 @@ from hook_runner.push.spool import FILE_NAME
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
+from support.free_port import free_port
 from support.push_endpoint import PushEndpoint, Reaction, push_endpoint
 from support.ready_hooks.certificates import Certificates
 
 MakeDaemon = Callable[..., DaemonProcess]
 SOON = """
 from hook_runner.push import delivery_queue
-from hook_runner.service import metrics_output
-delivery_queue.LONGEST_PAUSE = metrics_output.METRICS_INTERVAL = 0.3
+from hook_runner.service import daemon, metrics_output
+delivery_queue.LONGEST_PAUSE = daemon.IDLE_INTERVAL = metrics_output.METRICS_INTERVAL = 0.3
 """
 
 
@@ -33,12 +33,6 @@ def secret(vm: DaemonProcess, text: str = "s3cret") -> str:
     path.write_text(text)
     path.chmod(0o600)
     return str(path)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def push_state(vm: DaemonProcess) -> dict[str, Any]:
@@ -70,7 +64,7 @@ def test_each_change_is_pushed_once_and_status_and_metrics_show_it(azure: Azure,
         assert (state["url"], state["delivered"], state["error"]) == (endpoint.url, 3, None)
         assert len({each.change["id"] for each in endpoint.taken}) == 3
         assert {each.change["reporter"] for each in endpoint.taken} == {"vm1"}
-        vm.wait(lambda: read(metrics).get('azure_scheduled_events_push_attempts_total{result="delivered"}') == 3)
+        vm.wait(lambda: read(metrics).get(("push_attempts_total", (("result", "delivered"),))) == 3)
         assert vm.command("status").stdout.count(f"push       {endpoint.url}: last delivery ") == 1
     assert "s3cret" not in "".join(vm.log()) + vm.command("status", "--json").stdout
 
