@@ -67,6 +67,8 @@ push_ca_file: /etc/ca.pem
 push_timeout: 1m
 push_spool_changes: 5
 push_spool_age: 5d
+facts_file: /etc/ansible/facts.d/x.fact
+facts_stale_after: 1m
 environment: {KUBECONFIG: /root/.kube/config}
 gates: {quiet: /run/quiet}
 log_level: debug
@@ -126,6 +128,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         push_timeout=60.0,
         push_spool_changes=5,
         push_spool_age=432000.0,
+        facts_file="/etc/ansible/facts.d/x.fact",
+        facts_stale_after=60.0,
         environment={"KUBECONFIG": "/root/.kube/config"},
         gates={"quiet": "/run/quiet"},
         log_level="debug",
@@ -220,6 +224,10 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ),
         ('push_hmac_header: "a: b"\n', "config.yml:1: push_hmac_header: expected the name of an HTTP header"),
         ("push_hmac_algorithm: md5\n", "config.yml:1: push_hmac_algorithm: unknown algorithm 'md5'"),
+        (
+            "facts_file: /etc/facts\n",
+            "config.yml:1: facts_file: expected a path that ends in NAME.fact, not '/etc/facts'",
+        ),
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
         ("output_tail: 1000000000\n", "config.yml:1: output_tail: expected 0 to 1048576, not 1000000000"),
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),

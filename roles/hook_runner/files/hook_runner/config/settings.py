@@ -102,6 +102,8 @@ class Settings(NamedTuple):
     push_timeout: float = 10.0
     push_spool_changes: int = 1000
     push_spool_age: float = 86400.0
+    facts_file: str = ""
+    facts_stale_after: float = 300.0
     environment: Mapping[str, str] = {}
     gates: Mapping[str, str] = {}
     log_level: str = "info"
@@ -143,6 +145,8 @@ RESTART_ONLY_SETTINGS = (
     "push_timeout",
     "push_spool_changes",
     "push_spool_age",
+    "facts_file",
+    "facts_stale_after",
 )
 
 
@@ -187,6 +191,8 @@ _PARSERS: dict[str, values.Parser] = {
     "push_timeout": values.seconds(0.5, 300),
     "push_spool_changes": values.integer(1, 10000),
     "push_spool_age": values.seconds(60, 30 * 86400),
+    "facts_file": values.facts_path,
+    "facts_stale_after": values.seconds(10, 86400),
     "environment": values.environment,
     "gates": values.paths_by_name,
     "log_level": values.choice("level", "debug", "info", "warning", "error"),

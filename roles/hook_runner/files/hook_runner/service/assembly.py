@@ -26,6 +26,7 @@ from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import STATUS_NAME, ControlSocket, remove_stale
+from hook_runner.service.facts_output import FactsOutput, open_facts
 from hook_runner.service.inbox import Inbox
 from hook_runner.service.instance import lock_instance
 from hook_runner.service.metrics_output import MetricsOutput, open_metrics
@@ -54,6 +55,7 @@ class Parts(NamedTuple):
         instance_lock: descriptor that holds the run directory.
         runs: readable, for poll(2), when a hook run may have ended.
         sender, pusher: None without push_url.
+        facts: None without facts_file.
     """
 
     settings: Settings
@@ -71,6 +73,7 @@ class Parts(NamedTuple):
     poller: Poller
     sender: Sender | None
     pusher: Pusher | None
+    facts: FactsOutput | None
     engine: Engine
     requests: ControlRequests
     controls: list[ControlSocket]
@@ -143,6 +146,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         poller,
         sender,
         pusher,
+        open_facts(settings, owners, log),
         engine,
         requests,
         controls,

@@ -16,7 +16,7 @@ from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import DEFAULTS, NO_APPROVAL_WARNING, RESTART_ONLY_SETTINGS, ConfigError, Settings
 from hook_runner.permissions import make_folder
 from hook_runner.push.delivery_queue import Answer
-from hook_runner.reporting import status
+from hook_runner.reporting import facts, status
 from hook_runner.service.assembly import Parts, clock_file
 from hook_runner.service.instance import is_held, lock_instance
 from hook_runner.service.poller import (
@@ -91,6 +91,8 @@ class Service:
             self._parts.journal.close()
             if self._parts.pusher is not None:
                 self._parts.pusher.close()
+            if self._parts.facts is not None:
+                self._parts.facts.close()
         self._log.write(
             "info",
             "stopped%s"
@@ -184,6 +186,8 @@ class Service:
         if due_in is not None:
             pauses.append(max(AFTERWARDS, due_in))
         push_due = None if self._parts.pusher is None else self._parts.pusher.due_in()
+        if self._parts.facts is not None:
+            pauses.append(max(AFTERWARDS, self._parts.facts.due_in()))
         if push_due is not None:
             pauses.append(max(AFTERWARDS, push_due))
         if self._parts.notifier.watchdog is not None:
@@ -245,11 +249,13 @@ class Service:
                 pass  # the next process waits for an answer
 
     def _report_state(self) -> None:
-        """Report the state to systemd and in the metrics."""
+        """Report the state to systemd, in the facts and in the metrics."""
         now = time.monotonic()
         if not self._parts.poller.is_stuck():
             self._parts.notifier.ping_watchdog(now)
         self._parts.notifier.status(status.summary(self._engine, self._parts.health))
+        if self._parts.facts is not None:
+            self._parts.facts.update(facts.to_dict(self._engine, self._parts.health))
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()
