@@ -45,7 +45,7 @@ class PushEndpoint:
         taken: the requests that were answered with 2xx.
     """
 
-    def __init__(self, context: ssl.SSLContext | None, port: int) -> None:
+    def __init__(self, context: ssl.SSLContext | None, host: str, port: int) -> None:
         self.reactions = [Reaction()]
         self.requests: list[Pushed] = []
         self.taken: list[Pushed] = []
@@ -79,13 +79,13 @@ class PushEndpoint:
             def handle_error(self, request: Any, client_address: Any) -> None:
                 pass  # a client that refuses the certificate
 
-        self.server = Server(("127.0.0.1", port), Handler)
+        self.server = Server((host, port), Handler)
         if context is not None:
             self.server.socket = context.wrap_socket(
                 self.server.socket, server_side=True, do_handshake_on_connect=False
             )
         self.port = self.server.server_address[1]
-        self.url = f"{'http' if context is None else 'https'}://127.0.0.1:{self.port}/endpoint"
+        self.url = f"{'http' if context is None else 'https'}://{host}:{self.port}/endpoint"
 
     def changes(self) -> list[tuple[str, str]]:
         """Return (change, status of the event) of all that was taken, in order."""
@@ -95,7 +95,7 @@ class PushEndpoint:
 @contextlib.contextmanager
 def push_endpoint(*reactions: Reaction, context: ssl.SSLContext | None = None, port: int = 0) -> Iterator[PushEndpoint]:
     """Run such an endpoint during the block; ``context``: for https."""
-    endpoint = PushEndpoint(context, port)
+    endpoint = PushEndpoint(context, host, port)
     endpoint.reactions = list(reactions) or endpoint.reactions
     thread = threading.Thread(target=lambda: endpoint.server.serve_forever(0.05), daemon=True)
     thread.start()

@@ -63,4 +63,4 @@ def test_facts_that_nothing_writes_are_explained(make_daemon: MakeDaemon) -> Non
     vm.harness.configure(facts_file=str(vm.harness.folder / "no" / "x.fact"))
     assert "has not written it yet" in vm.command("facts").stderr
     found = [each for each in vm.data("check", "--offline")[1]["findings"] if each["what"] == "facts"]
-    assert [each["severity"] for each in found] == ["error"] and "does not exist" in found[0]["text"]
+    assert [each["severity"] for each in found] == ["warning"] and "does not exist" in found[0]["text"]

@@ -172,6 +172,12 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
     assert load(tmp_path, f"policy_file: {tmp_path / 'policy.yml'}\n").policy.name == "filed"
 
 
+def test_secret_files_are_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    found = load(tmp_path, "push_url: https://eda\npush_token_file: token\npush_hmac_file: /etc/hmac\n")
+    assert (found.push_token_file, found.push_hmac_file) == (str(tmp_path / "token"), "/etc/hmac")
+
+
 @pytest.mark.parametrize(
     "text, complaint",
     [
@@ -217,7 +223,7 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
             "interval: 1\npush_token_file: /etc/t\n",
             "config.yml:2: push_token_file: it has no effect without push_url; set push_url or remove it",
         ),
-        ("push_token_file: token\n", "config.yml:1: push_token_file: expected an absolute path, not 'token'"),
+        ("push_token_file: 5\n", "config.yml:1: push_token_file: expected a text, not 5"),
         (
             "push_hmac_header: Authorization\n",
             "config.yml:1: push_hmac_header: the daemon sets the header Authorization",

@@ -182,12 +182,12 @@ _PARSERS: dict[str, values.Parser] = {
     "metrics_file": values.optional_path,
     "metrics_address": values.loopback_address,
     "push_url": values.push_url,
-    "push_token_file": values.optional_path,
-    "push_hmac_file": values.optional_path,
+    "push_token_file": values.text,
+    "push_hmac_file": values.text,
     "push_hmac_algorithm": values.choice("algorithm", "sha256", "sha384", "sha512", "sha1"),
     "push_hmac_header": values.header_name,
     "push_hmac_format": values.choice("format", "hex", "base64"),
-    "push_ca_file": values.optional_path,
+    "push_ca_file": values.text,
     "push_timeout": values.seconds(0.5, 300),
     "push_spool_changes": values.integer(1, 10000),
     "push_spool_age": values.seconds(60, 30 * 86400),
@@ -208,6 +208,8 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "unit": _limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
+# keys with paths that may be relative to the folder of the configuration, as policy_file
+_BESIDE = ("push_token_file", "push_hmac_file", "push_ca_file")
 # keys that mean nothing without push_url
 _PUSH_KEYS = tuple(key for key in Settings._fields if key.startswith("push_") and key != "push_url")
 
@@ -255,6 +257,9 @@ def _settings(
             read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
             raise ConfigError(f"{places.describe(('policy_file',))}: {error}") from None
+    for key in _BESIDE:
+        if read.get(key):
+            read[key] = os.path.join(folder, read[key])
     for key in _PUSH_KEYS if not read.get("push_url") else ():
         if key in data and read[key] != getattr(DEFAULTS, key):
             raise ConfigError(

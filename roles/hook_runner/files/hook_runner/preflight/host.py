@@ -87,7 +87,7 @@ def _check_facts_file(path: str, owners: frozenset[int], report: Report) -> None
     if reason is not None:
         report.add(ERROR, "facts", folder, f"nothing is written: other users could replace the facts: {reason}")
     elif not os.path.isdir(folder):
-        report.add(ERROR, "facts", folder, "the folder of facts_file does not exist; create it")
+        report.add(WARNING, "facts", folder, "the folder of facts_file does not exist; create it")
     elif not os.access(folder, os.W_OK | os.X_OK):
         report.add(ERROR if os.geteuid() == 0 else WARNING, "facts", folder, "it cannot be written")
 
