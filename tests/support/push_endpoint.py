@@ -93,7 +93,9 @@ class PushEndpoint:
 
 
 @contextlib.contextmanager
-def push_endpoint(*reactions: Reaction, context: ssl.SSLContext | None = None, port: int = 0) -> Iterator[PushEndpoint]:
+def push_endpoint(
+    *reactions: Reaction, context: ssl.SSLContext | None = None, host: str = "127.0.0.1", port: int = 0
+) -> Iterator[PushEndpoint]:
     """Run such an endpoint during the block; ``context``: for https."""
     endpoint = PushEndpoint(context, host, port)
     endpoint.reactions = list(reactions) or endpoint.reactions
