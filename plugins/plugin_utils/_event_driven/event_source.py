@@ -37,39 +37,63 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
         Exception: the queue did not take an event, because a filter failed.
     """
     watch = ImdsWatch(parse_options(args))
-    loop = asyncio.get_running_loop()
-    failed: asyncio.Future[None] = loop.create_future()
-    stopped = threading.Event()
-
-    async def deliver(found: list[dict[str, t.Any]]) -> None:
-        for change in found:
-            await queue.put({"scheduled_event": change})
-
-    def fail(error: BaseException) -> None:
-        if not failed.done():
-            failed.set_exception(error)
-
-    def poll_until_stopped() -> None:
-        while not stopped.is_set():
-            try:
-                found, pause = watch.poll()
-            except Exception:  # no error may end the thread, which would miss the next event
-                LOGGER.exception("scheduled events: the poll caused an error of this program; the source retries")
-                found, pause = [], _PAUSE_AFTER_ERROR
-            try:
-                if found:
-                    # the thread waits, so that no further poll runs ahead of the rules
-                    asyncio.run_coroutine_threadsafe(deliver(found), loop).result()
-            except BaseException as error:
-                if not stopped.is_set():
-                    loop.call_soon_threadsafe(fail, error)
-                break
-            stopped.wait(pause)
-        watch.close()
-
-    # a daemon thread: the end of ansible-rulebook does not wait for an answer of IMDS
-    threading.Thread(target=poll_until_stopped, name="scheduled-events", daemon=True).start()
+    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    thread = _PollThread(watch, queue, asyncio.get_running_loop(), failed)
+    thread.start()
     try:
         await failed
     finally:
-        stopped.set()
+        thread.stopped.set()
+
+
+class _PollThread(threading.Thread):
+    """Polls beside the event loop. A daemon thread: the end of ansible-rulebook does not wait for an answer of IMDS.
+
+    Args:
+        watch: polls.
+        queue: takes the events.
+        loop: of the queue.
+        failed: gets the exception of a queue that does not take an event.
+    """
+
+    def __init__(
+        self, watch: ImdsWatch, queue: Queue, loop: asyncio.AbstractEventLoop, failed: asyncio.Future[None]
+    ) -> None:
+        super().__init__(name="scheduled-events", daemon=True)
+        self._watch, self._queue, self._loop, self._failed = watch, queue, loop, failed
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        """Poll until the source is stopped or the queue has failed."""
+        while not self.stopped.is_set():
+            found, pause = self._poll()
+            if found and not self._deliver(found):
+                break
+            self.stopped.wait(pause)
+        self._watch.close()
+
+    def _poll(self) -> tuple[list[dict[str, t.Any]], float]:
+        try:
+            return self._watch.poll()
+        except Exception:  # pylint: disable=broad-exception-caught  # no error may end the thread, which would miss the next event
+            LOGGER.exception("scheduled events: the poll caused an error of this program; the source retries")
+            return [], _PAUSE_AFTER_ERROR
+
+    def _deliver(self, found: list[dict[str, t.Any]]) -> bool:
+        """Put the changes into the queue, and wait for it: polls do not run ahead of the rules."""
+
+        async def put_all() -> None:
+            for change in found:
+                await self._queue.put({"scheduled_event": change})
+
+        try:
+            asyncio.run_coroutine_threadsafe(put_all(), self._loop).result()
+        except BaseException as error:  # pylint: disable=broad-exception-caught  # the event loop raises it
+            if not self.stopped.is_set():
+                self._loop.call_soon_threadsafe(self._fail, error)
+            return False
+        return True
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)

@@ -93,4 +93,4 @@ class EventTracker:
 
 def describe(found: t.Iterable[Change]) -> str:
     """Return one line for the log: kinds and events."""
-    return ", ".join(f"{change.event.event_type} {ascii(change.event.event_id)} {change.kind}" for change in found)
+    return ", ".join(f"{change.event.event_type} {change.event.event_id!a} {change.kind}" for change in found)

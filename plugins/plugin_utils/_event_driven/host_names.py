@@ -14,12 +14,12 @@ _NAMES_OF_ALL = ("all", "ungrouped")
 
 
 class HostRule(t.NamedTuple):
-    """Maps names of VMs to hosts: by the table, then by the pattern; without both a host has the name of the VM.
+    r"""Maps names of VMs to hosts: by the table, then by the pattern; without both a host has the name of the VM.
 
     Attributes:
         table: name of the VM -> host; letter case of the VM does not count. Empty if there is none.
         pattern: the regular expression that the whole name matches, or None.
-        template: the host, with \\1 or \\g<name> for the groups of the pattern.
+        template: the host, with \1 or \g<name> for the groups of the pattern.
     """
 
     table: t.Mapping[str, str] = {}

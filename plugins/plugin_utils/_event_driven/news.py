@@ -39,15 +39,12 @@ class _Known:
         # reporter -> whether it has reported the end
         self.reporters: dict[str, bool] = {}
 
-    def reopen(self) -> None:
-        self.__init__()  # type: ignore[misc]
-
 
 class News:
     """Remembers events and deliveries.
 
     Args:
-        max_events: of which the state is remembered; the event without a delivery for the longest time is dropped first.
+        max_events: of which the state is remembered; the one whose last delivery is oldest is dropped.
         max_deliveries: of which the id is remembered, the latest ones.
     """
 
@@ -83,7 +80,7 @@ class News:
 def _is_news(known: _Known, change: Change) -> bool:
     phase, at = _phase(change), moment(change)
     if known.phase == _GONE and phase != _GONE and at > known.at:
-        known.reopen()  # the same ID again, observed after the end
+        known.phase, known.reporters = -1, {}  # the same ID again, observed after the end
     reporter = change["reporter"]
     if len(known.reporters) < _MAX_REPORTERS or reporter in known.reporters:
         known.reporters[reporter] = phase == _GONE or known.reporters.get(reporter, False)
@@ -104,9 +101,7 @@ def _is_news(known: _Known, change: Change) -> bool:
 def _awaited(known: _Known, change: Change) -> list[str]:
     """Return the reporters of the event whose end is still to come."""
     event = change["event"]
-    lost = (
-        {name.casefold() for name in event["resources"]} if event["event_type"].casefold() in _VM_IS_LOST else set()
-    )
+    lost = {name.casefold() for name in event["resources"]} if event["event_type"].casefold() in _VM_IS_LOST else set()
     return [
         name
         for name, has_ended in known.reporters.items()

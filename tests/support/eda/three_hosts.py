@@ -38,9 +38,7 @@ class ThreeHosts(Fleet):
         self.names = names or {name: name for name in NAMES}
         steps = self.steps(prepare)
         given = json.loads((folder / "inventory.json").read_text())
-        given["all"]["hosts"] = {
-            host: {**variables(azure, folder, vm), **steps} for host, vm in self.names.items()
-        }
+        given["all"]["hosts"] = {host: {**variables(azure, folder, vm), **steps} for host, vm in self.names.items()}
         self.inventory = folder / "hosts.json"
         self.inventory.write_text(json.dumps(given))
         self.source_variables = {"maintenance_source_endpoint": azure.endpoints["vm1"]}

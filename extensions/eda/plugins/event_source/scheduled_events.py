@@ -16,14 +16,18 @@ version_added: 0.2.0
 author:
   - Contributors to the azure_imds.scheduled_events collection
 description:
-  - An event source of ansible-rulebook that polls the Instance Metadata Service of the virtual machine on which the rulebook runs.
-    The document of this machine lists the events of its whole availability set, scale set placement group or cloud service.
+  - An event source of ansible-rulebook that polls the Instance Metadata Service of the virtual machine on which the
+    rulebook runs. The document of this machine lists the events of its whole availability set, scale set placement
+    group or cloud service.
   - Each change of an event is one event of the rulebook, in the member C(scheduled_event).
-  - An event is gone when two good documents in a row lack it. A failed poll means that the events are unknown, never that they are gone.
-    The source then polls again with increasing pauses, and logs one line when the polls begin to fail and one when they succeed again.
-  - The source keeps nothing on disk. After a restart of the rulebook it reports each pending event again as C(appeared), and it does not
-    report events that ended in between. The role maintenance is idempotent and continues from the notes on the hosts.
-  - Use the filter of the same name behind this source. It adds the hosts of the inventory and removes repeated changes.
+  - An event is gone when two good documents in a row lack it. A failed poll means that the events are unknown,
+    never that they are gone. The source then polls again with increasing pauses, and logs one line when the polls
+    begin to fail and one when they succeed again.
+  - The source keeps nothing on disk. After a restart of the rulebook it reports each pending event again as
+    C(appeared), and it does not report events that ended in between. The role maintenance is idempotent and
+    continues from the notes on the hosts.
+  - Use the filter of the same name behind this source. It adds the hosts of the inventory and removes repeated
+    changes.
 options:
   endpoint:
     description:
@@ -48,7 +52,8 @@ options:
     default: 10
   resource_name:
     description:
-      - Name of this virtual machine in the reports. By default the source requests it from the Instance Metadata Service.
+      - Name of this virtual machine in the reports. By default the source requests it from the Instance Metadata
+        Service.
     type: str
   due_within:
     description:
@@ -75,7 +80,7 @@ EXAMPLES = r"""
 
 runpy.run_path(os.path.join(os.path.dirname(__file__), os.pardir, "collection_path.py"))
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_source import (  # noqa: E402
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_source import (
     run,
 )
 
