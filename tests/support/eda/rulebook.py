@@ -64,7 +64,7 @@ class Rulebook:
         home = java_home()
         self._command = [
             str(PROGRAM),
-            *("--rulebook", str(rulebook), "--inventory", str(inventory), "--vars", str(given), "--verbose"),
+            *("--rulebook", str(rulebook), "--inventory", str(inventory), "--vars", str(given), "-vv"),
         ]
         self._environment = {
             **os.environ,

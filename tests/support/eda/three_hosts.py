@@ -43,14 +43,6 @@ class ThreeHosts(Fleet):
         self.inventory.write_text(json.dumps(given))
         self.source_variables = {"maintenance_source_endpoint": azure.endpoints["vm1"]}
 
-    def pass_through_event(self, number: int, explain: Callable[[], object]) -> None:
-        """Wait until the event with this number is approved, let it start and end, and wait for the recovery."""
-        self.wait_for_approval(number, explain)
-        self.azure.advance(1)
-        self.wait_for_polls()
-        self.azure.advance(LIFE)
-        self.wait_for_recovery(number, explain)
-
     def wait_for_approval(self, number: int, explain: Callable[[], object]) -> None:
         wait_until(lambda: len(self.approvals()) >= number, f"approval {number}", explain, LIMIT)
 
