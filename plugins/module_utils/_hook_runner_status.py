@@ -130,9 +130,7 @@ def has_reached(goal: str, wanted: t.Collection[str], events: t.Sequence[Json], 
     if goal == "recovered":
         return not mine
     closed = {record["key"] for record in history if record["stage"] == "closed"}
-    return all(
-        is_settled(mine[key]) if key in mine else key in closed for key in (wanted or mine)
-    )
+    return all(is_settled(mine[key]) if key in mine else key in closed for key in (wanted or mine))
 
 
 def _open_event(entry: Json) -> Json:
@@ -176,8 +174,9 @@ def _recorded_event(record: Json, event: Json) -> Json:
     is_first = record.get("first_status") == "Started"
     failed = [f"prepare/{each.get('hook')} {each.get('state')}" for each in latest.values() if each.get("state") != "ok"]
     times = {
+        # of an open event, `prepared_state` says whether the preparation has succeeded
         "prepared": None
-        if is_first or failed or None in ended
+        if is_first or None in ended or (closed and failed)
         else max([text for text in ended if text], default=first_seen),
         "approved": _time_of(timeline, "approved"),
         "started": first_seen if is_first else _time_of(timeline, "started"),
