@@ -55,7 +55,14 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 
 def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the report as rows, as a table, and the problems by host."""
-    state = next((hostvars[host]["maintenance__coordination"] for host in hosts if hostvars[host].get("maintenance__coordination")), None)
+    state = next(
+        (
+            hostvars[host]["maintenance__coordination"]
+            for host in hosts
+            if hostvars[host].get("maintenance__coordination")
+        ),
+        None,
+    )
     if state is not None:
         rows = coordination_rows(state)
         return {"rows": rows, "table": table_of(rows), "problems": coordination_problems(state)}

@@ -172,7 +172,9 @@ def _recorded_event(record: Json, event: Json) -> Json:
     ]
     ended = [_text(each.get("ended_at")) for each in latest.values()]
     is_first = record.get("first_status") == "Started"
-    failed = [f"prepare/{each.get('hook')} {each.get('state')}" for each in latest.values() if each.get("state") != "ok"]
+    failed = [
+        f"prepare/{each.get('hook')} {each.get('state')}" for each in latest.values() if each.get("state") != "ok"
+    ]
     times = {
         # of an open event, `prepared_state` says whether the preparation has succeeded
         "prepared": None

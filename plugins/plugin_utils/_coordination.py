@@ -66,14 +66,19 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
         now: Unix time.
         limits: of the run.
     """
-    state = dict(before, hosts=dict(before["hosts"]), events={name: dict(own) for name, own in before["events"].items()})
+    state = dict(
+        before, hosts=dict(before["hosts"]), events={name: dict(own) for name, own in before["events"].items()}
+    )
     for name, result in results.items():
         _take_host(state, name, result)
         _take_events(state, name, result, limits)
     events = _open_events(state)
     is_fresh = all(each["wait_for"] == "nothing" for each in before["read"].values())
     decisions = [_decision(state, key, event) for key, event in events.items()]
-    state["withheld"] = {**before["withheld"], **{each["key"]: each["why_not"] for each in decisions if each["why_not"]}}
+    state["withheld"] = {
+        **before["withheld"],
+        **{each["key"]: each["why_not"] for each in decisions if each["why_not"]},
+    }
     for each in decisions:
         if not each["why_not"]:
             state["withheld"].pop(each["key"], None)
@@ -88,7 +93,9 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
 
 def with_approvals(before: State, approvers: t.Sequence[MaintenanceHost]) -> State:
     """Return the state after the approvals of its decisions."""
-    state = dict(before, approved=dict(before["approved"]), attempts=dict(before["attempts"]), refusals=dict(before["refusals"]))
+    state = dict(
+        before, approved=dict(before["approved"]), attempts=dict(before["attempts"]), refusals=dict(before["refusals"])
+    )
     for decision in before["decisions"]:
         key = decision["key"]
         outcomes = [host.approval_of(decision["event_id"]) for host in approvers]
@@ -226,7 +233,9 @@ def _reason_of(state: State, key: str, event: Variables, vm: str, name: str | No
     if own["prepared_state"] == "ok":
         return ""
     if own["prepared_state"] == "failed":
-        return f"{vm}: the preparation failed: {', '.join(own.get('failed_hooks') or ['see the log of its hook runner'])}"
+        return (
+            f"{vm}: the preparation failed: {', '.join(own.get('failed_hooks') or ['see the log of its hook runner'])}"
+        )
     waiting = f": {own['waiting']}" if own.get("waiting") else ""
     return f"{vm}: its hook runner has not prepared yet{waiting}"
 
@@ -278,7 +287,10 @@ def _outline(state: State) -> t.Any:
     return (
         state["hosts"],
         {
-            name: {key: (event["stage"], event["status"], event["prepared_state"], event["resources"]) for key, event in own.items()}
+            name: {
+                key: (event["stage"], event["status"], event["prepared_state"], event["resources"])
+                for key, event in own.items()
+            }
             for name, own in state["events"].items()
         },
         state["approved"],

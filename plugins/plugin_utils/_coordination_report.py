@@ -46,7 +46,7 @@ def _problems(state: State, name: str) -> t.Iterator[str]:
             hooks = ", ".join(event.get("failed_hooks") or ["see the log of its hook runner"])
             yield f"the preparation failed: {hooks}"
         if key in state["refusals"] and not state["approved"].get(key):
-            yield f"the approval failed: {state['refusals'][key]}"
+            yield f"not approved: {state['refusals'][key]}"
         yield "" if state.get("check_mode") else _not_recovered(event)
 
 

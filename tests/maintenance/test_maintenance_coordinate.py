@@ -127,14 +127,14 @@ def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
 def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
-    fleet = make_fleet(
-        azure, "vm1", vm2={**EXTERNAL, **UNREACHABLE}
-    ).start()
+    fleet = make_fleet(azure, "vm1", vm2={**EXTERNAL, **UNREACHABLE}).start()
     event = announce(fleet)
     ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, by=NOTICE_OF_LATE)})
     assert failed(ran) == {"vm2"} and fleet.approvals() == []
     report = rows(ran)
-    assert report["vm1"]["why_not"].startswith("not approved: vm2: no host of this play is known to be this VM (not known")
+    assert report["vm1"]["why_not"].startswith(
+        "not approved: vm2: no host of this play is known to be this VM (not known"
+    )
     assert report["vm1"]["recovered"] and report["vm2"]["why_not"]
 
 

@@ -26,7 +26,12 @@ RECORD = {
     "gone_at": None,
     "closed_at": None,
     "approval": {"state": None},
-    "stages": {"prepare": [{"hook": "10-a", "state": "ok", "ended_at": "T1"}, {"hook": "20-b", "state": "ok", "ended_at": "T2"}]},
+    "stages": {
+        "prepare": [
+            {"hook": "10-a", "state": "ok", "ended_at": "T1"},
+            {"hook": "20-b", "state": "ok", "ended_at": "T2"},
+        ]
+    },
     "timeline": [{"at": "T0", "what": "appeared"}, {"at": "T3", "what": "started"}],
 }
 
@@ -66,8 +71,12 @@ def test_status_that_cannot_be_read_has_a_code(exit_status, output, state):
 
 
 def test_odd_members_become_null_and_entries_without_an_id_are_left_out():
-    odd = dict(OPEN, resources=["vm1", 7], seconds_left="soon", hooks=[3, {"stage": "prepare", "state": "failed"}], stage=[])
-    found = status_of(events=[odd, {"prepared": "ok"}, 7, None, dict(OPEN, event_id=5)], imds=None, journal=[], paused=1)
+    odd = dict(
+        OPEN, resources=["vm1", 7], seconds_left="soon", hooks=[3, {"stage": "prepare", "state": "failed"}], stage=[]
+    )
+    found = status_of(
+        events=[odd, {"prepared": "ok"}, 7, None, dict(OPEN, event_id=5)], imds=None, journal=[], paused=1
+    )
     (event,) = found["events"]
     assert event["resources"] == ["vm1"] and event["seconds_left"] is None and event["stage"] is None
     assert event["failed_hooks"] == ["prepare/None failed"]
