@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The state of a hook runner, from the JSON of its command: `status --json` and `history --json`.
 
-The JSON is not trusted. A member that is missing or of another type becomes null; an entry without an event ID is left out.
+The JSON is not trusted. A member that is missing or of another type becomes null. An entry without an event ID is left
+out.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
         errors: its standard error.
 
     Returns:
-        ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``, ``journal_ok`` and ``events``.
+        ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``, ``journal_ok`` and
+        ``events``.
 
     Raises:
         Unreadable: there is no status.
@@ -86,7 +88,7 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
 
 
 def parse_history(output: str) -> list[Json]:
-    """Return the events of `history --json`, oldest first, in the shape of the events of `parse_status`; [] if unreadable."""
+    """Return the events of `history --json` in the shape of `parse_status`, oldest first; [] if it is unreadable."""
     data = _decoded(output)
     if not isinstance(data, list):
         return []

@@ -11,8 +11,8 @@ short_description: Read the state of the hook runner on a VM
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Reads the state of the daemon that the role P(azure_imds.scheduled_events.hook_runner#role) installs, with the events
-    that it knows and the state of their preparation, by its command C(azure-scheduled-events).
+  - Reads the state of the daemon that the role P(azure_imds.scheduled_events.hook_runner#role) installs, by its command
+    C(azure-scheduled-events). The state has the events that the daemon knows, and the progress of their preparation.
   - Can wait until the preparation or the recovery has ended.
   - Does not fail because of the daemon. RV(available) is V(false) instead, and RV(reason) has the problem and a remedy.
   - The daemon answers root, and the members of the groups that its configuration names.
@@ -29,8 +29,8 @@ options:
     type: path
   wait_for:
     description:
-      - V(prepared) waits until the preparation for each event has ended, with success or not. V(recovered) waits until no
-        event that affects this VM is open.
+      - V(prepared) waits until the preparation for each event has ended, with success or not. V(recovered) waits until
+        no event that affects this VM is open.
       - The wait ends early when an event appears that O(event_ids) does not name, if it names any. In check mode the
         module does not wait.
       - While the daemon does not answer, the wait continues, unless the command is not installed.
@@ -131,7 +131,9 @@ dry_run:
   type: bool
   sample: false
 paused:
-  description: Since when, until when, by whom and why the daemon is paused, as C(since), C(until), C(by) and C(reason). Null if it is not.
+  description:
+    - Since when, until when, by whom and why the daemon is paused, as C(since), C(until), C(by) and C(reason). Null
+      if it is not paused.
   returned: success
   type: dict
   sample: null
@@ -200,7 +202,9 @@ events:
       type: str
       sample: null
     prepared:
-      description: Time in ISO 8601 UTC at which the VM was prepared. The same holds for C(approved), by the daemon itself, C(started), C(over) and C(recovered).
+      description:
+        - Time in ISO 8601 UTC at which the VM was prepared. C(approved), by the daemon itself, C(started), C(over) and
+          C(recovered) are the times of these steps.
       type: str
       sample: '2026-11-21T10:01:12.000Z'
   sample: []

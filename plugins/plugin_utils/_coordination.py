@@ -127,7 +127,8 @@ def _blocked(result: Variables) -> str:
     """Return why no event of this host may be approved, or ""."""
     paused = result.get("paused")
     if paused:
-        return f"its hook runner is paused by {paused.get('by') or 'an operator'}: {paused.get('reason') or 'no reason given'}"
+        reason = paused.get("reason") or "no reason given"
+        return f"its hook runner is paused by {paused.get('by') or 'an operator'}: {reason}"
     if result.get("dry_run"):
         return "its hook runner has dry_run: true"
     if not result.get("imds_ok"):

@@ -64,7 +64,7 @@ class HookRunners:
         """Write the command azure-scheduled-events of this VM."""
         path = self._folder / name / "azure-scheduled-events"
         config = self._folder / name / "config.yml"
-        verb = 'verb=$1; shift\nexec {} -m hook_runner "$verb" --config {} "$@"'.format(sys.executable, config)
+        verb = f'verb=$1; shift\nexec {sys.executable} -m hook_runner "$verb" --config {config} "$@"'
         path.write_text(f"#!/bin/sh\nexport PYTHONPATH={PYTHONPATH} PYTHONDONTWRITEBYTECODE=1\n{verb}\n")
         path.chmod(0o755)
         return path
