@@ -14,6 +14,7 @@ import yaml
 
 from support.maintenance.fleet import LATE, PLAYBOOK, failed
 from support.maintenance.hook_runners import DECIDE, HookRunners, rows
+from support.recipes.printed import printed_in
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
@@ -83,7 +84,11 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
         assert fleet.approvals() == []
         drained.touch()
 
-    ran = fleet.coordinate(at={AFTER_DECISION: prepares_last, APPROVED: lambda: start_and_end(fleet, event)})
+    (printed,) = [found for found in printed_in("roles/maintenance/README.md") if found.name == "coordinate.yml"]
+    playbook = tmp_path / "coordinate.yml"
+    playbook.write_text(printed.text.replace("maintenance_hosts: web", "maintenance_hosts: all"))
+    course = {AFTER_DECISION: prepares_last, APPROVED: lambda: start_and_end(fleet, event)}
+    ran = fleet.coordinate(playbook=str(playbook), at=course)
     assert ran.returncode == 0, ran.stdout
     assert [(line["vm"], line["ids"]) for line in fleet.approvals()] == [("vm1", [event])]
     for name, row in rows(ran).items():

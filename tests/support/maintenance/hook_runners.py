@@ -96,19 +96,12 @@ class HookRunners:
 
         wait_until(has, f"{name}: {event_id} {members}", lambda: (self.status(name), self.daemons[name].log()[-5:]))
 
-    def wait_until_closed(self, event_id: str, *names: str) -> None:
-        for name in names or tuple(self.daemons):
-            wait_until(
-                lambda name=name: event_id not in [each["event_id"] for each in self.status(name).get("events", ())],
-                f"{name} has recovered",
-            )
-
     def coordinate(
-        self, *options: str, at: dict[str, Callable[[], object]] | None = None, **given: Any
+        self, *options: str, at: dict[str, Callable[[], object]] | None = None, playbook: str = PLAYBOOK, **given: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Run the playbook, for hosts with maintenance_leader: external."""
+        """Run a playbook, by default that of the collection, for hosts with maintenance_leader: external."""
         variables = {"maintenance_patience": 60, "maintenance_within": 5 * 3600}
-        return self.hosts.playbook(PLAYBOOK, {**variables, **given}, *options, at=at)
+        return self.hosts.playbook(playbook, {**variables, **given}, *options, at=at)
 
     def approvals(self) -> list[dict[str, Any]]:
         return [line for line in self.azure.simulator.get("/log")["lines"] if line["what"] == "approval"]
