@@ -124,7 +124,10 @@ LEFT_OUT = {
         "azure-scheduled-events history": READS_ONLY,
         "journalctl --unit azure-scheduled-events": READS_ONLY,
     },
-    "roles/maintenance/README.md": {REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md"},
+    "roles/maintenance/README.md": {
+        REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
+        "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
+    },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
             "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts too"
