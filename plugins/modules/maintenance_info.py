@@ -58,6 +58,12 @@ resource_name:
   returned: success
   type: str
   sample: vm1
+resource_id:
+  description: ID of this VM's scale set in Azure Resource Manager, else that of the VM, or null if unknown.
+  returned: success
+  type: str
+  sample: >-
+    /subscriptions/8d5b8fe2-3a0c-4b3d-9f0e-6a4c1d2b7e90/resourceGroups/production/providers/Microsoft.Compute/virtualMachines/vm1
 events:
   description:
     - The selected events in the form that M(azure_imds.scheduled_events.event_info) documents, and the events of the
@@ -118,6 +124,7 @@ def main() -> None:
         )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
+    result["resource_id"] = None
     try:
         imds = open_session(module)
         document = imds.read_events(name_required=chosen.needs_own_name)
@@ -134,7 +141,7 @@ def main() -> None:
         dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within))
         for event in events
     ]
-    result.update(resource_name=name, events=shown)
+    result.update(resource_name=name, resource_id=imds.resource_id, events=shown)
     module.exit_json(**result)
 
 
