@@ -30,8 +30,8 @@ options:
     required: true
   limits:
     description:
-      - The values of C(at_most), C(group), C(one_fault_domain), C(deadline), C(yield) and C(patience). The options of the
-        role end with these names.
+      - The values of C(at_most), C(group), C(one_fault_domain), C(deadline), C(yield) and C(patience). The options of
+        the role end with these names.
     type: dict
     default: {}
 positional: hostvars, groups, limits
