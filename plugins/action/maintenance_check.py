@@ -18,6 +18,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
     find_role,
     names_a_file,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
+    CONTROL_PLANE_OPTIONS,
+    problems_of_control_plane,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
@@ -32,7 +36,7 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "limits"))
+    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "limits")) | CONTROL_PLANE_OPTIONS
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""
@@ -46,6 +50,8 @@ class ActionModule(ActionBase):
             problems += missing
         ready_hooks = self._task.args.get("ready_hooks") or []
         problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
+        problems += problems_of_control_plane(self._task.args)
+        result["approve_by"] = self._task.args.get("approve_by", "module")
         result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))

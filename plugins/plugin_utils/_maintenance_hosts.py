@@ -78,6 +78,21 @@ class MaintenanceHost:
         return any(self._check.get("prepare", {}).values()) or bool(self._check.get("ready_hooks"))
 
     @property
+    def reads_events(self) -> bool:
+        """True if the events are those that IMDS lists for the host, False if they are those of the caller."""
+        return not self._info.get("announced")
+
+    @property
+    def resource_id(self) -> str | None:
+        """The id of the VM or its scale set in Azure Resource Manager, None if unknown."""
+        return self._info.get("resource_id") or None
+
+    @property
+    def approves_by_arm(self) -> bool:
+        """True if the run approves through Azure Resource Manager."""
+        return self._check.get("approve_by") == "arm"
+
+    @property
     def takes_part(self) -> bool:
         """True if the host has the note of this run."""
         return bool(self._note) and not _has_failed(self._note) and "note" in self._note
@@ -183,6 +198,10 @@ class MaintenanceHost:
         if "hosts" in self._plan:
             return bool(self._plan["hosts"].get(self.name, {}).get("prepares"))
         return any(event["status"] != "Started" for event in self._events_read())
+
+    def awaits(self) -> str:
+        """Return which end the host awaits that a later run reports, "" if none; that is not a problem."""
+        return _message(self._wait) if self._wait.get("outcome") == "pending" else ""
 
     def _events_read(self) -> list[Event]:
         """Return the events of the note as they were listed before it was written, without those that were over."""

@@ -40,6 +40,21 @@ def fault_domain_of(instance: Mapping[str, Any]) -> str:
     return f"{zone}/{domain}" if domain and zone else domain
 
 
+def resource_id_of(instance: Mapping[str, Any]) -> str | None:
+    """Return the id in Azure Resource Manager of the VM's scale set, else of the VM; None where a part is missing.
+
+    Events of a VM belong to its scale set, if it is in one (roles/maintenance/README.md).
+    """
+    compute = instance.get("compute")
+    parts = compute if isinstance(compute, Mapping) else {}
+    scale_set = parts.get("vmScaleSetName")
+    kind, name = ("virtualMachineScaleSets", scale_set) if scale_set else ("virtualMachines", parts.get("name"))
+    subscription, group = parts.get("subscriptionId"), parts.get("resourceGroupName")
+    if not all(isinstance(part, str) and part for part in (subscription, group, name)):
+        return None
+    return f"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{kind}/{name}"
+
+
 def is_same_vm(resource: str, name: str) -> bool:
     """Return True if an entry of ``Resources`` is the VM of that name; letter case does not count.
 
