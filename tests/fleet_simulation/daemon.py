@@ -194,8 +194,8 @@ class Daemon:
         deadline = self.engine.stage_runner.next_deadline()
         if deadline is not None:
             pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
-        if self._runs.has_result() or any(record.waiting_for for record in self.engine.records):
-            pause = min(pause, AFTERWARDS if self._runs.has_result() else 1.0)
+        if self._runs.has_result():
+            pause = min(pause, AFTERWARDS)
         return pause
 
     def _send(self, record: Any, event: Any) -> None:

@@ -45,11 +45,11 @@ class Fleet:
         self.plan = plan
         self.agenda = Agenda()
         self.chance = random.Random(plan.seed)
+        random.seed(plan.seed)  # the poller's jitter
         self.counts: collections.Counter[str] = collections.Counter()
         self.groups = make_groups(plan.vms, plan.group_sizes, self.chance)
         self.hosts: dict[str, Host] = {}
         self.events: dict[str, Event] = {}
-        self._violations: list[Violation] = []
         self._last_over: dict[str, float] = {}
         self._ends_at = 0.0
         profiles = list(make_profiles(folder).values())
@@ -94,7 +94,7 @@ class Fleet:
     def violations(self) -> list[Violation]:
         """Return the violations so far, the first one first."""
         found = [violation for host in self.hosts.values() for violation in host.ledger.violations]
-        return sorted([*self._violations, *found], key=lambda violation: violation.at)
+        return sorted(found, key=lambda violation: violation.at)
 
     def _announce_all(self) -> float:
         """Put all events on the agenda; return the moment of the last one."""
@@ -183,7 +183,6 @@ class Fleet:
                 is_calm = self._is_calm(self.hosts[name], event)
                 if unprepared and (is_calm or "rebooted" not in unprepared):
                     self._violated("approval after all have prepared", name, event, unprepared)
-            self._check_once(client, event, self.agenda.now)
         event.approvals.append((self.agenda.now, client))
         if len(event.approvals) == 1:
             self.agenda.after(self.chance.uniform(0.3, 5.0), partial(self._start, event))
@@ -210,8 +209,8 @@ class Fleet:
         for name in event.vms:
             host = self.hosts[name]
             if event.kind in REBOOTING:
-                self.agenda.after(impact / 2, host.shut_down)
-                self.agenda.after(impact, partial(host.go_down, 0.7 * event.lasts, f"{event.event_id} reboots the VM"))
+                text = f"{event.event_id} reboots the VM"
+                self.agenda.after(impact / 2, partial(host.reboot, impact / 2, 0.7 * event.lasts, text))
             elif event.kind in REMOVING:
                 self.agenda.after(impact, partial(host.replace, event.lasts + 30.0, self.chance.random() < 0.3))
         self.agenda.after(impact + event.lasts, partial(self._end, event))
@@ -335,9 +334,7 @@ class Fleet:
             since = max(ledger.disturbed_at, self._last_over.get(host.name, 0.0), host.group.settled_at)
             hidden = any(host.name in event.vms for event in host.group.events)
             if not hidden and now - since > RECOVERED_WITHIN:
-                self._violations.append(
-                    Violation("recovered in time", host.name, "", f"to undo: {', '.join(ledger.to_undo)}", now)
-                )
+                ledger.violated("recovered in time", "", f"to undo: {', '.join(ledger.to_undo)}", now)
                 ledger.to_undo.clear()
         self.agenda.after(AUDIT_INTERVAL, self._audit)
 
@@ -346,10 +343,10 @@ class Fleet:
             if not host.is_idle or host.ledger.to_undo:
                 records = [] if host.daemon is None else [record.key for record in host.daemon.engine.records]
                 text = f"up: {host.is_up}, records: {records}, to undo: {', '.join(host.ledger.to_undo)}"
-                self._violations.append(Violation("idle at the end", host.name, "", text, self.agenda.now))
+                host.ledger.violated("idle at the end", "", text, self.agenda.now)
 
     def _violated(self, invariant: str, host: str, event: Event, text: str) -> None:
-        self._violations.append(Violation(invariant, host, event.key, text, self.agenda.now))
+        self.hosts[host].ledger.violated(invariant, event.key, text, self.agenda.now)
 
 
 def _kind_of(client: str) -> str:

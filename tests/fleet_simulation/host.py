@@ -70,7 +70,7 @@ class Host:
         self._vm_number = self._boots = 0
         self._booted_at = 0.0
         self._wall_offset = timedelta(seconds=chance.choice((0, 0, 0, 2, -40, 5000)))
-        self._laziness = chance.choice((1.0, 3.0, 5.0))
+        self._laziness = chance.choice((1.0, 5.0, 15.0, 15.0))
         self._wake_at = math.inf
         self._processes = self._boot()
 
@@ -116,9 +116,18 @@ class Host:
             self.daemon.poll_soon(0.5)
             self.wake_in(self.daemon.next_poll_in())
 
-    def shut_down(self) -> None:
-        """Begin the end of the boot: systemd starts no unit any more."""
-        self._processes.is_going_down = True
+    def reboot(self, shutdown: float, seconds: float, text: str) -> None:
+        """Begin to shut down; the boot ends after `shutdown` seconds, and the next one begins `seconds` later."""
+        if not self.is_up:
+            return
+        processes = self._processes
+        processes.is_going_down = True
+
+        def end_boot() -> None:
+            if self._processes is processes:
+                self.go_down(seconds, text)
+
+        self.agenda.after(shutdown, end_boot)
 
     def go_down(self, seconds: float, text: str) -> None:
         """End this boot; the next one begins after these seconds."""

@@ -23,13 +23,14 @@ RUNS = 30
 
 
 class Violation(NamedTuple):
-    """A broken invariant: its name, the host, the event, and what happened."""
+    """A broken invariant: its name, the host, the event, what happened, and the log of the host until then."""
 
     invariant: str
     host: str
     key: str
     text: str
     at: float
+    log: tuple[tuple[float, str], ...]
 
 
 class Run:
@@ -85,6 +86,7 @@ class Ledger:
         # moment of the latest success by (key, occurrence, stage, hook), and what permits another one
         self._succeeded: dict[tuple[str, int, str, str], float] = {}
         self._permitted: dict[str, float] = {}
+        self._recovery_began: dict[str, float] = {}
         self._last_document: tuple[object, ...] = ()
 
     def note(self, now: float, text: str) -> None:
@@ -132,7 +134,7 @@ class Ledger:
         self.note(now, f"begins {identity.stage}/{identity.hook} for {identity.key}, run {process.number}")
         if identity.stage == RECOVER:
             self._check_recovery(now, identity.key, identity.hook)
-            self._undone_at[identity.hook] = now
+            self._undone_at[identity.hook] = self._recovery_began[identity.key] = now
         else:
             self._permitted[identity.key] = now
         if identity.stage == PREPARE:
@@ -203,14 +205,16 @@ class Ledger:
         """A recover hook begins after two good documents without the event, and while no other one holds it."""
         presence = self._presence.get(key)
         if presence is not None and not presence.is_gone:
-            self._violated("recovery after the end", key, f"{hook} begins, {presence.absences} absences", now)
+            self.violated("recovery after the end", key, f"{hook} begins, {presence.absences} absences", now)
         for other, seen in self._presence.items():
             if other == key or seen.absences or seen.is_gone:
                 continue
             for name, runs in self._runs.items():
-                undone_at = max((at for each, at in self._undone_at.items() if self._undoes(each, name)), default=-1.0)
-                if self._undoes(hook, name) and any(run.key == other and run.began > undone_at for run in runs):
-                    self._violated("recovery waits for others", key, f"{hook} begins; {name} ran for {other}", now)
+                lost_at = max((at for each, at in self._undone_at.items() if self._undoes(each, name)), default=-1.0)
+                if not self._settings.hook(PREPARE, name).persists:
+                    lost_at = max(lost_at, self._booted_at)
+                if self._undoes(hook, name) and any(run.key == other and run.began > lost_at for run in runs):
+                    self.violated("recovery waits for others", key, f"{hook} begins; {name} ran for {other}", now)
                     return
 
     def _check_once(self, now: float, process: Process) -> None:
@@ -224,12 +228,14 @@ class Ledger:
             excused = self._permitted.get(identity.key, -1.0) >= before
         else:
             undone = [at for name, at in self._undone_at.items() if self._undoes(name, identity.hook)]
+            # a recovery that began for the event while it was missing undoes all of its preparation
+            undone.append(self._recovery_began.get(identity.key, -1.0))
             persists = self._settings.hook(identity.stage, identity.hook).persists
             lost = self._permitted.get(identity.key, -1.0) == self._booted_at
             excused = any(at >= before for at in undone) or (self._booted_at >= before and (lost or not persists))
         if not excused:
             text = f"{identity.hook} succeeded {now - before:.1f} s before"
-            self._violated(f"{identity.stage} once", identity.key, text, now)
+            self.violated(f"{identity.stage} once", identity.key, text, now)
 
     def _undoes(self, recover_hook: str, prepare_hook: str) -> str:
         """Return "pair", "any" (a recover hook without a partner), or "" if it does not undo it."""
@@ -238,5 +244,6 @@ class Ledger:
             return "any"
         return "pair" if with_it == prepare_hook else ""
 
-    def _violated(self, invariant: str, key: str, text: str, now: float) -> None:
-        self.violations.append(Violation(invariant, self.host, key, text, now))
+    def violated(self, invariant: str, key: str, text: str, now: float) -> None:
+        """Add a violation, with the log since the host was idle."""
+        self.violations.append(Violation(invariant, self.host, key, text, now, tuple(self.log)))
