@@ -9,7 +9,7 @@ from typing import Any, Callable, TypeVar
 
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, OwnNameUnknown
-from .identity import resource_id_of, resource_name_of
+from .identity import resource_name_of
 from .imds import Imds
 from .named_tuple import NamedTuple
 from .pacing import Pacer
@@ -42,8 +42,8 @@ class ConnectionOptions(NamedTuple):
 class ImdsSession:
     """A session with IMDS.
 
-    ``resource_name`` is this VM's resource name, and ``resource_id`` the id of the VM or of its scale set in Azure
-    Resource Manager; None while they are unknown.
+    ``resource_name`` is this VM's resource name, or None while it is unknown. ``instance`` is the instance metadata
+    from which the name was read, or None if it was not requested.
 
     Args:
         options: how to reach IMDS.
@@ -67,7 +67,7 @@ class ImdsSession:
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self.resource_name = options.resource_name
-        self.resource_id: str | None = None
+        self.instance: dict[str, Any] | None = None
 
     def time_left(self) -> float:
         """Return the seconds that remain for the session, at least 0.1."""
@@ -114,9 +114,10 @@ class ImdsSession:
         document = self.call_with_retries(self.imds.events)
         if self.resource_name is None:
             try:
-                self._read_identity(
-                    self.pacer.call(self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left()))
+                self.instance = self.pacer.call(
+                    self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left())
                 )
+                self.resource_name = resource_name_of(self.instance)
             except ImdsError:
                 pass  # the call does not need the name
         return document
@@ -133,10 +134,7 @@ class ImdsSession:
         return once
 
     def _set_resource_name(self, instance: dict[str, Any]) -> None:
-        self._read_identity(instance)
+        self.instance = instance
+        self.resource_name = resource_name_of(instance)
         if self.resource_name is None:
             raise OwnNameUnknown()
-
-    def _read_identity(self, instance: dict[str, Any]) -> None:
-        self.resource_name = resource_name_of(instance)
-        self.resource_id = resource_id_of(instance)
