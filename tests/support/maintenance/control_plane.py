@@ -35,6 +35,7 @@ def without_imds(azure: Simulator, folder: Path, name: str, **more: Any) -> dict
     """Return the variables of a host that cannot read the events of its VM."""
     return {
         **variables(azure, folder, name),
+        "maintenance_events_from": "caller",
         "maintenance_endpoint": "http://127.0.0.1:9",
         "maintenance_notes": str(folder / "notes"),
         **more,

@@ -12,7 +12,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._contr
 ARM = {"approve_by": "arm", "arm_endpoint": "https://management.azure.com", "arm_has_token": True}
 
 
-@pytest.mark.parametrize("options", [{}, {"approve_by": "module"}, ARM, {"down": True, "ended": ["x"]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"approve_by": "module"}, ARM, {"down": True, "events_from": "caller", "ended": ["x"]}]
+)
 def test_usable_options_have_no_problem(options):
     assert problems_of_control_plane(options) == []
 
@@ -24,6 +26,7 @@ def test_usable_options_have_no_problem(options):
         ({**ARM, "arm_has_token": "False"}, "maintenance_arm_token"),
         ({**ARM, "arm_endpoint": "http://example.com"}, "maintenance_arm_endpoint"),
         ({**ARM, "arm_resource_id": "vm1"}, "maintenance_arm_resource_id"),
+        ({"events_from": "imds"}, "maintenance_events_from"),
         ({"announced": [{}]}, "maintenance_announced[0]"),
         ({"ended": [{}]}, "maintenance_ended"),
         ({"down": True}, "maintenance_down"),

@@ -38,7 +38,7 @@ def keys(found):
 
 
 def test_event_has_the_shape_that_the_role_reads():
-    found = taken("vm1", change(resource_id="/subscriptions/x"))
+    found = taken("vm1", change())
     (event,) = found["events"]
     assert found["available"] and found["announced"] and found["resource_name"] == "vm1" and found["note"] is None
     assert event == {
@@ -49,8 +49,12 @@ def test_event_has_the_shape_that_the_role_reads():
         "duration_seconds": None,
         "key": "ab-1",
         "due": True,
-        "resource_id": "/subscriptions/x",
     }
+
+
+@pytest.mark.parametrize("entry", [change(resource_id="/x"), dict(EVENT, resource_id="/x")])
+def test_resource_id_of_the_event_is_kept(entry):
+    assert read_announced([entry])[0].resource_id == "/x" and read_announced([EVENT])[0].resource_id is None
 
 
 @pytest.mark.parametrize(
@@ -153,12 +157,12 @@ def test_note_is_over_when_all_of_its_events_are():
 
 
 def test_completed_event_has_started_at_an_unknown_time():
-    ((event,), dummy) = ended_of([EVENT], change("gone", outcome="completed"))
+    (event,) = ended_of([EVENT], change("gone", outcome="completed"))[0]
     assert (event["status"], event["started"], event["over"]) == ("Started", None, AT)
 
 
 def test_cancelled_event_has_not_started():
-    ((event,), dummy) = ended_of([EVENT], change("gone", outcome="canceled"))
+    (event,) = ended_of([EVENT], change("gone", outcome="canceled"))[0]
     assert (event["status"], event["started"]) == ("Scheduled", None)
 
 

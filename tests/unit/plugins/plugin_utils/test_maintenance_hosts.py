@@ -66,7 +66,6 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
         "event_type": "Reboot",
         "resources": ["VM1", "vm2"],
         "by": "a",
-        "resource_id": None,
         "approve": True,
         "why_not": "",
     }
@@ -201,14 +200,6 @@ def test_event_that_no_host_reads_is_approved_only_by_arm():
     check = {"prepare": {"tasks": "drain.yml", "role": ""}, "approve_by": "arm"}
     (decision,) = decisions(a=announced("vm1", check=check), b=announced("vm2", check=check))
     assert decision["approve"] and decision["by"] == "a"
-
-
-def test_decision_has_the_resource_id_of_the_event_or_else_of_the_vm():
-    host = prepared("vm1", dict(EVENT, resources=["vm1"]))
-    host["maintenance__info"]["resource_id"] = "/of/vm1"
-    assert decisions(a=host)[0]["resource_id"] == "/of/vm1"
-    host = prepared("vm1", dict(EVENT, resources=["vm1"], resource_id="/of/event"))
-    assert decisions(a=host)[0]["resource_id"] == "/of/event"
 
 
 def test_host_that_awaits_a_later_run_has_a_reason_but_no_problem():
