@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
                 FAILED, "the ID of the resource is unknown; set maintenance_arm_resource_id to that of the VM"
             )
         try:
-            url = acknowledge_url(options["endpoint"], resource_id, decision["event_id"])
+            url = acknowledge_url(options["endpoint"], resource_id, decision["event_id"], decision["resources"][0])
         except ValueError as error:
             return Outcome(FAILED, f"maintenance_arm_resource_id: {error}")
         changed = changed_since(decision, options["read_again"])

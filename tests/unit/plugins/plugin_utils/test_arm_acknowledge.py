@@ -13,7 +13,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_a
     endpoint_problem,
     is_retried,
     outcome_of,
-    resource_problem,
     token_problem,
 )
 
@@ -30,7 +29,7 @@ EVENT = {"key": "ab-1", "status": "Scheduled", "resources": ["vm1", "vm2"]}
 
 @pytest.mark.parametrize("resource_id", [VM, VM + "/", VM + "/providers/microsoft.maintenance/scheduledevents/ab-1"])
 def test_url_is_composed_of_the_id_of_the_vm_or_of_the_event(resource_id):
-    assert acknowledge_url(AZURE + "/", resource_id, "AB-1") == URL
+    assert acknowledge_url(AZURE + "/", resource_id, "AB-1", "vm-2") == URL
 
 
 @pytest.mark.parametrize(
@@ -48,11 +47,11 @@ def test_url_is_composed_of_the_id_of_the_vm_or_of_the_event(resource_id):
 )
 def test_invalid_resource_id_is_an_error(resource_id):
     with pytest.raises(ValueError, match=r"write|is the ID of another event"):
-        acknowledge_url(AZURE, resource_id, "AB-1")
+        acknowledge_url(AZURE, resource_id, "AB-1", "vm-1")
 
 
 def test_event_id_cannot_change_the_path():
-    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in acknowledge_url(AZURE, VM, "a/..?b")
+    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in acknowledge_url(AZURE, VM, "a/..?b", "vm-1")
 
 
 @pytest.mark.parametrize("endpoint", [AZURE, "https://management.usgovcloudapi.net/", "http://127.0.0.1:8168/arm"])
@@ -137,5 +136,8 @@ def test_decision_holds_only_for_the_event_as_it_was(read_again, outcome):
     assert (changed.outcome if changed else None) == outcome
 
 
-def test_resource_id_of_a_scale_set_is_valid():
-    assert resource_problem(VM.replace("virtualMachines", "virtualMachineScaleSets")) == ""
+@pytest.mark.parametrize("suffix", ["", "/providers/microsoft.maintenance/scheduledevents/ab-1"])
+def test_url_names_a_vm_in_place_of_its_scale_set(suffix):
+    scale_set = VM.replace("virtualMachines/vm-1", "virtualMachineScaleSets/web")
+    assert acknowledge_url(AZURE, scale_set + suffix, "AB-1", "vm-1") == URL
+    assert "/virtualMachines/a%2Fb/" in acknowledge_url(AZURE, scale_set, "AB-1", "a/b")

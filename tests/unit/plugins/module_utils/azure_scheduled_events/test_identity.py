@@ -82,12 +82,12 @@ def test_an_unknown_own_name_is_an_error_and_never_a_guess(question, name):
 
 
 COMPUTE = {"subscriptionId": "s", "resourceGroupName": "g", "name": "vm1"}
-PREFIX = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/"
 
 
-def test_resource_id_is_that_of_the_scale_set_or_else_of_the_vm():
-    assert resource_id_of({"compute": {**COMPUTE, "vmScaleSetName": ""}}) == PREFIX + "virtualMachines/vm1"
-    assert resource_id_of({"compute": {**COMPUTE, "vmScaleSetName": "web"}}) == PREFIX + "virtualMachineScaleSets/web"
+def test_resource_id_has_the_name_of_the_vm_also_in_a_scale_set():
+    assert resource_id_of({"compute": {**COMPUTE, "vmScaleSetName": "web"}}) == (
+        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1"
+    )
 
 
 @pytest.mark.parametrize("instance", [{}, {"compute": None}, *({"compute": {**COMPUTE, key: ""}} for key in COMPUTE)])
