@@ -29,6 +29,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
 # strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")
 _PREPARE = "prepare_and_approve"
+_COORDINATE = "coordinate"
+# value of maintenance_leader: the hook runners of the hosts prepare and recover
+_EXTERNAL = "external"
 
 
 class ActionModule(ActionBase):
@@ -36,14 +39,16 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "limits")) | CONTROL_PLANE_OPTIONS
+    _VALID_ARGS = (
+        frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
+    )
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         entry_point = self._task.args["entry_point"]
-        problems = self._misspelt(variables) + self._strategy(entry_point)
+        problems = self._misspelt(variables) + self._strategy(entry_point) + self._leader(entry_point)
         found: dict[str, dict[str, str]] = {}
         for option in ("prepare", "recover"):
             found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
@@ -55,7 +60,7 @@ class ActionModule(ActionBase):
         result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
-        elif entry_point != _PREPARE:
+        elif entry_point not in (_PREPARE, _COORDINATE):
             result["warnings"] = self._forks(variables)
         return result
 
@@ -71,11 +76,20 @@ class ActionModule(ActionBase):
 
     def _strategy(self, entry_point: str) -> list[str]:
         strategy = str(self._task.get_play().strategy)
-        if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
+        if entry_point not in (_PREPARE, _COORDINATE) or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
             f"strategy: under {strategy} one host could approve before the others have prepared;"
             " set strategy to ansible.builtin.linear"
+        ]
+
+    def _leader(self, entry_point: str) -> list[str]:
+        """Return a problem if hook runners own the hosts that the role is to prepare."""
+        if entry_point != _PREPARE or self._task.args.get("leader") != _EXTERNAL:
+            return []
+        return [
+            "maintenance_leader: the hook runners prepare and recover these hosts;"
+            " use the entry point coordinate, or set maintenance_leader to role"
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:

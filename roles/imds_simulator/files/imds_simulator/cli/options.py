@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -89,7 +90,12 @@ def _add_notify_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("notifications of Event Grid", "Each has precedence over the scenario's notify.")
     group.add_argument("--notify-url", metavar="URL", help="publish notifications to this web hook")
     group.add_argument("--notify-schema", metavar="SCHEMA", help="eventgrid (default) or cloudevents")
-    group.add_argument("--notify-token", metavar="TOKEN", help="send the header Authorization: Bearer TOKEN")
+    group.add_argument(
+        "--notify-token",
+        metavar="TOKEN",
+        default=os.environ.get("IMDS_SIMULATOR_NOTIFY_TOKEN") or None,
+        help="send the header Authorization: Bearer TOKEN (default $IMDS_SIMULATOR_NOTIFY_TOKEN)",
+    )
     group.add_argument(
         "--notify-header",
         metavar="NAME=VALUE",

@@ -75,7 +75,8 @@ class ArmContract:
     def _unauthorized(self, authorization: str) -> Reply | None:
         scheme, _space, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            return _unauthorized("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
+            message = "Authentication failed. The 'Authorization' header is missing."
+            return _unauthorized("AuthenticationFailed", message)
         wanted = self.world.knobs.arm_token
         if wanted and not hmac.compare_digest(token.strip().encode(), wanted.encode()):
             return _unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
@@ -98,7 +99,8 @@ class ArmContract:
                 400,
                 "InvalidResourceType",
                 "The resource type 'scheduledevents' could not be found in the namespace 'Microsoft.Maintenance' for "
-                f"api version '{request.versions[-1][:32]}'. The supported api-versions are '{','.join(API_VERSIONS)}'.",
+                f"api version '{request.versions[-1][:32]}'. "
+                f"The supported api-versions are '{', '.join(API_VERSIONS)}'.",
             )
         if target.group.folded() not in self._ids.resource_groups:
             return arm_error(

@@ -12,8 +12,11 @@ from urllib.parse import unquote
 
 from .resource_ids import ResourceGroup
 
-_ROUTE = ("subscriptions", None, "resourcegroups", None, "providers", "microsoft.compute", None, None)
-_ROUTE += ("providers", "microsoft.maintenance", "scheduledevents", None, "acknowledge")
+# the fixed parts in lower case; None: any value
+_ROUTE = (
+    *("subscriptions", None, "resourcegroups", None, "providers", "microsoft.compute", None, None),
+    *("providers", "microsoft.maintenance", "scheduledevents", None, "acknowledge"),
+)
 
 
 class Acknowledge(NamedTuple):

@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
 # routes of the control plane, which faults of any route of IMDS do not affect
 ARM_ROUTE = "arm"
 NOTIFY_ROUTE = "notify"

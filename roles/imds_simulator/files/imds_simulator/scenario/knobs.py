@@ -261,7 +261,10 @@ class Knobs:
     notification_type: str = field(
         default="emitted",
         metadata=_knob(
-            "choice", "5.11.4", "eventType of a notification: that of the sample, or that of the table", ("emitted", "write")
+            "choice",
+            "5.11.4",
+            "eventType of a notification: that of the sample, or that of the table",
+            ("emitted", "write"),
         ),
     )
     notification_ids: str = field(
@@ -273,7 +276,10 @@ class Knobs:
     notification_not_before: str = field(
         default="kept",
         metadata=_knob(
-            "choice", "5.11.6", "NotBefore in notifications about Started and Completed: kept, or blank", ("kept", "blank")
+            "choice",
+            "5.11.6",
+            "NotBefore in notifications about Started and Completed: kept, or blank",
+            ("kept", "blank"),
         ),
     )
 

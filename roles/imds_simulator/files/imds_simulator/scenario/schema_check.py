@@ -51,12 +51,6 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@_formats.checks("share")
-def _is_share(value: Any) -> bool:
-    """Refuse also .nan, which no minimum and no maximum refuses."""
-    return isinstance(value, bool) or not isinstance(value, (int, float)) or 0 <= value <= 1
-
-
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of scenario files."""

@@ -8,10 +8,11 @@ See docs/reference/scheduled-events.md 5.11.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import random
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
 import aiohttp
@@ -84,10 +85,12 @@ class Publisher:
         self._faults = faults
         self._log = log
         self._random = random.Random(notify.seed)
-        self._queue: asyncio.Queue[_Delivery] = asyncio.Queue()
-        self._pending = 0
+        # (moment when it is due, a number that keeps the order, delivery)
+        self._waiting: list[tuple[float, int, _Delivery]] = []
+        self._queued = 0
+        self._more = asyncio.Event()
         self._refused = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
 
     def publish(self, occurrence: Occurrence) -> None:
         """Queue the notification about ``occurrence``, if Event Grid publishes one; never waits."""
@@ -100,21 +103,20 @@ class Publisher:
         copies = 2 if self._random.random() < notify.duplicates else 1
         for _copy in range(copies):
             delay = self._random.uniform(0, notify.disorder)
-            if self._pending >= MAX_PENDING:
+            if len(self._waiting) >= MAX_PENDING:
                 self._log("notification", result="dropped", error="too many notifications wait", **made.fields)
                 continue
-            self._pending += 1
             self._queue_after(delay, _Delivery(made, snapshot.content.resources[0]))
 
     def run(self) -> None:
         """Begin to send, until ``stop``."""
-        self._start(self._send_all())
+        self._task = asyncio.get_running_loop().create_task(self._send_all())
 
     async def stop(self) -> None:
-        """End all requests; notifications that wait are not sent."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End the request that runs; notifications that wait are not sent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
@@ -122,9 +124,24 @@ class Publisher:
         async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
             if self._notify.validate and not await self._pass_handshake(session):
                 self._refused = True
+                self._waiting.clear()
                 return
             while True:
-                await self._send(session, await self._queue.get())
+                await self._send(session, await self._next())
+
+    async def _next(self) -> _Delivery:
+        """Wait for the delivery that is due first, and return it."""
+        while not self._waiting or self._waiting[0][0] > self._clock.now():
+            self._more.clear()
+            wake_ups: list[asyncio.Task[Any]] = [asyncio.ensure_future(self._more.wait())]
+            if self._waiting:
+                wake_ups.append(asyncio.ensure_future(self._clock.wait_until(self._waiting[0][0])))
+            try:
+                await asyncio.wait(wake_ups, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in wake_ups:
+                    each.cancel()
+        return heapq.heappop(self._waiting)[2]
 
     async def _send(self, session: aiohttp.ClientSession, delivery: _Delivery) -> None:
         made, attempt = delivery.notification, delivery.attempt
@@ -149,8 +166,6 @@ class Publisher:
         )
         if result == "again":
             self._queue_after(_delay_after(attempt), delivery._replace(attempt=attempt + 1))
-        else:
-            self._pending -= 1
 
     async def _pass_handshake(self, session: aiohttp.ClientSession) -> bool:
         """Return True when the web hook permits notifications, False after the last attempt."""
@@ -187,24 +202,12 @@ class Publisher:
             return _Answer(0, {}, b"", str(error) or type(error).__name__)
 
     def _queue_after(self, simulated: float, delivery: _Delivery) -> None:
-        if simulated <= 0:
-            self._queue.put_nowait(delivery)
-            return
-        moment = self._moment_after(simulated)
-
-        async def queue_later() -> None:
-            await self._clock.wait_until(moment)
-            self._queue.put_nowait(delivery)
-
-        self._start(queue_later())
+        self._queued += 1
+        heapq.heappush(self._waiting, (self._moment_after(simulated), self._queued, delivery))
+        self._more.set()
 
     def _moment_after(self, simulated: float) -> float:
         return self._clock.now() + self._world.to_wall_seconds(simulated)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _new_id(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
