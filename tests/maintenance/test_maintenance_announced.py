@@ -21,7 +21,7 @@ from support.maintenance.control_plane import (
     without_imds,
 )
 from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed
-from support.maintenance.report_rows import rows
+from support.maintenance.reports import rows
 from support.simulator_process import Simulator
 
 # of a host to which no connection is possible

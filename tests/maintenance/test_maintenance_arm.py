@@ -12,7 +12,7 @@ import pytest
 
 from support.maintenance.control_plane import TOKEN, VMS, by_arm, printed_playbook, requests_of_route
 from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variables
-from support.maintenance.report_rows import rows
+from support.maintenance.reports import rows
 from support.simulator_process import Simulator
 
 ALL = {"vm1", "vm2", "vm3"}
