@@ -51,7 +51,8 @@ def test_inventory_groups_follow_the_facts_of_the_hook_runner(fleet: Callable[..
     # the facts modules of the other recipe are not needed
     project.write(
         "ansible.cfg",
-        "[defaults]\ninventory = inventory\nfact_caching = ansible.builtin.jsonfile\nfact_caching_connection = .facts\n",
+        "[defaults]\ninventory = inventory\n"
+        "fact_caching = ansible.builtin.jsonfile\nfact_caching_connection = .facts\n",
     )
     # the connection is root's already, and the hosts have no sudo
     connected = {"hosts": dict.fromkeys(web.hosts), "vars": {"ansible_become": False}}
