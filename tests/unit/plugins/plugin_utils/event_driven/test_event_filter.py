@@ -110,6 +110,7 @@ def test_each_form_has_the_same_event_and_hosts(event):
     assert (got["change"], got["outcome"], got["is_news"]) == ("appeared", None, True)
     assert got["hosts"] == ["vm1", "VM2"] and got["unknown_resources"] == [] and got["limit"] == "VM2,vm1"
     assert result["meta"] == {"endpoint": "x", "hosts": ["vm1", "VM2"]}
+    assert set(result) == {"scheduled_event", "meta"}
     assert got["resource_id"] == (None if got["reported_by"] == "hook_runner" else RESOURCE)
 
 
@@ -197,6 +198,17 @@ def test_list_of_several_becomes_several_events_and_keeps_the_others():
     results = filtered({"payload": [CHANGE, GRID, other]})
     assert [event.get("scheduled_event", {}).get("id") for event in results] == ["one", "grid-1", None]
     assert results[2]["payload"][2] == other
+
+
+@pytest.mark.parametrize("form", ["change", "notification"])
+def test_texts_cannot_be_templates(form):
+    """A playbook gets the event as variables, and Ansible renders variables."""
+    text = "{{ lookup('pipe', 'id') }} {% raw %} {# {{{"
+    change = {**CHANGE, "event": {**EVENT, "description": text, "resources": [text]}}
+    delivery = change if form == "change" else grid({"Description": text, "Resources": [text]})
+    got = filtered({"payload": delivery, "text": "kept"})
+    assert not any(mark in json.dumps(got) for mark in ("{{", "{%", "{#")) and got["text"] == "kept"
+    assert got["scheduled_event"]["event"]["description"] == "{ { lookup('pipe', 'id') }} { % raw %} { # { { {"
 
 
 def test_lone_surrogates_are_escaped():
