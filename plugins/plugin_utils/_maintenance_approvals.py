@@ -41,7 +41,6 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
         "event_type": event["event_type"],
         "resources": list(event["resources"]),
         "by": first.name if first else "",
-        "resource_id": event.get("resource_id") or (first.resource_id if first else None),
         "approve": not any(reasons),
         "why_not": "; ".join(filter(None, reasons)),
     }

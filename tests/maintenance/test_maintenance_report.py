@@ -5,23 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
+from support.maintenance.report_rows import rows
 from support.simulator_process import Simulator
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
-
-
-def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """Return the rows of the report by host, from the custom statistics."""
-    match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
-    assert match, ran.stdout
-    return {row["host"]: row for row in json.loads(match[1])["maintenance_report"]}
 
 
 def reporting(azure: Simulator, folder: Path, **more: dict[str, Any]) -> Fleet:
