@@ -93,9 +93,7 @@ class Testbed:
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
 
-    def run(
-        self, name: str, *, other_controller: bool = False, take_over: bool = False, **more: Any
-    ) -> Controller:
+    def run(self, name: str, *, other_controller: bool = False, take_over: bool = False, **more: Any) -> Controller:
         """Start the playbook; ``take_over`` lets it replace the notes of other runs, ``more`` are variables."""
         variables = {
             "chaos_run": name,

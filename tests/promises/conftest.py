@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from promises.hook_runners import install_hook_runners
 from promises.outcome import Outcome, table_of
+from promises.salt_site import salt_site
 from promises.world import Hosts
 from support.hosts.lab import Lab, skip_reason_of_this_process
 from support.repository import REPOSITORY
+from support.salt.master import Master
 from tools.repository.collection_tree import copy_tree
 
 OUTCOMES: list[Outcome] = []
@@ -34,6 +39,23 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collections")
     copy_tree(REPOSITORY, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def hook_runners(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The role hook_runner on all hosts, whose service is stopped."""
+    install_hook_runners(hosts, tmp_path_factory.mktemp("role") / "ansible")
+
+
+@pytest.fixture(scope="module")
+def salt_master(hosts: Hosts) -> Iterator[Master]:
+    """A Salt master, of which the hosts are minions."""
+    home = Path(os.environ.get("SALT_HOME", REPOSITORY / ".cache" / "salt" / "3008"))
+    if not (home / "bin" / "salt-master").exists():
+        pytest.skip(f"there is no Salt in {home}; make test-salt-3008 installs it")
+    # sockets need a short path
+    with tempfile.TemporaryDirectory(prefix="salt-") as folder, salt_site(hosts, home, Path(folder)) as master:
+        yield master
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class Playbook(Coordinator):
 
     name = "playbook"
     decided = "PLAY [Wait for the end of the events and recover each host]"
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, Any] = {}
 
     def __init__(self, world: World, collections: Path) -> None:
         super().__init__(world)

@@ -95,4 +95,4 @@ def _counts(counts: dict[str, int]) -> str:
     once = [name for name, number in counts.items() if number == 1]
     rest = [f"{name} {'not' if not number else f'{number} times'}" for name, number in counts.items() if number != 1]
     shown = ["all" if len(once) == len(counts) else ", ".join(once)] if once else []
-    return "; ".join(shown + ([", ".join(rest)] if once or len(rest) < len(counts) else ["none"]))  if rest else "all"
+    return "; ".join(shown + ([", ".join(rest)] if once or len(rest) < len(counts) else ["none"])) if rest else "all"
