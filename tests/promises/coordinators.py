@@ -58,8 +58,9 @@ class Coordinator(abc.ABC):
     def make_reachable(self, name: str) -> None:
         self.world.vms[name].link.mend()
 
+    @abc.abstractmethod
     def close(self) -> None:
-        """End its processes."""
+        """End the processes that it has started for the case."""
 
 
 class Playbook(Coordinator):

@@ -172,6 +172,9 @@ class SaltEngine(Coordinator):
     def make_reachable(self, name: str) -> None:
         """Do nothing: the minion starts when the host boots."""
 
+    def close(self) -> None:
+        """Do nothing: the master and the minions go on."""
+
     def _rows(self) -> list[dict[str, Any]]:
         known = {event["id"].casefold() for event in self.world.simulator.get("/events")["events"]}
         rows = self._master.run("salt-run", "azure_events.status")["rows"]
