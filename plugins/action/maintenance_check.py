@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 import typing as t
 
 from ansible.errors import AnsibleError
@@ -17,6 +18,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
     find_role,
     names_a_file,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
+    CONTROL_PLANE_OPTIONS,
+    problems_of_control_plane,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
@@ -33,7 +39,7 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader"))
+    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""
@@ -46,8 +52,10 @@ class ActionModule(ActionBase):
             found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
             problems += missing
         ready_hooks = self._task.args.get("ready_hooks") or []
-        problems += _problems_of(ready_hooks)
-        result.update(changed=False, ready_hooks=bool(ready_hooks), **found)
+        problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
+        problems += problems_of_control_plane(self._task.args)
+        result["approve_by"] = self._task.args.get("approve_by", "module")
+        result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
         elif entry_point not in (_PREPARE, _COORDINATE):
@@ -131,3 +139,15 @@ def _problems_of(ready_hooks: t.Any) -> list[str]:
     except ValueError as error:
         return [str(error)]
     return []
+
+
+def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:
+    """Return what is wrong with the limits, and whether a batch hides hosts that they have to count."""
+    hosts = variables["ansible_play_hosts_all"]
+    try:
+        limits = parse_limits(options, hosts, variables["groups"])
+    except ValueError as error:
+        return [str(error)]
+    if not limits.restrict or len(variables["ansible_play_batch"]) == len(hosts):
+        return []
+    return ["serial: the limits count the hosts of all batches, which a batch cannot see; remove serial from the play"]

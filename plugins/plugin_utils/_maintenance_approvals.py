@@ -17,7 +17,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
     """Return one decision for each event for which a host is prepared.
 
     An event is approved if each VM in its Resources is a host that is prepared for it. The host of the first VM
-    approves it.
+    approves it, or that of the first VM that reads the events itself.
     """
     events: dict[str, Event] = {}
     for host in hosts:
@@ -32,12 +32,16 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     reasons = [_blocked_by(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or [
         "the event names no VM"
     ]
-    first = by_vm.get(event["resources"][0].casefold()) if event["resources"] else None
+    known = [by_vm[vm.casefold()] for vm in event["resources"] if vm.casefold() in by_vm]
+    first = next((host for host in known if host.reads_events), known[0] if known else None)
+    if first and not first.reads_events and not first.approves_by_arm:
+        reasons.append("no host of the event reads IMDS; set maintenance_approve_by to arm")
     return {
         "event_id": event["event_id"],
         "event_type": event["event_type"],
         "resources": list(event["resources"]),
         "by": first.name if first else "",
+        "resource_id": event.get("resource_id") or (first.resource_id if first else None),
         "approve": not any(reasons),
         "why_not": "; ".join(filter(None, reasons)),
     }

@@ -22,6 +22,7 @@ class MaintenanceHost:
     def __init__(self, name: str, variables: Variables) -> None:
         self.name = name
         self._check = _result(variables, "check")
+        self._plan: Variables = variables.get("maintenance__plan") or {}
         self._info = _result(variables, "info")
         self._note = _result(variables, "note")
         self._prepared: Variables = variables.get("maintenance__prepared") or {}
@@ -37,6 +38,61 @@ class MaintenanceHost:
         return self._info.get("resource_name") or ""
 
     @property
+    def fault_domain(self) -> str:
+        """The fault domain of the VM, "" if unknown."""
+        return self._info.get("fault_domain") or ""
+
+    @property
+    def server_time(self) -> str:
+        """The time in ISO 8601 of the answer with the events, by the clock of IMDS, "" if unknown."""
+        return self._info.get("server_time") or ""
+
+    @property
+    def asked_at(self) -> float | None:
+        """When the run began with the host, in seconds by the controller's clock, or None."""
+        return self._check.get("at")
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if the events and the note of the host could not be read."""
+        return not self._info or _has_failed(self._info) or not self._info.get("available", True)
+
+    @property
+    def had_note(self) -> bool:
+        """True if the host had the note of any run when its events were read."""
+        return bool(self._info.get("note"))
+
+    @property
+    def keys_of_note(self) -> set[str]:
+        """The keys of the events in the note that the host had when its events were read."""
+        return {str(event["event_id"]).casefold() for event in (self._info.get("note") or {}).get("events", ())}
+
+    @property
+    def events_due(self) -> list[Event]:
+        """The events of the host that have started, start soon, or are in its note."""
+        return [event for event in self._info.get("events", ()) if event.get("due")]
+
+    @property
+    def has_preparation(self) -> bool:
+        """True if the run has tasks or ready hooks that prepare the host."""
+        return any(self._check.get("prepare", {}).values()) or bool(self._check.get("ready_hooks"))
+
+    @property
+    def reads_events(self) -> bool:
+        """True if the events are those that IMDS lists for the host, False if they are those of the caller."""
+        return not self._info.get("announced")
+
+    @property
+    def resource_id(self) -> str | None:
+        """The id of the VM or its scale set in Azure Resource Manager, None if unknown."""
+        return self._info.get("resource_id") or None
+
+    @property
+    def approves_by_arm(self) -> bool:
+        """True if the run approves through Azure Resource Manager."""
+        return self._check.get("approve_by") == "arm"
+
+    @property
     def takes_part(self) -> bool:
         """True if the host has the note of this run."""
         return bool(self._note) and not _has_failed(self._note) and "note" in self._note
@@ -49,8 +105,7 @@ class MaintenanceHost:
     @property
     def failed_to_prepare(self) -> bool:
         """True if the host had to prepare and has not succeeded."""
-        has_preparation = any(self._check.get("prepare", {}).values()) or self._check.get("ready_hooks")
-        is_wanted = bool(has_preparation) and any(event["status"] != "Started" for event in self._events_read())
+        is_wanted = self.has_preparation and self._has_to_prepare
         return not self.is_prepared and (is_wanted or not self.takes_part)
 
     @property
@@ -66,7 +121,7 @@ class MaintenanceHost:
     def events(self) -> list[Event]:
         """Return the events that the host is or was prepared for, as they were listed last."""
         if not self.takes_part:
-            return [event for event in self._info.get("events", ()) if event.get("due")]
+            return self.events_due
         seen = {event["event_id"].casefold(): dict(event) for event in self._note["note"]["events"]}
         for event in self._events_read():
             seen[event["key"]].update(event)
@@ -136,6 +191,17 @@ class MaintenanceHost:
         if _has_failed(self._released):
             return f"the note was not removed: {_message(self._released)}"
         return ""
+
+    @property
+    def _has_to_prepare(self) -> bool:
+        """True if the plan says so; a run that only recovers has no plan."""
+        if "hosts" in self._plan:
+            return bool(self._plan["hosts"].get(self.name, {}).get("prepares"))
+        return any(event["status"] != "Started" for event in self._events_read())
+
+    def awaits(self) -> str:
+        """Return which end the host awaits that a later run reports, "" if none; that is not a problem."""
+        return _message(self._wait) if self._wait.get("outcome") == "pending" else ""
 
     def _events_read(self) -> list[Event]:
         """Return the events of the note as they were listed before it was written, without those that were over."""

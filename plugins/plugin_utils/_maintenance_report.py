@@ -25,7 +25,7 @@ def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.M
         events = host.events()
         rows += [_row(host, event, hosts, withheld) for event in events]
         if not events and (host.takes_part or host.problem()):
-            rows.append({**_blank(host, {}, host.problem()), "recovered": host.recovered_at})
+            rows.append({**_blank(host, {}, _joined(host.problem(), host.awaits())), "recovered": host.recovered_at})
     return rows
 
 
@@ -52,8 +52,8 @@ def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost]
     if event.get("came_later"):
         why_not = "it came during the wait"
     # a host whose own problem prevents the approval does not name it twice
-    reasons = ["not approved: " + why_not if why_not and not host.failed_to_prepare else "", host.problem()]
-    row = _blank(host, event, "; ".join(filter(None, reasons)))
+    withheld_because = "not approved: " + why_not if why_not and not host.failed_to_prepare else ""
+    row = _blank(host, event, _joined(withheld_because, host.problem(), host.awaits()))
     row.update(prepared=host.prepared_at, approved=approved, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
     return row
@@ -70,6 +70,10 @@ def _blank(host: MaintenanceHost, event: Event, why_not: str) -> Row:
         **dict.fromkeys(_TIMES),
         "why_not": why_not,
     }
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def _time_of_day(moment: str | None) -> str:

@@ -70,6 +70,9 @@ READS_ONLY = "shows what the service has logged or does, and changes nothing"
 # examples that are too long for one line of code
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
+NOTIFY = (
+    "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
+)
 REPORT = "host  event                                        prepared  approved  started   over      recovered  why not"
 LEFT_OUT = {
     "README.md": {
@@ -103,6 +106,7 @@ LEFT_OUT = {
         ),
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
+        NOTIFY: "tests/unit/imds_simulator/test_docs.py runs it with another port",
     },
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (

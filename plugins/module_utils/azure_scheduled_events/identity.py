@@ -28,6 +28,33 @@ def vm_id_of(instance: Mapping[str, Any]) -> str:
     return vm_id if isinstance(vm_id, str) else ""
 
 
+def fault_domain_of(instance: Mapping[str, Any]) -> str:
+    """Return the fault domain of an instance document, after its zone if it has one; "" where it is missing.
+
+    The numbers of fault domains begin anew in each zone, therefore ``1/0`` and ``2/0`` are two fault domains.
+    """
+    compute = instance.get("compute")
+    if not isinstance(compute, Mapping):
+        return ""
+    domain, zone = str(compute.get("platformFaultDomain") or ""), str(compute.get("zone") or "")
+    return f"{zone}/{domain}" if domain and zone else domain
+
+
+def resource_id_of(instance: Mapping[str, Any]) -> str | None:
+    """Return the id in Azure Resource Manager of the VM's scale set, else of the VM; None where a part is missing.
+
+    Events of a VM belong to its scale set, if it is in one (roles/maintenance/README.md).
+    """
+    compute = instance.get("compute")
+    parts = compute if isinstance(compute, Mapping) else {}
+    scale_set = parts.get("vmScaleSetName")
+    kind, name = ("virtualMachineScaleSets", scale_set) if scale_set else ("virtualMachines", parts.get("name"))
+    subscription, group = parts.get("subscriptionId"), parts.get("resourceGroupName")
+    if not all(isinstance(part, str) and part for part in (subscription, group, name)):
+        return None
+    return f"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{kind}/{name}"
+
+
 def is_same_vm(resource: str, name: str) -> bool:
     """Return True if an entry of ``Resources`` is the VM of that name; letter case does not count.
 

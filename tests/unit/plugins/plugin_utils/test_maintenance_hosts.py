@@ -66,6 +66,7 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
         "event_type": "Reboot",
         "resources": ["VM1", "vm2"],
         "by": "a",
+        "resource_id": None,
         "approve": True,
         "why_not": "",
     }
