@@ -79,6 +79,12 @@ STAGES = (
         hosts.zero_loss,
     ),
     Stage(
+        "promises",
+        "four hosts of one availability set through failures, by playbook, by hook runners and by Salt",
+        hosts.promises,
+        partial(hosts.promises, options=SHORT),
+    ),
+    Stage(
         "integration-newest",
         "each module against the simulator: the newest ansible-core, on the newest Python",
         ansible_test.integration_newest,
