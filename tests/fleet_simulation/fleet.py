@@ -128,7 +128,7 @@ class Fleet:
 
     def _publish(self, event: Event) -> None:
         longest = self.plan.longest_lag
-        lag = self.chance.choice((0.0, 0.0, longest / 4, longest)) * self.chance.random()
+        lag = self.chance.choice((0.0, 0.0, 0.0, 0.0, longest / 4, longest)) * self.chance.random()
         event.group.publish(self.agenda.now, lag)
         for name in event.group.vms:
             self.hosts[name].document_changed()
