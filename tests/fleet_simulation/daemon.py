@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One process of the hook runner in virtual time: the real engine, poller and journal; hooks are simulated."""
+
+from __future__ import annotations
+
+import collections
+import io
+import math
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from azure_scheduled_events.document import EventDocument
+from fleet_simulation.profiles import Profile
+from fleet_simulation.simulated_runs import SimulatedRuns
+from hook_runner.clock import ServerClock
+from hook_runner.config.settings import Settings
+from hook_runner.journal.journal import Journal
+from hook_runner.lifecycle.engine import Engine
+from hook_runner.log import Log
+from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.reporting.status import to_dict
+from hook_runner.service.poller import (
+    ApprovalAnswered,
+    ApprovalWithheld,
+    DocumentReceived,
+    NameResolved,
+    NameUnavailable,
+    Poller,
+    PollerEvent,
+    PollFailed,
+)
+
+NEVER = math.inf
+# shortest pause of the daemon's main loop in seconds, as in hook_runner.service.daemon
+AFTERWARDS = 0.1
+
+
+class Killed(BaseException):
+    """The process was killed at a commit of its journal."""
+
+
+class MortalJournal(Journal):
+    """The real journal, at whose next commit a test can kill the process."""
+
+    dies = ""
+
+    def abandon(self) -> None:
+        """Close the file as the end of the process does: nothing pending is written."""
+        self._close_file()
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        if self.dies == "before":
+            raise Killed
+        super()._commit(connection)
+        if self.dies == "after":
+            raise Killed
+
+
+class ImdsOfHost:
+    """IMDS as one host reaches it, with the interface of the helper's client.
+
+    Args:
+        events: returns a document or raises ImdsError.
+        approve: takes an EventId, or raises ImdsError.
+        instance: the instance metadata.
+    """
+
+    def __init__(
+        self, events: Callable[[], EventDocument], approve: Callable[[str], None], instance: dict[str, Any]
+    ) -> None:
+        self.requests_sent = 0
+        self._events, self._approve, self._instance = events, approve, instance
+
+    def events(self, within: float | None = None) -> EventDocument:
+        self.requests_sent += 1
+        return self._events()
+
+    def approve(self, event_ids: list[str], within: float | None = None) -> None:
+        self.requests_sent += 1
+        for event_id in event_ids:
+            self._approve(event_id)
+
+    def instance(self, within: float | None = None) -> dict[str, Any]:
+        self.requests_sent += 1
+        return self._instance
+
+
+class Daemon:
+    """One process.
+
+    Args:
+        profile: settings and hooks.
+        settings: the same settings with the paths of this host.
+        imds: as this host reaches it.
+        runs: the hook runs.
+        monotonic: the host's monotonic clock.
+        wall: the host's own clock.
+        boot: identifies the boot.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        settings: Settings,
+        imds: ImdsOfHost,
+        runs: SimulatedRuns,
+        monotonic: Callable[[], float],
+        wall: Callable[[], datetime],
+        boot: str,
+    ) -> None:
+        self._monotonic, self._runs = monotonic, runs
+        self._log = Log("error", io.StringIO())
+        self.clock = ServerClock(monotonic, wall)
+        self.health = ImdsHealth(self._log)
+        self.journal = MortalJournal.open(
+            settings.journal, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
+        )
+        self._inbox: collections.deque[PollerEvent] = collections.deque()
+        self._approvals_waiting = 0
+        self._poller = Poller(
+            imds,  # type: ignore[arg-type]  # has the methods that the poller calls
+            settings.interval,
+            settings.first_timeout,
+            settings.timeout,
+            self._inbox.append,
+            not settings.resource_name,
+            self.clock.doubts,
+            monotonic,
+            lambda seconds: None,
+        )
+        self._next_poll = self._tick_at = self._monotonic()
+        self._wants_all = True
+        self._failed = False
+        self.engine = Engine(
+            settings,
+            profile.hooks,
+            self.journal,
+            runs,  # type: ignore[arg-type]  # has the methods that the engine calls
+            self.clock,
+            self._send,
+            self._log,
+            boot=boot,
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event is known and nothing is left to do."""
+        return not self.engine.records and not self.engine.stage_runner.is_busy()
+
+    def status(self) -> dict[str, Any]:
+        """Return what `status --json` prints."""
+        return to_dict(self.engine, self.health, self.clock, self.journal.write_error)
+
+    def poll_soon(self, seconds: float) -> None:
+        """Poll within these seconds: the document has changed since the last poll."""
+        self._next_poll = min(self._next_poll, self._monotonic() + seconds)
+
+    def next_poll_in(self) -> float:
+        """Return the seconds until the next poll."""
+        return max(0.0, self._next_poll - self._monotonic())
+
+    def step(self, is_unsettled: bool, laziness: float) -> float:
+        """Do what the main loop does once; return the seconds until it has something to do again.
+
+        Args:
+            is_unsettled: whether the next document may be another one.
+            laziness: factor by which ticks that only wait for time come later than the daemon wants.
+        """
+        is_due = self._monotonic() >= self._tick_at - 1e-6
+        if self._monotonic() >= self._next_poll - 1e-6:
+            self._next_poll = self._monotonic() + max(AFTERWARDS, self._poller.poll_once())
+        if self._inbox or is_due or self._runs.has_result():
+            while self._inbox:
+                self._handle(self._inbox.popleft())
+            self.journal.maintain()
+            self.engine.tick()
+            self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
+            self._poller.deliver_unchanged(self._wants_all)
+            self._tick_at = self._monotonic() + self._tick_in(laziness)
+        if self._approvals_waiting:
+            self._next_poll = self._monotonic() + 0.01
+        polls = is_unsettled or self._wants_all or self._failed or self._approvals_waiting
+        return min(max(0.0, self._tick_at - self._monotonic()), self.next_poll_in() if polls else NEVER)
+
+    def _tick_in(self, laziness: float) -> float:
+        """Return the seconds until the passing of time requires a tick."""
+        if not self.engine.records:
+            return NEVER
+        due = self.engine.due_in()
+        pause = NEVER if due is None else max(AFTERWARDS, due * laziness)
+        deadline = self.engine.stage_runner.next_deadline()
+        if deadline is not None:
+            pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
+        return min(pause, AFTERWARDS) if self._runs.has_result() else pause
+
+    def _send(self, record: Any, event: Any) -> None:
+        self._approvals_waiting += 1
+        self._poller.approve(record.id, event)
+
+    def _handle(self, event: PollerEvent) -> None:
+        """Handle one message of the poller, as `hook_runner.service.daemon` does."""
+        engine = self.engine
+        if isinstance(event, DocumentReceived):
+            self._failed = False
+            for date, at in event.dates:
+                self.clock.synchronise(date, at)
+            self.health.poll_succeeded(event.document, self.clock.now())
+            engine.observe(event.document)
+        elif isinstance(event, PollFailed):
+            self._failed = True
+            self.health.poll_failed(event.error, event.outage, self.clock.now())
+            engine.poll_failed()
+        elif isinstance(event, NameResolved):
+            engine.name_resolved(event.name, event.vm_id)
+        elif isinstance(event, NameUnavailable):
+            engine.name_unavailable()
+        elif isinstance(event, ApprovalAnswered):
+            self._approvals_waiting -= 1
+            engine.approval_answered(event.record_id, event.error)
+        elif isinstance(event, ApprovalWithheld):
+            self._approvals_waiting -= 1
+            engine.approval_withheld(event.record_id)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Configurations of the hook runner that the hosts of a fleet have, read from real files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hook_runner.config.settings import Settings, load_settings
+from hook_runner.hooks.discovery import Hook, discover_hooks
+from hook_runner.permissions import trusted_owners
+from support.daemon.hook_scripts import write_hook
+
+# seconds
+HOOK_TIMEOUT = 90.0
+POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "pairs": {},
+    "persistent": {"hooks": {"prepare/10-drain": {"persists": True}}, "margin": "10s"},
+    "selective": {
+        "hooks": {
+            "prepare/10-drain": {"types": ["Reboot", "Redeploy", "Preempt", "Terminate"], "on_failure": "stop"},
+            "prepare/20-flush": {"needs": "20s"},
+        }
+    },
+    "unpaired": {"when_started": "finish", "reappear_within": "30s"},
+}
+HOOKS = ("prepare/10-drain", "prepare/20-flush", "recover/10-drain", "recover/20-flush")
+MORE_HOOKS = {"unpaired": ("recover/50-report", "started/10-note"), "persistent": ("emergency/10-alarm",)}
+
+
+class Profile(NamedTuple):
+    """Settings and hooks, without what differs between hosts."""
+
+    settings: Settings
+    hooks: dict[str, list[Hook]]
+
+
+def make_profiles(folder: Path) -> dict[str, Profile]:
+    """Write the configurations and hooks below a folder, and read them as the daemon does."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    folder.chmod(0o755)
+    profiles = {}
+    for name, configuration in CONFIGURATIONS.items():
+        hooks_directory = folder / name / "hooks.d"
+        for hook in (*HOOKS, *MORE_HOOKS.get(name, ())):
+            write_hook(hooks_directory, hook)
+        path = folder / name / "config.yml"
+        fixed = {"policy": POLICY, "hooks_directory": str(hooks_directory), "hook_timeout": HOOK_TIMEOUT}
+        path.write_text(json.dumps({**fixed, **configuration}))
+        path.chmod(0o600)
+        settings = load_settings(str(path), trusted_owners())
+        profiles[name] = Profile(settings, discover_hooks(settings.hooks_directory, settings, trusted_owners())[0])
+    return profiles
