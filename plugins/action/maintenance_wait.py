@@ -11,7 +11,7 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import is_orphan, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_wait_rules import (
     CONTINUES,
     REMOVED,
@@ -22,6 +22,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_
     kill_children,
     time_limit,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
 
 # seconds between attempts to reach the host
 _PAUSE = 2.0
@@ -39,7 +40,9 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
         """Run the module again and again until the events are over or the time is up."""
         result: Result = super().run(tmp, task_vars)
-        options = dict(self._task.args, run_id=this_run()["id"])
+        this = this_run()
+        release_fork()
+        options = dict(self._task.args, run_id=this["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
         rules = WaitRules(task_vars or {}, float(options.pop("removed_after", 120)))
         started = answered = time.monotonic()
@@ -56,7 +59,7 @@ class ActionModule(ActionBase):
                 answered = time.monotonic()
             elif rules.has_removed(time.monotonic() - answered, list(known.values())):
                 seen = {"outcome": REMOVED, "msg": f"Azure has removed the VM; its last answer: {seen['msg']}"}
-            if is_last or is_orphan() or seen["outcome"] not in ("timeout", "unreachable"):
+            if is_last or has_ended(this) or seen["outcome"] not in ("timeout", "unreachable"):
                 break
             if seen["outcome"] == "unreachable":
                 self._reset(grace)

@@ -52,7 +52,6 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
         "event_type": event["event_type"],
         "resources": list(event["resources"]),
         "by": first.name if first else "",
-        "resource_id": event.get("resource_id") or (first.resource_id if first else None),
         "approve": not obstacles,
         "code": obstacles[0].code if obstacles else "",
         "why_not": "; ".join(obstacle.text for obstacle in obstacles),

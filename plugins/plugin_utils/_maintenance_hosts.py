@@ -91,11 +91,6 @@ class MaintenanceHost:
         return not self._info.get("announced")
 
     @property
-    def resource_id(self) -> str | None:
-        """The id of the VM or its scale set in Azure Resource Manager, None if unknown."""
-        return self._info.get("resource_id") or None
-
-    @property
     def approves_by_arm(self) -> bool:
         """True if the run approves through Azure Resource Manager."""
         return self._check.get("approve_by") == "arm"

@@ -78,6 +78,10 @@ REPORT = (
     "  outcome    why not"
 )
 PLAN = "event                                        not before            hosts  wave  action   approve  why"
+GET_TOKEN = (
+    'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
+    ' --query accessToken --output tsv)"'
+)
 LEFT_OUT = {
     "README.md": {
         "make rehearsal": README_TEST,
@@ -132,6 +136,9 @@ LEFT_OUT = {
         REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
         PLAN: "test_check_mode_prints_the_plan of tests/maintenance/test_maintenance_limits.py reads this table",
         "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
+        "arm.yml": "tests/maintenance/test_maintenance_arm.py runs it",
+        "windows.yml": "tests/maintenance/test_maintenance_announced.py runs it",
+        GET_TOKEN: "it needs a subscription of Azure",
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
