@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 import typing as t
 
 from ansible.errors import AnsibleError
@@ -17,12 +18,20 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
     find_role,
     names_a_file,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
+    CONTROL_PLANE_OPTIONS,
+    problems_of_control_plane,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
 # strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")
 _PREPARE = "prepare_and_approve"
+_COORDINATE = "coordinate"
+# value of maintenance_leader: the hook runners of the hosts prepare and recover
+_EXTERNAL = "external"
 
 
 class ActionModule(ActionBase):
@@ -30,24 +39,28 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks"))
+    _VALID_ARGS = (
+        frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
+    )
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         entry_point = self._task.args["entry_point"]
-        problems = self._misspelt(variables) + self._strategy(entry_point)
+        problems = self._misspelt(variables) + self._strategy(entry_point) + self._leader(entry_point)
         found: dict[str, dict[str, str]] = {}
         for option in ("prepare", "recover"):
             found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
             problems += missing
         ready_hooks = self._task.args.get("ready_hooks") or []
-        problems += _problems_of(ready_hooks)
-        result.update(changed=False, ready_hooks=bool(ready_hooks), **found)
+        problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
+        problems += problems_of_control_plane(self._task.args)
+        result["approve_by"] = self._task.args.get("approve_by", "module")
+        result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
-        elif entry_point != _PREPARE:
+        elif entry_point not in (_PREPARE, _COORDINATE):
             result["warnings"] = self._forks(variables)
         return result
 
@@ -63,11 +76,20 @@ class ActionModule(ActionBase):
 
     def _strategy(self, entry_point: str) -> list[str]:
         strategy = str(self._task.get_play().strategy)
-        if entry_point != _PREPARE or strategy.rpartition(".")[2] in _LOCKSTEP:
+        if entry_point not in (_PREPARE, _COORDINATE) or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
             f"strategy: under {strategy} one host could approve before the others have prepared;"
             " set strategy to ansible.builtin.linear"
+        ]
+
+    def _leader(self, entry_point: str) -> list[str]:
+        """Return a problem if hook runners own the hosts that the role is to prepare."""
+        if entry_point != _PREPARE or self._task.args.get("leader") != _EXTERNAL:
+            return []
+        return [
+            "maintenance_leader: the hook runners prepare and recover these hosts;"
+            " use the entry point coordinate, or set maintenance_leader to role"
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
@@ -119,3 +141,15 @@ def _problems_of(ready_hooks: t.Any) -> list[str]:
     except ValueError as error:
         return [str(error)]
     return []
+
+
+def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:
+    """Return what is wrong with the limits, and whether a batch hides hosts that they have to count."""
+    hosts = variables["ansible_play_hosts_all"]
+    try:
+        limits = parse_limits(options, hosts, variables["groups"])
+    except ValueError as error:
+        return [str(error)]
+    if not limits.restrict or len(variables["ansible_play_batch"]) == len(hosts):
+        return []
+    return ["serial: the limits count the hosts of all batches, which a batch cannot see; remove serial from the play"]

@@ -8,6 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import (
+    NOTE_OPTIONS,
+    set_note,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_notes import note_on_controller
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
 
 
@@ -19,15 +24,21 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module, and once more if the run of the note that it found has ended."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
-        options = dict(self._task.args, run=this_run())
-        written = self._module(options, task_vars)
-        found = written.get("found") if options.get("state", "present") == "present" else None
+        options = self.validate_argument_spec(argument_spec=NOTE_OPTIONS)[1]
+        options["run"] = this_run()
+        written = self._set(options, task_vars)
+        found = written.get("found") if options["state"] == "present" else None
         if found and "run" in found and has_ended(found["run"]):
-            written = self._module(dict(options, replaces=found["run"]["id"]), task_vars)
+            written = self._set(dict(options, replaces=found["run"]["id"]), task_vars)
         result.update(written)
         return result
 
-    def _module(self, options: dict[str, t.Any], task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
+    def _set(self, options: dict[str, t.Any], task_vars: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        """Set the note on the host, or that of the host on the controller."""
+        if options["on_controller"]:
+            host = (task_vars or {})["inventory_hostname"]
+            return set_note(note_on_controller(options["notes"], host), options, bool(self._task.check_mode))
         name = "azure_imds.scheduled_events.maintenance_note"
-        written: dict[str, t.Any] = self._execute_module(module_name=name, module_args=options, task_vars=task_vars)
+        given = {key: value for key, value in options.items() if value is not None}
+        written: dict[str, t.Any] = self._execute_module(module_name=name, module_args=given, task_vars=task_vars)
         return written

@@ -42,6 +42,10 @@ _value:
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination_report import (
+    coordination_problems,
+    coordination_rows,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import (
     compose_report,
@@ -51,6 +55,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 
 def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the report as rows, as a table, and the problems by host."""
+    state = next(
+        (
+            hostvars[host]["maintenance__coordination"]
+            for host in hosts
+            if hostvars[host].get("maintenance__coordination")
+        ),
+        None,
+    )
+    if state is not None:
+        rows = coordination_rows(state)
+        return {"rows": rows, "table": table_of(rows), "problems": coordination_problems(state)}
     known = hosts_of(hosts, hostvars)
     decisions = [decision for host in hosts for decision in hostvars[host].get("maintenance__decisions") or ()]
     rows = compose_report(known, decisions)

@@ -58,6 +58,24 @@ resource_name:
   returned: success
   type: str
   sample: vm1
+resource_id:
+  description: ID of this VM in Azure Resource Manager, or null if unknown.
+  returned: success
+  type: str
+  sample: >-
+    /subscriptions/8d5b8fe2-3a0c-4b3d-9f0e-6a4c1d2b7e90/resourceGroups/production/providers/Microsoft.Compute/virtualMachines/vm1
+fault_domain:
+  description:
+    - The fault domain of this VM by its instance metadata, after the zone and a slash if the VM has a zone. Empty if
+      unknown, or if the option O(resource_name) is set.
+  returned: success
+  type: str
+  sample: '0'
+server_time:
+  description: Time of the last answer by the clock of IMDS in ISO 8601 UTC, or null if IMDS has not answered with one.
+  returned: success
+  type: str
+  sample: '2026-11-21T10:00:00Z'
 events:
   description:
     - The selected events in the form that M(azure_imds.scheduled_events.event_info) documents, and the events of the
@@ -103,6 +121,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import is_due
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    fault_domain_of,
+    resource_id_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    as_utc_text,
+)
 
 
 def main() -> None:
@@ -117,7 +142,8 @@ def main() -> None:
             msg=f"{notes.path}: the note cannot be read: {error.strerror}; use become or set maintenance_notes"
         )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
-    result: dict[str, t.Any] = dict(changed=False, available=True, reason="", resource_name=None, events=[], note=note)
+    result: dict[str, t.Any] = dict(changed=False, available=True, reason="", events=[], note=note)
+    result.update(resource_name=None, resource_id=None, fault_domain="", server_time=None)
     try:
         imds = open_session(module)
         document = imds.read_events(name_required=chosen.needs_own_name)
@@ -134,7 +160,11 @@ def main() -> None:
         dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within))
         for event in events
     ]
-    result.update(resource_name=name, events=shown)
+    instance = imds.instance or {}
+    result.update(resource_name=name, resource_id=resource_id_of(instance), fault_domain=fault_domain_of(instance))
+    result["events"] = shown
+    if document.server_time is not None:
+        result["server_time"] = as_utc_text(document.server_time)
     module.exit_json(**result)
 
 

@@ -53,6 +53,12 @@ options:
     description: Whether to replace the note of any other run.
     type: bool
     default: false
+  on_controller:
+    description:
+      - Whether the note is on the controller, in a folder for the host, because the host may be down or may not run
+        modules in Python. Then the action plugin writes the note, and O(notes) is a directory on the controller.
+    type: bool
+    default: false
   reason:
     description: Why the run leaves the host, for O(state=left).
     type: str
@@ -107,16 +113,13 @@ found:
 """
 
 import time
-import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import NOTES, note_file
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
-    Note,
-    NoteFile,
-    NoteHeld,
-    describe_note,
-    run_of,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import (
+    NOTE_OPTIONS,
+    set_note,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
     RECOVER,
@@ -125,22 +128,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 
 # seconds to wait for commands of an earlier recovery, which would undo the next preparation
 COMMANDS_TIMEOUT = 30
-REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
-
-
-def write(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
-    """Write the note, and return the module's result; fail if the note belongs to another run."""
-    p = module.params
-    try:
-        note = notes.claim(
-            p["run"], p["events"], p["expires"], p["replaces"], p["take_over"], write=not module.check_mode
-        )
-    except NoteHeld as held:
-        module.fail_json(msg=f"{held}; {REMEDY}", file=notes.path, found=held.note)
-    is_prepared_next = any(event.get("status") != "Started" for event in p["events"])
-    if is_prepared_next and not module.check_mode:
-        wait_for_commands(module, note)
-    return dict(changed=True, note=note)
 
 
 def wait_for_commands(module: AnsibleModule, note: Note) -> None:
@@ -156,47 +143,16 @@ def wait_for_commands(module: AnsibleModule, note: Note) -> None:
         time.sleep(0.5)
 
 
-def end(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
-    """Leave or remove the note, and return the module's result; fail if it belongs to another run."""
-    p, run_id = module.params, module.params["run"]["id"]
-    found = notes.read()
-    is_own = found is not None and run_of(found) == run_id
-    other = found if found is not None and not is_own else None
-    if is_own and not module.check_mode:
-        other = notes.leave(run_id, p["reason"]) if p["state"] == "left" else notes.remove(run_id)
-    if module.check_mode:
-        # this run has written no note in check mode; it would have replaced the one that is there
-        return dict(changed=found is not None)
-    if other is not None:
-        module.fail_json(
-            msg=f"{describe_note(notes.path, other)}: another run has taken over the host", file=notes.path, found=other
-        )
-    return dict(changed=is_own)
-
-
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(
-        argument_spec=dict(
-            notes=NOTES,
-            state=dict(type="str", choices=["present", "left", "absent"], default="present"),
-            events=dict(type="list", elements="dict", default=[]),
-            expires=dict(type="float", default=3600),
-            take_over=dict(type="bool", default=False),
-            reason=dict(type="str", default=""),
-            run=dict(type="dict"),
-            replaces=dict(type="str"),
-        ),
-        supports_check_mode=True,
-    )
-    notes = note_file(module)
-    try:
-        result = write(module, notes) if module.params["state"] == "present" else end(module, notes)
-    except OSError as error:
-        module.fail_json(
-            msg=f"{notes.path}: the note cannot be written: {error.strerror}; use become or set maintenance_notes"
-        )
-    module.exit_json(file=notes.path, **result)
+    module = AnsibleModule(argument_spec=NOTE_OPTIONS, supports_check_mode=True)
+    result = set_note(note_file(module), module.params, module.check_mode)
+    if result.get("failed"):
+        module.fail_json(**result)
+    is_prepared_next = any(event.get("status") != "Started" for event in module.params["events"])
+    if "note" in result and is_prepared_next and not module.check_mode:
+        wait_for_commands(module, result["note"])
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

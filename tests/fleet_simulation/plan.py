@@ -38,6 +38,4 @@ class Plan:
 
 def without_faults(seed: int, vms: int = 40, events: int = 200) -> Plan:
     """Return a plan in which nothing fails and both backends agree."""
-    return Plan(
-        seed, vms, events, faults=0, failing_hooks=0, lost_requests=0, by_user=0, changes=0, longest_lag=0.0
-    )
+    return Plan(seed, vms, events, faults=0, failing_hooks=0, lost_requests=0, by_user=0, changes=0, longest_lag=0.0)

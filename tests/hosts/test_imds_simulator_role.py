@@ -181,6 +181,23 @@ def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: Simulato
     assert site.descriptions() == ["second scenario"]
 
 
+def test_notifications_use_the_url_and_the_token(site: SimulatorHost) -> None:
+    token, file = 'it\'s"$HOME"`\\', "/opt/imds-simulator/notify.env"
+    variables = {"alias_address": True, "listen": f"{IMDS}:80", "notify_url": "http://127.0.0.1:9/hook"}
+    content = SCENARIO.replace("first", "second")
+    changed = site.apply(content=content, notify_token=token, notify_schema="cloudevents", **variables)
+    assert changed.status == 0, changed.text
+    assert site.host.run(["stat", "--format=%U %a", file]).stdout.split() == ["root", "600"]
+    environment = site.host.run(["cat", f"/proc/{site.process()}/environ"]).stdout.split("\0")
+    assert f"IMDS_SIMULATOR_NOTIFY_TOKEN={token}" in environment
+    assert token not in site.host.run(["ps", "-A", "-o", "args"]).stdout
+    log = site.host.run(["journalctl", "--unit", SERVICE, "--boot"]).stdout
+    assert "notification result=again" in log, log
+    again = site.apply(content=content, **{**variables, "notify_url": ""})
+    assert "Remove an old token of the web hook" in again.changed_tasks, again.text
+    assert file not in site.host.run(["find", "/opt/imds-simulator"]).stdout.split()
+
+
 def test_killed_simulator_is_restarted(site: SimulatorHost) -> None:
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     end = time.monotonic() + 10

@@ -31,13 +31,13 @@ SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simu
 LAYERS: dict[Path, tuple[set[str], ...]] = {
     HOOK_RUNNER: (
         {""},
-        {"records", "atomic_file", "permissions", "log", "event_ids"},
+        {"records", "atomic_file", "permissions", "log", "event_ids", "known_resources"},
         {"clock"},
         {"gates"},
         {"journal"},
         {"config"},
         {"hooks"},
-        {"lifecycle"},
+        {"lifecycle", "push"},
         {"preflight"},
         {"reporting"},
         {"service"},

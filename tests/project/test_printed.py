@@ -70,6 +70,13 @@ READS_ONLY = "shows what the service has logged or does, and changes nothing"
 # examples that are too long for one line of code
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
+NOTIFY = (
+    "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
+)
+GET_TOKEN = (
+    'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
+    ' --query accessToken --output tsv)"'
+)
 REPORT = "host  event                                        prepared  approved  started   over      recovered  why not"
 LEFT_OUT = {
     "README.md": {
@@ -103,6 +110,7 @@ LEFT_OUT = {
         ),
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
+        NOTIFY: "tests/unit/imds_simulator/test_docs.py runs it with another port",
     },
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (
@@ -120,7 +128,13 @@ LEFT_OUT = {
         "azure-scheduled-events history": READS_ONLY,
         "journalctl --unit azure-scheduled-events": READS_ONLY,
     },
-    "roles/maintenance/README.md": {REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md"},
+    "roles/maintenance/README.md": {
+        REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
+        "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
+        "arm.yml": "tests/maintenance/test_maintenance_arm.py runs it",
+        "windows.yml": "tests/maintenance/test_maintenance_announced.py runs it",
+        GET_TOKEN: "it needs a subscription of Azure",
+    },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
             "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts too"

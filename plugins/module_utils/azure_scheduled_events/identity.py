@@ -28,6 +28,28 @@ def vm_id_of(instance: Mapping[str, Any]) -> str:
     return vm_id if isinstance(vm_id, str) else ""
 
 
+def fault_domain_of(instance: Mapping[str, Any]) -> str:
+    """Return the fault domain of an instance document, after its zone if it has one; "" where it is missing.
+
+    The numbers of fault domains begin anew in each zone, therefore ``1/0`` and ``2/0`` are two fault domains.
+    """
+    compute = instance.get("compute")
+    if not isinstance(compute, Mapping):
+        return ""
+    domain, zone = str(compute.get("platformFaultDomain") or ""), str(compute.get("zone") or "")
+    return f"{zone}/{domain}" if domain and zone else domain
+
+
+def resource_id_of(instance: Mapping[str, Any]) -> str | None:
+    """Return the id of the VM in Azure Resource Manager, None where a part of it is missing (reference 5.12.4)."""
+    compute = instance.get("compute")
+    given = compute if isinstance(compute, Mapping) else {}
+    parts = [given.get(name) for name in ("subscriptionId", "resourceGroupName", "name")]
+    if not all(isinstance(part, str) and part for part in parts):
+        return None
+    return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}".format(*parts)
+
+
 def is_same_vm(resource: str, name: str) -> bool:
     """Return True if an entry of ``Resources`` is the VM of that name; letter case does not count.
 

@@ -40,7 +40,10 @@ class ConnectionOptions(NamedTuple):
 
 
 class ImdsSession:
-    """A session with IMDS; ``resource_name`` is this VM's resource name, or None while it is unknown.
+    """A session with IMDS.
+
+    ``resource_name`` is this VM's resource name, or None while it is unknown. ``instance`` is the instance metadata
+    from which the name was read, or None if it was not requested.
 
     Args:
         options: how to reach IMDS.
@@ -64,6 +67,7 @@ class ImdsSession:
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self.resource_name = options.resource_name
+        self.instance: dict[str, Any] | None = None
 
     def time_left(self) -> float:
         """Return the seconds that remain for the session, at least 0.1."""
@@ -110,9 +114,10 @@ class ImdsSession:
         document = self.call_with_retries(self.imds.events)
         if self.resource_name is None:
             try:
-                self.resource_name = resource_name_of(
-                    self.pacer.call(self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left()))
+                self.instance = self.pacer.call(
+                    self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left())
                 )
+                self.resource_name = resource_name_of(self.instance)
             except ImdsError:
                 pass  # the call does not need the name
         return document
@@ -129,6 +134,7 @@ class ImdsSession:
         return once
 
     def _set_resource_name(self, instance: dict[str, Any]) -> None:
+        self.instance = instance
         self.resource_name = resource_name_of(instance)
         if self.resource_name is None:
             raise OwnNameUnknown()

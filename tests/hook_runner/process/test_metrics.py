@@ -17,6 +17,7 @@ from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import parse, read
 from support.daemon.simulated_azure import Azure
+from support.free_port import free_port
 
 MakeDaemon = Callable[..., DaemonProcess]
 
@@ -62,11 +63,6 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
     assert (
         vm.times_logged("prometheus_client is not installed") == 1 and not (vm.harness.folder / "metrics.prom").exists()
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.push_endpoint import Pushed, PushEndpoint, push_endpoint
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
@@ -22,8 +23,10 @@ pytestmark = pytest.mark.xdist_group("reactor")
 
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 NOTIFY, ONE_VM, HINT = "azure_events_notify.sls", "azure_events_one_vm.sls", "azure_events_hint.sls"
+PUSH, HEADERS = "azure_events_push.sls", "/etc/salt/azure_events_push.headers"
 # the addresses in the files, which users replace
 ADDRESSES = {NOTIFY: "http://127.0.0.1:9000/azure-events", HINT: "https://127.0.0.1:8000/hook/azure_events"}
+PUSH_ADDRESS = "https://127.0.0.1:5000/endpoint"
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +50,34 @@ def copied(folder: Path, name: str, hook: Hook) -> str:
 
 
 @pytest.fixture(scope="module")
+def endpoint() -> Iterator[PushEndpoint]:
+    with push_endpoint() as made:
+        yield made
+
+
+def pushing(folder: Path, endpoint: PushEndpoint) -> str:
+    """Return the reactor file that pushes, with the address and the headers of this test."""
+    headers = folder / "headers"
+    headers.write_text("Authorization: Bearer t0ken\nContent-Type: application/json\n")
+    headers.chmod(0o600)
+    text = (TREE / "reactor" / PUSH).read_text()
+    assert PUSH_ADDRESS in text and HEADERS in text
+    (folder / PUSH).write_text(text.replace(PUSH_ADDRESS, endpoint.url).replace(HEADERS, str(headers)))
+    return str(folder / PUSH)
+
+
+@pytest.fixture(scope="module")
 def here(
-    installation: SaltInstallation, azure: Azure, hook: Hook, tmp_path_factory: pytest.TempPathFactory
+    installation: SaltInstallation,
+    azure: Azure,
+    hook: Hook,
+    endpoint: PushEndpoint,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("reactor")
+    files = ["salt://reactor/" + ONE_VM, copied(folder, HINT, hook), pushing(folder, endpoint)]
     reactor = [
-        {"salt/beacon/*/azure_events/*": ["salt://reactor/" + ONE_VM, copied(folder, HINT, hook)]},
+        {"salt/beacon/*/azure_events/*": files},
         {"salt/azure_events/*/*": [copied(folder, NOTIFY, hook)]},
     ]
     with cluster(installation, reactor=reactor) as made:
@@ -91,6 +116,50 @@ def test_hint_is_sent_to_the_other_master(here: Cluster, azure: Azure, hook: Hoo
     hook.posts.clear()
     azure.announce("vm1", kind="Freeze", notice="4h")
     assert hook.wait("/" + HINT) == {"minion": "vm1"}
+
+
+def test_change_is_pushed_in_the_shared_shape_with_a_token(here: Cluster, azure: Azure, endpoint: PushEndpoint) -> None:
+    event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
+
+    def pushed(change: str) -> list[Pushed]:
+        return [
+            each
+            for each in endpoint.taken
+            if (each.change["event"]["event_id"], each.change["change"]) == (event_id, change)
+        ]
+
+    first = wait_until(lambda: pushed("appeared"), "the push")[0]
+    assert first.headers["authorization"] == "Bearer t0ken"
+    assert first.headers["content-type"] == "application/json"
+    change = first.change
+    (listed,) = [
+        each for each in here.minions["vm1"].ask("azure_events.list")["events"] if each["event_id"] == event_id
+    ]
+    assert change.pop("id").startswith(f"vm1/{event_id}/") and change.pop("observed_at").endswith("Z")
+    assert change == {
+        "schema": "azure_imds.scheduled_events/change/1",
+        "change": "appeared",
+        "outcome": None,
+        "event": {name: listed[name] for name in change["event"]},
+        "reporter": "vm1",
+        "reported_by": "salt",
+        "resource_id": None,
+    }
+    assert set(change["event"]) == {
+        *("event_id", "event_type", "status", "resources", "resource_type"),
+        *("not_before", "description", "source", "duration_seconds"),
+    }
+    azure.end(event_id)
+    wait_until(lambda: pushed("gone"), "the push of the end")
+
+
+def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: PushEndpoint) -> None:
+    data = {"id": "vm1", "event_id": 'A"1', "change": "started", "description": "{{ 7 * 7 }}: '\n- x", "sequence": 3}
+    here.master.run("salt-run", "event.send", "salt/beacon/vm1/azure_events/started", json.dumps(data))
+    found = wait_until(
+        lambda: [each.change for each in endpoint.taken if each.change["event"]["event_id"] == 'A"1'], "the push"
+    )
+    assert (found[0]["id"], found[0]["event"]["description"]) == ('vm1/A"1/3/started', data["description"])
 
 
 def test_step_of_the_engine_is_notified(here: Cluster, hook: Hook) -> None:

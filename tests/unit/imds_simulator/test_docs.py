@@ -19,6 +19,7 @@ from imds_simulator.scenario.files import parse, shipped_names
 from imds_simulator.scenario.knobs import knob_fields
 from imds_simulator.scenario.schema_check import schema
 from support import simulator_process
+from support.simulator.webhook import Webhook
 from tools.repository.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,6 +101,24 @@ def test_docs_commands_run(start_simulator):
             ["sh", "-c", line], capture_output=True, text=True, timeout=60, env=environment, check=False
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+@pytest.mark.slow
+def test_docs_command_that_publishes_notifications_runs(start_simulator):
+    (line,) = [line for line in "".join(blocks("console")).splitlines() if "--notify-url" in line]
+    with Webhook() as hook:
+        printed = line.replace("http://127.0.0.1:5000/endpoint", hook.url).split()
+        assert printed[:4] == ["$", "python3", "-m", "imds_simulator"]
+        sim = start_simulator(args=printed[4:])
+        sim.post("/advance", {"seconds": "1m"})
+        assert hook.wait_for(1)[0].headers["Authorization"] == "Bearer secret"
+
+
+def test_docs_table_of_notify_matches_the_code():
+    rows = {row[0].strip("`"): row for row in table("## Notifications") if row[0].startswith("`")}
+    assert set(rows) == set(schema()["$defs"]["notify"]["properties"])
+    options = set(re.findall(r"--notify-(\w+)", TEXT))
+    assert options == {"header" if name == "headers" else name for name in rows}
 
 
 def test_role_describes_all_its_variables():

@@ -67,6 +67,8 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     await listeners.apply_refusals()
     async with _control(engine, listeners, sock) as control:
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
+        if engine.publisher is not None:
+            engine.publisher.run()
         try:
             yield RunningSimulator(engine, listeners, control)
         finally:
@@ -74,6 +76,8 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
             await asyncio.gather(ticker, return_exceptions=True)
             await listeners.close()
             await engine.impact.stop()
+            if engine.publisher is not None:
+                await engine.publisher.stop()
 
 
 @contextlib.asynccontextmanager

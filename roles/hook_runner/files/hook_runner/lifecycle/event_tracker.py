@@ -13,6 +13,7 @@ from azure_scheduled_events.identity import affects
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
+from hook_runner.known_resources import with_known_resources
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import SEVERITY
@@ -106,19 +107,10 @@ class EventTracker:
 
     def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
         """Return the document with the earlier Resources of events that it gives in no readable form."""
-        for record in present.values():
-            record.resources_unknown = False
-        unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful).intersection(
-            present
-        )
-        if not unknown:
-            return document
-        events = list(document.events)
-        for index, event in enumerate(events):
-            if event.key in unknown and present[event.key].event.resources:
-                present[event.key].resources_unknown = True
-                events[index] = event._replace(resources=present[event.key].event.resources)
-        return document._replace(events=tuple(events))
+        document, taken = with_known_resources(document, {key: record.event for key, record in present.items()})
+        for key, record in present.items():
+            record.resources_unknown = key in taken
+        return document
 
     def _appeared(self, event: ScheduledEvent) -> None:
         if self._runtime.own_name is None:

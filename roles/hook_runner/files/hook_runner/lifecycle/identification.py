@@ -73,6 +73,11 @@ class Identification:
         return self._runtime.own_name
 
     @property
+    def vm_id(self) -> str:
+        """This VM's vmId as IMDS gave it last, also to an earlier process; "" if it never did."""
+        return self._journal.noted(VM_ID)
+
+    @property
     def _configured(self) -> str:
         return self._runtime.settings.resource_name
 

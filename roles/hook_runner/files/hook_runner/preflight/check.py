@@ -26,6 +26,7 @@ from hook_runner.preflight.hook_records import FOLDER, check_hook_records
 from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.other_handlers import check_other_handlers
+from hook_runner.preflight.push import check_push
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
 
@@ -66,6 +67,7 @@ def run_checks(
     if ask_hooks or (ask_hooks is None and not offline):
         check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
         check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)
+    check_push(settings, owners, report, offline)
     if not offline:
         _check_imds(settings, report)
     return report

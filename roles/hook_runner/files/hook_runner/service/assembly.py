@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
@@ -31,6 +32,11 @@ from hook_runner.service.metrics_output import MetricsOutput, open_metrics
 from hook_runner.service.poller import Poller
 from hook_runner.service.systemd import SystemdNotifier
 
+if TYPE_CHECKING:
+    from hook_runner.push.pusher import Pusher
+    from hook_runner.push.sender import Sender
+    from hook_runner.service.facts_output import FactsOutput
+
 # seconds for a TCP connection to IMDS
 CONNECT_TIMEOUT = 3.0
 # startup waits this long for an unreadable journal, because starting without it would run hooks again
@@ -48,6 +54,8 @@ class Parts(NamedTuple):
         owners: uids that may own hooks and folders.
         instance_lock: descriptor that holds the run directory.
         runs: readable, for poll(2), when a hook run may have ended.
+        sender, pusher: None without push_url.
+        facts: None without facts_file.
     """
 
     settings: Settings
@@ -63,6 +71,9 @@ class Parts(NamedTuple):
     journal: Journal
     runs: HookRuns
     poller: Poller
+    sender: Sender | None
+    pusher: Pusher | None
+    facts: FactsOutput | None
     engine: Engine
     requests: ControlRequests
     controls: list[ControlSocket]
@@ -116,7 +127,8 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         metrics.step_ended,
         boot_id().decode("ascii"),
     )
-    requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller)
+    sender, pusher = _make_push(settings, owners, inbox, clock, log)
+    requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller, pusher)
     controls = _open_controls(settings, requests, log)
     return Parts(
         settings,
@@ -132,6 +144,9 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         journal,
         runs,
         poller,
+        sender,
+        pusher,
+        _make_facts(settings, owners, log),
         engine,
         requests,
         controls,
@@ -174,6 +189,34 @@ def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller
         not settings.resource_name,
         clock.doubts,
     )
+
+
+def _make_push(
+    settings: Settings, owners: frozenset[int], inbox: Inbox, clock: ServerClock, log: Log
+) -> tuple[Sender | None, Pusher | None]:
+    """Return the thread that sends changes of events, and its part in the main loop; None without push_url."""
+    if not settings.push_url:
+        return None, None
+    import random  # these are only in memory where changes are pushed
+
+    from hook_runner.push.delivery_queue import DeliveryQueue
+    from hook_runner.push.pusher import Pusher
+    from hook_runner.push.sender import Sender
+    from hook_runner.push.spool import FILE_NAME, Spool
+
+    sender = Sender(settings, owners, inbox.put)
+    spool = Spool(os.path.join(os.path.dirname(settings.journal), FILE_NAME), lambda text: log.write("warning", text))
+    queue = DeliveryQueue(settings.push_spool_changes, settings.push_spool_age, random.random)
+    return sender, Pusher(sender.shown_url, spool, queue, clock, log, sender.send)
+
+
+def _make_facts(settings: Settings, owners: frozenset[int], log: Log) -> FactsOutput | None:
+    """Return the output of the facts; None without facts_file."""
+    if not settings.facts_file:
+        return None
+    from hook_runner.service.facts_output import FactsOutput  # only in memory where facts are written
+
+    return FactsOutput(settings.facts_file, settings.facts_stale_after, owners, log)
 
 
 def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> list[ControlSocket]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 from collections.abc import Sequence
 from typing import Any, Callable
 
@@ -72,6 +73,7 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     parser.add_argument(
         "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
+    _add_notify_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")
@@ -81,6 +83,38 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     instead.add_argument("--list-faults", action="store_true", help="list the faults that can be injected")
     instead.add_argument("--version", action="version", version=f"imds_simulator {__version__}")
     return parser
+
+
+def _add_notify_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that set keys of ``notify``; their values are checked with those of the scenario."""
+    group = parser.add_argument_group("notifications of Event Grid", "Each has precedence over the scenario's notify.")
+    group.add_argument("--notify-url", metavar="URL", help="publish notifications to this web hook")
+    group.add_argument("--notify-schema", metavar="SCHEMA", help="eventgrid (default) or cloudevents")
+    group.add_argument(
+        "--notify-token",
+        metavar="TOKEN",
+        default=os.environ.get("IMDS_SIMULATOR_NOTIFY_TOKEN") or None,
+        help="send the header Authorization: Bearer TOKEN (default $IMDS_SIMULATOR_NOTIFY_TOKEN)",
+    )
+    group.add_argument(
+        "--notify-header",
+        metavar="NAME=VALUE",
+        type=_pair,
+        action="append",
+        dest="notify_headers",
+        help="send a further header; repeatable",
+    )
+    group.add_argument(
+        "--notify-duplicates", metavar="SHARE", type=float, help="send this share of notifications twice, 0 to 1"
+    )
+    group.add_argument(
+        "--notify-disorder", metavar="DURATION", help="delay each notification by a random time up to this"
+    )
+    group.add_argument("--notify-seed", metavar="N", type=int, help="make random choices repeatable")
+    group.add_argument("--notify-attempts", metavar="N", type=int, help="requests for one notification (default 5)")
+    group.add_argument(
+        "--notify-validate", action="store_true", default=None, help="send the validation handshake first"
+    )
 
 
 def is_loopback(address: Address) -> bool:

@@ -21,7 +21,9 @@ from typing import Callable, TextIO
 
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
+from ..scenario.notify import Notify, notify_from, notify_problems
 from ..scenario.plans import Scenario
+from ..scenario.schema_check import check
 from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import is_loopback
@@ -50,6 +52,7 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         knobs = change_knobs(scenario.knobs, dict(options.knob))
     except KnobError as error:
         raise UsageError(str(error)) from None
+    scenario = dataclasses.replace(scenario, notify=_notify(options, scenario.notify))
     if not is_loopback(options.control) and not options.control_anywhere:
         raise UsageError(
             f"--control: {options.control} is not a loopback address, and the control API has no password; "
@@ -61,6 +64,23 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         options.control,
         options.clock == "manual",
     )
+
+
+def _notify(options: argparse.Namespace, present: Notify | None) -> Notify | None:
+    """Return the settings of notifications: those of the scenario, changed by the options."""
+    given = {key: getattr(options, f"notify_{key}") for key in (each.name for each in dataclasses.fields(Notify))}
+    given = {**given, "token": options.notify_token, "headers": dict(options.notify_headers or ()) or None}
+    given = {key: value for key, value in given.items() if value is not None}
+    if not given:
+        return present
+    if present is not None:
+        # a header of the scenario stays, unless an option sets it
+        given["headers"] = {**present.headers, **given.get("headers", {})}
+        given = {**present.as_data(), **given}
+    problems = [(str(path[0]), text) for path, text in check(given, "notify")] or list(notify_problems(given))
+    for key, text in problems:
+        raise UsageError(f"--notify-{'header' if key == 'headers' else key}: {text}")
+    return notify_from(given)
 
 
 def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:

@@ -15,6 +15,7 @@ from ..model.transitions import step_incarnation
 from ..model.world import UnknownEvent
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
+from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..times import parse_duration
 from .events import EventRoutes
@@ -45,7 +46,8 @@ def control_app(
         return answer
 
     app = web.Application(middlewares=[_errors_as_json, refusals_applied])
-    routes = SimulatorRoutes(engine, endpoints).routes() + EventRoutes(engine).routes() + FaultRoutes(engine).routes()
+    groups = (SimulatorRoutes(engine, endpoints), EventRoutes(engine), FaultRoutes(engine), ArmHandler(engine))
+    routes = [route for group in groups for route in group.routes()]
     app.add_routes(routes)
     overview = sorted(f"{route.method} {route.path}" for route in routes)
 

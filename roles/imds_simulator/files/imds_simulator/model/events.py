@@ -18,6 +18,8 @@ STARTED = "Started"
 ENDED = "Gone"
 
 CONTROL_PLANE = "control-plane"
+# Azure Resource Manager's acknowledge (docs/reference/scheduled-events.md 5.12)
+ARM = "arm"
 
 _DESCRIPTIONS = {
     ("Freeze", "Platform"): "Host server is undergoing maintenance.",

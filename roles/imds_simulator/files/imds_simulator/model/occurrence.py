@@ -8,6 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .events import EventFields
+
+
+@dataclass(frozen=True)
+class EventSnapshot:
+    """A visible event as it was at one moment. ``not_before`` is a Unix time."""
+
+    status: str
+    content: EventFields
+    not_before: int
+
 
 @dataclass(frozen=True)
 class Occurrence:
@@ -15,6 +26,9 @@ class Occurrence:
 
     ``kind`` is one of scheduled, started, finished, cancelled, changed, approved, released,
     impact-start, impact-end, incarnation, enabled.
+
+    ``snapshot`` is the event at ``moment``; for an event that ends it is the event before its end.
+    None: clients do not see the event.
     """
 
     moment: float
@@ -23,3 +37,4 @@ class Occurrence:
     event: str = ""
     event_id: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
+    snapshot: EventSnapshot | None = None

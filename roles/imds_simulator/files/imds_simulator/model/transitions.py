@@ -13,6 +13,7 @@ from typing import Any
 from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
 from ..times import iso
 from .events import (
+    ARM,
     CONTROL_PLANE,
     ENDED,
     PLANNED,
@@ -25,7 +26,7 @@ from .events import (
     notice_of,
     started_duration,
 )
-from .occurrence import Occurrence
+from .occurrence import EventSnapshot, Occurrence
 from .world import World
 
 
@@ -75,7 +76,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
 
     See reference 2.1 transitions 3 and 5.
     """
-    scopes = world.scopes_showing(event) if event.visible else []
+    scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.bump_incarnation(scopes)
@@ -83,7 +84,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
         if waiting.status == PLANNED:
             waiting.appears_at = moment + world.to_wall_seconds(waiting.plan.at)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
-    return [*ended, occurrence(event, moment, outcome)]
+    return [*ended, replace(occurrence(event, moment, outcome), snapshot=last)]
 
 
 def change(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
@@ -103,7 +104,7 @@ def change(world: World, event: SimulatedEvent, requested: Change, moment: float
 
 
 def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list[Occurrence]:
-    """Record an approval by a VM or the control plane.
+    """Record an approval by a VM, the control plane or Azure Resource Manager.
 
     The event stays Scheduled until its start is due. See reference 1.5, 2.5.8.
     """
@@ -111,7 +112,7 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
         return []
     event.approvals[by] = moment
     is_complete = (
-        by == CONTROL_PLANE
+        by in (CONTROL_PLANE, ARM)
         or world.knobs.approval_needed == "one"
         or set(event.content.resources) <= set(event.approvals)
     )
@@ -141,7 +142,12 @@ def occurrence(event: SimulatedEvent, moment: float, kind: str, **detail: Any) -
         event.name,
         event.id,
         dict(type=content.type, resources=list(content.resources), **detail),
+        _snapshot(event),
     )
+
+
+def _snapshot(event: SimulatedEvent) -> EventSnapshot | None:
+    return EventSnapshot(event.status, event.content, event.not_before) if event.visible else None
 
 
 def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:

@@ -30,6 +30,16 @@ def instance_document(group: Group, vm: Vm) -> dict[str, Any]:
     return result
 
 
+def compute_document(group: Group, vm: Vm) -> dict[str, str]:
+    """Return the member ``compute`` of ``/metadata/instance`` for ``vm``."""
+    overrides = (each.get("compute", {}) for each in (group.instance, vm.instance))
+    merged = _compute(group, vm)
+    for override in overrides:
+        merged = _merge(merged, override)
+    result: dict[str, str] = _strings(merged)
+    return result
+
+
 def fields_of_version(document: Mapping[str, Any], version: str) -> dict[str, Any]:
     """Return ``document`` with the members of ``compute`` that ``version`` has."""
     compute = {

@@ -12,6 +12,7 @@ from ..times import parse_duration
 from .fault_kinds import fault_from
 from .groups import Group, Vm, parse_address, source_address
 from .knobs import Knobs, change_knobs
+from .notify import notify_from
 from .plans import Change, EventPlan, ImpactCommands, IncarnationStep, Scenario
 
 _TEXTS = ("type", "source", "description", "duration", "status")
@@ -30,6 +31,7 @@ def scenario_from(data: Mapping[str, Any]) -> Scenario:
         speed=float(data.get("speed", 1.0)),
         begin=data.get("begin", "start"),
         default_vm=data.get("default_vm"),
+        notify=notify_from(data["notify"]) if "notify" in data else None,
     )
 
 

@@ -14,6 +14,7 @@ from ..suggestions import suggestion
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
+from .notify import notify_problems
 from .yaml_lines import Path
 
 Found = Iterator[tuple[Path, str]]
@@ -39,6 +40,8 @@ def crosscheck(data: Mapping[str, Any], skipped: frozenset[Path] = frozenset()) 
     }
     for index, fault in _checked_items(data, "faults", skipped):
         found += [(("faults", index, *path), text) for path, text in fault_problems(fault, group_of, sources)]
+    if "notify" in data:
+        found += [(("notify", key), text) for key, text in notify_problems(data["notify"])]
     if "default_vm" in data and data["default_vm"] not in group_of:
         found.append((("default_vm",), _unknown("VM", data["default_vm"], group_of)))
     return found

@@ -8,6 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# routes of the control plane, which faults of any route of IMDS do not affect
+ARM_ROUTE = "arm"
+NOTIFY_ROUTE = "notify"
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -34,7 +38,7 @@ class Fault:
         """Return True if route, method and VM match; the window is not checked."""
         return (
             self.action != "refuse"
-            and self.route in ("any", route)
+            and (self.route == route or (self.route == "any" and route not in (ARM_ROUTE, NOTIFY_ROUTE)))
             and self.method in ("any", method)
             and (not self.vms or vm in self.vms)
         )

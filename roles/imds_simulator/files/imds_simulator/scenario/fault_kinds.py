@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..times import parse_duration, parse_signed_duration
-from .fault import Fault
+from .fault import ARM_ROUTE, NOTIFY_ROUTE, Fault
+from .header_text import has_line_break, is_header_name
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,8 @@ class Kind:
 
 
 _ANSWER = ("headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format")
-# the characters that RFC 9110 allows in the name of a header, and those that end a value
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_BREAK = re.compile(r"[\r\n\0]")
+# what can happen to a notification, which is a request of the simulator
+_NOTIFY_ACTIONS = ("lost-request", "lost-answer", "delay")
 _HTML = "<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
 
 
@@ -136,6 +135,7 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
     )
     if kind.action == "refuse" and ("requests" in data or data.get("route", "any") != "any" or "method" in data):
         raise FaultError("kind", "refuse does not take requests, route or method; it takes from, to and for")
+    _check_route(kind.action, data)
     first, last = _window(requests)
     begins = parse_duration(data.get("from", 0))
     vms = data.get("vm", ())
@@ -151,6 +151,14 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
         ends=_end(data, begins),
         options=options,
     )
+
+
+def _check_route(action: str, data: Mapping[str, Any]) -> None:
+    route, method = data.get("route", "any"), data.get("method", "any")
+    if route == NOTIFY_ROUTE and action not in _NOTIFY_ACTIONS:
+        raise FaultError("kind", f"a notification takes only the faults {', '.join(_NOTIFY_ACTIONS)}")
+    if route in (ARM_ROUTE, NOTIFY_ROUTE) and method not in ("any", "POST"):
+        raise FaultError("method", f"route {route} has POST requests only")
 
 
 OPTION_KEYS = (
@@ -191,12 +199,12 @@ def _read_options(options: dict[str, Any]) -> None:
 def _require_one_line(options: Mapping[str, Any]) -> None:
     """Reject line breaks: text after a line break would be another header."""
     for name, value in options.get("headers", {}).items():
-        if not _TOKEN.fullmatch(name):
+        if not is_header_name(name):
             raise FaultError("headers", f"{name!r} is not the name of a header")
-        if _BREAK.search(str(value)):
+        if has_line_break(str(value)):
             raise FaultError("headers", f"the value of {name} has more than one line")
     for key in ("location", "content_type"):
-        if _BREAK.search(str(options.get(key, ""))):
+        if has_line_break(str(options.get(key, ""))):
             raise FaultError(key, f"{key} has more than one line")
 
 

@@ -247,6 +247,42 @@ class Knobs:
         ),
     )
 
+    # -- the control plane (reference 5.11, 5.12)
+    arm_token: str = field(
+        default="",
+        metadata=_knob("token", "5.12.2", "bearer token that an acknowledge has to have; empty: any token is accepted"),
+    )
+    acknowledge_started_status: int = field(
+        default=200,
+        metadata=_knob(
+            "choice", "5.12.6", "status for the acknowledge of an event that is Started already", (200, 400, 409)
+        ),
+    )
+    notification_type: str = field(
+        default="emitted",
+        metadata=_knob(
+            "choice",
+            "5.11.4",
+            "eventType of a notification: that of the sample, or that of the table",
+            ("emitted", "write"),
+        ),
+    )
+    notification_ids: str = field(
+        default="sample",
+        metadata=_knob(
+            "choice", "5.11.3", "letter case of resource ids: that of the sample, or lower case", ("sample", "lower")
+        ),
+    )
+    notification_not_before: str = field(
+        default="kept",
+        metadata=_knob(
+            "choice",
+            "5.11.6",
+            "NotBefore in notifications about Started and Completed: kept, or blank",
+            ("kept", "blank"),
+        ),
+    )
+
 
 class KnobError(ValueError):
     """A knob does not exist, or cannot have the value."""
@@ -359,4 +395,18 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_PARSERS = {"switch": _switch, "count": _count, "status": _status, "seconds": _seconds, "hold": _hold, "names": _names}
+def _token(value: Any) -> str:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError(f"{value!r} is not a token: ASCII characters without spaces")
+    return value
+
+
+_PARSERS = {
+    "switch": _switch,
+    "count": _count,
+    "status": _status,
+    "seconds": _seconds,
+    "hold": _hold,
+    "names": _names,
+    "token": _token,
+}

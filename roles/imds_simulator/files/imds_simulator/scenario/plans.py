@@ -11,6 +11,7 @@ from typing import Any
 from .fault import Fault
 from .groups import Group
 from .knobs import Knobs
+from .notify import Notify
 
 BY_NOTICE = "by_notice"
 HARDWARE_FAILURE = "hardware_failure"
@@ -109,3 +110,4 @@ class Scenario:
     speed: float = 1.0
     begin: str = "start"
     default_vm: str | None = None
+    notify: Notify | None = None

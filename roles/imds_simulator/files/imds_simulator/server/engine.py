@@ -15,6 +15,7 @@ from ..model.simulation import Simulation
 from ..model.world import World
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
+from ..protocol.resource_ids import ResourceIds
 from ..scenario.fault import Fault
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
@@ -23,6 +24,7 @@ from .active_faults import ActiveFault, FaultRegistry
 from .activity_log import ActivityLog
 from .clock import Clock
 from .impact import Impact
+from .publisher import Publisher
 
 # real seconds: the ticker runs at least this often, because the system clock may be set
 _MAX_SLEEP = 3600.0
@@ -41,10 +43,14 @@ class Engine:
             self.world, scenario.events, scenario.incarnations, self.started if begins else None
         )
         self.service = ImdsContract(self.simulation)
+        self.resource_ids = ResourceIds(self.world.groups)
         self.activity_log = ActivityLog()
         self.faults = FaultRegistry()
         self.rate = RateLimit()
         self.impact = Impact(scenario.impact, self.log)
+        self.publisher: Publisher | None = None
+        if scenario.notify is not None:
+            self.publisher = Publisher(scenario.notify, self.world, self.resource_ids, clock, self.faults, self.log)
         self._print_line = print_line
         self._wake_up: asyncio.Future[None] | None = None
         if begins:
@@ -122,10 +128,12 @@ class Engine:
         return scope
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
-        """Log ``occurrences`` and start their impact commands."""
+        """Log ``occurrences``, start their impact commands and queue their notifications."""
         for each in occurrences:
             line = self.activity_log.add_occurrence(each)
             self.impact.run_for(each)
+            if self.publisher is not None:
+                self.publisher.publish(each)
             self._print_line(_line_text(line))
 
     def log(self, what: str, **fields: Any) -> None:

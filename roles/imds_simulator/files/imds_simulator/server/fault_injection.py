@@ -32,10 +32,13 @@ class ConnectionConsumed(web.StreamResponse):
         raise ConnectionResetError("a fault has consumed this connection")
 
 
-def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
+def injected_reply(options: Mapping[str, Any], now: float, error_body: Callable[[int, str], Any]) -> Reply:
     """Return the reply of a status or body fault.
 
-    ``now`` is the time of the simulator's clock.
+    Args:
+        options: the options of the fault.
+        now: the time of the simulator's clock.
+        error_body: returns the body of an error from its status and message.
     """
     status = int(options["status"])
     headers = [(str(name), str(value)) for name, value in dict(options.get("headers", {})).items()]
@@ -48,7 +51,7 @@ def injected_reply(options: Mapping[str, Any], now: float) -> Reply:
     if "body" in options:
         return Reply(status, options["body"], str(options.get("content_type", JSON_TYPE)), tuple(headers))
     default = _STANDARD_MESSAGES.get(status) or f"{_phrase(status)}"
-    return json_reply({"error": options.get("message", default)}, status, tuple(headers))
+    return json_reply(error_body(status, str(options.get("message", default))), status, tuple(headers))
 
 
 def corrupted_body(reply: Reply, how: str) -> bytes:

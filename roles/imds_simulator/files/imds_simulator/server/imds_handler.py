@@ -7,11 +7,10 @@ Each request runs it, therefore it is short.
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -21,13 +20,12 @@ from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..scenario.groups import Vm
 from ..times import http_date
-from . import fault_injection
 from .active_faults import ActiveFault
 from .engine import Engine
+from .faulty_answers import FaultyAnswers
+from .request_log import RequestInfo, log_request, source_of
 
 _SERVER = "IMDS/150.870.65.2042"
-_BODY_ACTIONS = frozenset(("truncate", "trickle", "mangle", "oversized"))
-_METHODS = frozenset(("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"))
 
 
 class ImdsHandler:
@@ -39,7 +37,7 @@ class ImdsHandler:
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
         self._date: tuple[int, str] = (0, "")
         self._unknown_addresses: set[str] = set()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._faulty = FaultyAnswers(engine)
 
     def listener(self, vm: Vm | None) -> web.Server:
         """Return the protocol factory of a listening address.
@@ -49,7 +47,7 @@ class ImdsHandler:
         """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, vm or self._by_source.get(_source(request), self._default))
+            return await self._handle(request, vm or self._by_source.get(source_of(request), self._default))
 
         return web.Server(handle, access_log=None)
 
@@ -59,7 +57,7 @@ class ImdsHandler:
         target = parse_target(request.raw_path)
         fault = None
         if vm is None:
-            reply = self._unknown_client(_source(request) or "?")
+            reply = self._unknown_client(source_of(request) or "?")
         elif not self._within_rate(vm, target):
             reply = too_many_requests()
         else:
@@ -67,9 +65,10 @@ class ImdsHandler:
                 engine.begin_on_first_request(now)
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
-                return await self._faulty_reply(fault, request, vm, target)
-            reply = await self._regular_reply(request, vm, target, request.headers)
-        return self._respond(request, vm, target, reply)
+                return await self._faulty.answer(fault, _Exchange(self, request, vm, target))
+            reply = await self.regular_reply(request, vm, target, request.headers)
+        self.log(request, vm, target, reply.status, None)
+        return web.Response(status=reply.status, body=reply.body, headers=self.headers(reply))
 
     def _within_rate(self, vm: Vm, target: Target) -> bool:
         knobs = self._engine.world.knobs
@@ -84,7 +83,7 @@ class ImdsHandler:
             self._engine.log("unknown-client", address=address, hint="no VM of the scenario has this source address")
         return error(404, f"Not found. No simulated VM has the source address {address}")
 
-    async def _regular_reply(
+    async def regular_reply(
         self, request: web.BaseRequest, vm: Vm, target: Target, headers: Mapping[str, str]
     ) -> Reply:
         """Return the reply of IMDS to a request with ``headers``."""
@@ -121,86 +120,16 @@ class ImdsHandler:
         engine.wake_ticker()
         return result.reply
 
-    # -- faults
-
-    async def _faulty_reply(
-        self, active: ActiveFault, request: web.BaseRequest, vm: Vm, target: Target
-    ) -> web.StreamResponse:
-        """Apply ``active`` to this request."""
-        engine, fault, options = self._engine, active.fault, active.fault.options
-        now = engine.clock.now()
-        if fault.action in ("status", "body"):
-            return self._respond(request, vm, target, fault_injection.injected_reply(options, now), active)
-        if fault.action in ("hang", "reset", "lost-request"):
-            self._log_request(request, vm, target, 0, active)
-            if fault.action == "hang":
-                return await fault_injection.hang(
-                    request, lambda: engine.faults.is_active(active.number, engine.clock.now())
-                )
-            fault_injection.reset(request.transport)
-            return fault_injection.ConnectionConsumed()
-        if fault.action == "delay":
-            await engine.clock.wait_until(now + engine.world.to_wall_seconds(_number(options["delay"])))
-        # these faults change a body, and a 304 has none
-        headers = _unconditional(request.headers) if fault.action in _BODY_ACTIONS else request.headers
-        reply = await self._regular_reply(request, vm, target, headers)
-        if fault.action in ("truncate", "trickle"):
-            self._log_request(request, vm, target, 0, active)
-            act = fault_injection.truncate if fault.action == "truncate" else fault_injection.trickle
-            return await act(request, reply, self._wire_headers(reply), options)
-        if fault.action == "lost-answer":
-            self._log_request(request, vm, target, 0, active)
-            fault_injection.reset(request.transport)
-            return fault_injection.ConnectionConsumed()
-        if fault.action == "mangle":
-            reply = replace(reply, body=fault_injection.corrupted_body(reply, str(options["how"])))
-        elif fault.action == "oversized":
-            reply = replace(reply, body=reply.body.ljust(int(_number(options["size"]))))
-        elif fault.action == "close-idle":
-            self._close_at(request, now + engine.world.to_wall_seconds(_number(options["idle"])))
-        skew = _number(options["skew"]) if fault.action == "date-skew" else 0.0
-        return self._respond(request, vm, target, reply, active, skew)
-
-    def _close_at(self, request: web.BaseRequest, moment: float) -> None:
-        async def close() -> None:
-            await self._engine.clock.wait_until(moment)
-            if request.transport is not None:
-                request.transport.close()
-
-        task = asyncio.get_running_loop().create_task(close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
     # -- the response
 
-    def _respond(
-        self,
-        request: web.BaseRequest,
-        vm: Vm | None,
-        target: Target,
-        reply: Reply,
-        active: ActiveFault | None = None,
-        skew: float = 0.0,
-    ) -> web.StreamResponse:
-        self._log_request(request, vm, target, reply.status, active)
-        return web.Response(status=reply.status, body=reply.body, headers=self._headers(reply, skew))
-
-    def _log_request(
+    def log(
         self, request: web.BaseRequest, vm: Vm | None, target: Target, status: int, active: ActiveFault | None
     ) -> None:
-        method = request.method if request.method in _METHODS else "other"
-        self._engine.activity_log.add_request(
-            self._engine.clock.now(),
-            vm.name if vm else "",
-            method,
-            target.route,
-            (target.version or "")[:32],
-            status,
-            active.fault.kind if active else "",
-            _source(request),
-        )
+        """Log the request; ``status`` is 0 when the client got no complete answer."""
+        info = RequestInfo(vm.name if vm else "", target.route, target.version or "")
+        log_request(self._engine, request, info, status, active)
 
-    def _headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
+    def headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """Return the headers of docs/reference/scheduled-events.md 1.4.14.
 
         ``skew``: seconds that Date is off.
@@ -215,23 +144,31 @@ class ImdsHandler:
             headers[name] = value
         return headers
 
-    def _wire_headers(self, reply: Reply) -> Mapping[str, str]:
-        return {**self._headers(reply), "Content-Length": str(len(reply.body))}
 
+class _Exchange:
+    """One request of a VM, for the faults."""
 
-def _unconditional(headers: Mapping[str, str]) -> Mapping[str, str]:
-    kept: CIMultiDict[str] = CIMultiDict(headers)
-    kept.popall("If-None-Match", None)
-    return kept
+    def __init__(self, handler: ImdsHandler, request: web.BaseRequest, vm: Vm, target: Target) -> None:
+        self.request = request
+        self._handler = handler
+        self._vm = vm
+        self._target = target
 
+    async def regular_reply(self, headers: Mapping[str, str]) -> Reply:
+        """Return the reply of IMDS to the request with ``headers``."""
+        return await self._handler.regular_reply(self.request, self._vm, self._target, headers)
 
-def _source(request: web.BaseRequest) -> str:
-    """Return the source address.
+    def error_body(self, status: int, message: str) -> Any:
+        """Return the body of an error in the general shape."""
+        return {"error": message}
 
-    A dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1.
-    """
-    remote = request.remote or ""
-    return remote[7:] if remote.startswith("::ffff:") else remote
+    def headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
+        """Return the headers of the answer; ``skew``: seconds that Date is off."""
+        return self._handler.headers(reply, skew)
+
+    def log(self, status: int, active: ActiveFault) -> None:
+        """Log the request."""
+        self._handler.log(self.request, self._vm, self._target, status, active)
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
@@ -248,7 +185,3 @@ async def read_body(request: web.BaseRequest, limit: int) -> bytes:
         parts.append(part)
         size += len(part)
     return b"".join(parts)
-
-
-def _number(value: object) -> float:
-    return float(str(value))

@@ -1,0 +1,112 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: maintenance_coordination
+short_description: Decide about the events of hosts whose hook runners prepare and recover
+version_added: 0.2.0
+author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
+description:
+  - Part of the role P(azure_imds.scheduled_events.maintenance#role), whose variables it reads.
+  - Returns the next state of a run of the entry point C(coordinate), after the reads or the approvals of a round.
+options:
+  _input:
+    description: Names of the hosts.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: The variables of the hosts.
+    type: dict
+    required: true
+  step:
+    description: V(first) for the state before the first round, V(read) after the reads, V(approve) after the approvals.
+    type: str
+    choices: [first, read, approve]
+    required: true
+  now:
+    description: The Unix time.
+    type: float
+    required: true
+  state:
+    description: The last state.
+    type: dict
+  patience:
+    description: Seconds for the whole run.
+    type: float
+    default: 3600
+  within:
+    description: Seconds. An event that starts later is left to a later run.
+    type: float
+    default: 1800
+  types:
+    description: Types of events to handle. By default all.
+    type: list
+    elements: str
+    default: []
+  check_mode:
+    description: Whether to end after the first decision.
+    type: bool
+    default: false
+positional: hostvars, step, now
+"""
+
+EXAMPLES = r"""
+- name: Decide which events may be approved
+  ansible.builtin.set_fact:
+    maintenance__coordination: >-
+      {{ ansible_play_hosts_all | azure_imds.scheduled_events.maintenance_coordination(hostvars, 'read', 1800000000.0,
+         state=maintenance__coordination) }}
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The state. C(decisions) are the events to approve now, with C(by), the host that approves. C(read) has the options
+      of the next read by host, C(pause) the seconds before it, and C(over) is true if none follows.
+  type: dict
+"""
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import (
+    Limits,
+    State,
+    first_state,
+    next_state,
+    with_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+
+
+def maintenance_coordination(
+    hosts: t.Sequence[str],
+    hostvars: t.Mapping[str, t.Any],
+    step: str,
+    now: float,
+    state: State | None = None,
+    patience: float = 3600.0,
+    within: float = 1800.0,
+    types: t.Iterable[str] = (),
+    check_mode: bool = False,
+) -> State:
+    """Return the next state of the run."""
+    if step == "first" or state is None:
+        return first_state(hosts, now)
+    if step == "approve":
+        return with_approvals(state, hosts_of(hosts, hostvars))
+    limits = Limits(float(patience), float(within), frozenset(kind.casefold() for kind in types), bool(check_mode))
+    results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
+    return next_state(state, results, now, limits)
+
+
+class FilterModule:
+    """The filter plugin maintenance_coordination."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        """Return the filters by name."""
+        return {"maintenance_coordination": maintenance_coordination}

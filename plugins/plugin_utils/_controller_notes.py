@@ -1,0 +1,29 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notes on the controller, of hosts that may be down or may not run modules in Python."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    NoteFile,
+    default_folder,
+)
+
+_HOSTS = "hosts"
+
+
+def note_on_controller(folder: str | None, host: str) -> NoteFile:
+    """Return the note of a host.
+
+    Args:
+        folder: for the notes of all hosts; None for the default folder of the user.
+        host: its name in the inventory.
+    """
+    name = urllib.parse.quote(host, safe="")
+    # no host may name the folder itself or its parent
+    name = name.replace(".", "%2E", 1) if name.startswith(".") else name
+    return NoteFile(os.path.join(os.path.expanduser(folder or default_folder()), _HOSTS, name))

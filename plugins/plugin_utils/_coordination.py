@@ -1,0 +1,302 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Coordinates hosts whose hook runners prepare and recover: what to approve, which hosts to read next, and when to end.
+
+Pure: `next_state` makes a new state of the last one and of the results of a round. The state is plain data, because
+Ansible keeps it in a fact.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import MaintenanceHost
+
+# seconds of a round while an event may still be approved, and afterwards at least
+DECISION_ROUND = 15.0
+LONGEST_ROUND = 60.0
+# a run has at most about this number of rounds, because each is nested in the one before
+_ROUNDS = 60
+
+State = t.Dict[str, t.Any]
+Variables = t.Mapping[str, t.Any]
+
+
+class Limits(t.NamedTuple):
+    """The limits of a run.
+
+    Attributes:
+        patience: seconds for the whole run.
+        within: seconds; later events are left to a later run.
+        types: types of events, in lower case; empty for all.
+        check_mode: whether to end after the first decision.
+    """
+
+    patience: float
+    within: float
+    types: frozenset[str] = frozenset()
+    check_mode: bool = False
+
+
+def first_state(hosts: t.Sequence[str], now: float) -> State:
+    """Return the state before the first round, which reads all hosts without a wait."""
+    return {
+        "began": now,
+        "round_ends": now,
+        "hosts": {name: {"available": None, "reason": "", "vm": "", "leader": "", "blocked": ""} for name in hosts},
+        "events": {name: {} for name in hosts},
+        "approved": {},
+        "attempts": {},
+        "refusals": {},
+        "withheld": {},
+        "decisions": [],
+        "read": {name: _read("nothing", [], 0.0) for name in hosts},
+        "pause": 0.0,
+        "over": False,
+    }
+
+
+def next_state(before: State, results: t.Mapping[str, Variables], now: float, limits: Limits) -> State:
+    """Return the state after a round: the decisions, and what the next round reads.
+
+    Args:
+        before: the last state.
+        results: results of module hook_runner_info by host, of the hosts that were read.
+        now: Unix time.
+        limits: of the run.
+    """
+    state = dict(
+        before, hosts=dict(before["hosts"]), events={name: dict(own) for name, own in before["events"].items()}
+    )
+    for name, result in results.items():
+        _take_host(state, name, result)
+        _take_events(state, name, result, limits)
+    events = _open_events(state)
+    is_fresh = all(each["wait_for"] == "nothing" for each in before["read"].values())
+    decisions = [_decision(state, key, event) for key, event in events.items()]
+    state["withheld"] = {
+        **before["withheld"],
+        **{each["key"]: each["why_not"] for each in decisions if each["why_not"]},
+    }
+    for each in decisions:
+        if not each["why_not"]:
+            state["withheld"].pop(each["key"], None)
+    ready = [each for each in decisions if each["ready"]]
+    # each VM is read once more, because a wait for others may have made its state old
+    state["decisions"] = [dict(each, approve=is_fresh) for each in ready if is_fresh]
+    state["check_mode"] = limits.check_mode
+    state["over"] = limits.check_mode or not events or now - before["began"] >= limits.patience
+    _plan_reads(state, before, events, bool(ready) and not is_fresh, now, limits)
+    return state
+
+
+def with_approvals(before: State, approvers: t.Sequence[MaintenanceHost]) -> State:
+    """Return the state after the approvals of its decisions."""
+    state = dict(
+        before, approved=dict(before["approved"]), attempts=dict(before["attempts"]), refusals=dict(before["refusals"])
+    )
+    for decision in before["decisions"]:
+        key = decision["key"]
+        outcomes = [host.approval_of(decision["event_id"]) for host in approvers]
+        at = next((at for at, dummy in outcomes if at), None)
+        if at:
+            state["approved"][key] = at
+            state["refusals"].pop(key, None)
+            continue
+        state["attempts"][key] = state["attempts"].get(key, 0) + 1
+        reasons = [reason for dummy, reason in outcomes if reason]
+        state["refusals"][key] = reasons[0] if reasons else f"host {decision['by']} was lost during the approval"
+    state["decisions"] = []
+    return state
+
+
+def _take_host(state: State, name: str, result: Variables) -> None:
+    known = dict(state["hosts"][name])
+    known["available"] = bool(result.get("available"))
+    known["installed"] = result.get("state") != "not_installed"
+    if known["available"]:
+        known.update(reason="", vm=result.get("resource_name") or known["vm"], leader=result.get("leader") or "")
+        known["blocked"] = _blocked(result)
+    else:
+        known["reason"] = str(result.get("reason") or result.get("msg") or "the host was not read")
+    state["hosts"][name] = known
+
+
+def _blocked(result: Variables) -> str:
+    """Return why no event of this host may be approved, or ""."""
+    paused = result.get("paused")
+    if paused:
+        reason = paused.get("reason") or "no reason given"
+        return f"its hook runner is paused by {paused.get('by') or 'an operator'}: {reason}"
+    if result.get("dry_run"):
+        return "its hook runner has dry_run: true"
+    if not result.get("imds_ok"):
+        return "its hook runner gets no answer of IMDS; its events may be old"
+    if not result.get("journal_ok"):
+        return "its hook runner cannot write its journal"
+    return ""
+
+
+def _take_events(state: State, name: str, result: Variables, limits: Limits) -> None:
+    """Add the events of a result to those of the host, and close those that the daemon has closed."""
+    own = state["events"][name]
+    if not result.get("available"):
+        return
+    listed = {event["key"]: event for event in result.get("events", ())}
+    closed = {event["key"]: event for event in result.get("history", ()) if event["stage"] == "closed"}
+    for key, event in listed.items():
+        if key in own or (event["affects_self"] and _is_due(event, limits)):
+            own[key] = dict(_merged(own.get(key, {}), event), closed=False)
+    for key in [key for key in own if key not in listed and not own[key].get("closed")]:
+        own[key] = dict(_merged(own[key], closed.get(key, {})), closed=True, stage="closed")
+
+
+def _is_due(event: Variables, limits: Limits) -> bool:
+    if limits.types and (event["event_type"] or "").casefold() not in limits.types:
+        return False
+    left = event["seconds_left"]
+    return event["status"] != "Scheduled" or left is None or left <= limits.within
+
+
+def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
+    """Return the event with what was known before of members that it no longer has."""
+    kept = ("prepared", "approved", "started", "over", "recovered", "not_before", "prepared_state")
+    merged = {**known, **event}
+    merged.update({name: known.get(name) for name in kept if merged.get(name) is None})
+    if event.get("prepared_state") in ("none", "running", "failed"):
+        merged["prepared"] = None
+    return merged
+
+
+def _open_events(state: State) -> dict[str, Variables]:
+    """Return the events that are not closed on every host that knows them, by key."""
+    found: dict[str, Variables] = {}
+    for own in state["events"].values():
+        for key, event in own.items():
+            if not event.get("closed"):
+                found.setdefault(key, event)
+    return found
+
+
+def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
+    """Return the decision about one event; `ready` if it may be approved now, `waits` for the hosts that prepare."""
+    by_vm = {known["vm"].casefold(): name for name, known in state["hosts"].items() if known["vm"]}
+    resources = list(event["resources"])
+    reasons, hosts = [], []
+    for vm in resources:
+        name = by_vm.get(vm.casefold())
+        hosts += [name] if name else []
+        reasons.append(_reason_of(state, key, event, vm, name))
+    why_not = "; ".join(filter(None, reasons))
+    is_decided = key in state["approved"] or not _is_scheduled(state, key)
+    if is_decided:
+        why_not = "" if key in state["approved"] else state["withheld"].get(key, "")
+    elif not resources:
+        why_not = "the event names no VM"
+    elif len({vm.casefold() for vm in resources}) == 1:
+        why_not = f"{resources[0]}: the event affects no other VM; the policy of its hook runner decides"
+    attempt = state["attempts"].get(key, 0)
+    return {
+        "key": key,
+        "event_id": event["event_id"],
+        "event_type": event["event_type"],
+        "resources": resources,
+        # another VM tries after a failure
+        "by": hosts[attempt % len(hosts)] if hosts else "",
+        "ready": not is_decided and not why_not,
+        "why_not": why_not,
+    }
+
+
+def _is_scheduled(state: State, key: str) -> bool:
+    """Return True if no host has seen the event Started or over."""
+    known = [own[key] for own in state["events"].values() if key in own]
+    return all(event["status"] == "Scheduled" and event["stage"] == "prepare" for event in known)
+
+
+def _reason_of(state: State, key: str, event: Variables, vm: str, name: str | None) -> str:
+    """Return why this VM prevents the approval, or ""."""
+    if name is None:
+        unknown = [each for each, known in state["hosts"].items() if not known["vm"]]
+        hint = " (not known: %s)" % "; ".join(f"{each}: {state['hosts'][each]['reason']}" for each in unknown)
+        return f"{vm}: no host of this play is known to be this VM" + (hint if unknown else "")
+    known = state["hosts"][name]
+    if not known["available"]:
+        return f"{vm}: {known['reason']}"
+    if known["blocked"]:
+        return f"{vm}: {known['blocked']}"
+    own = state["events"][name].get(key)
+    if own is None:
+        return f"{vm}: its hook runner does not know this event"
+    if _names(own) != _names(event):
+        return f"{vm}: its hook runner lists other VMs for this event: {', '.join(own['resources'])}"
+    if own["prepared_state"] == "ok":
+        return ""
+    if own["prepared_state"] == "failed":
+        return (
+            f"{vm}: the preparation failed: {', '.join(own.get('failed_hooks') or ['see the log of its hook runner'])}"
+        )
+    waiting = f": {own['waiting']}" if own.get("waiting") else ""
+    return f"{vm}: its hook runner has not prepared yet{waiting}"
+
+
+def _names(event: Variables) -> set[str]:
+    return {vm.casefold() for vm in event["resources"]}
+
+
+def _plan_reads(
+    state: State, before: State, events: t.Mapping[str, Variables], confirms: bool, now: float, limits: Limits
+) -> None:
+    """Set what the next round reads, how long each read may wait, and the pause before the round."""
+    ends = before["began"] + limits.patience
+    undecided = [key for key in events if key not in state["approved"] and _is_scheduled(state, key)]
+    shortest = limits.patience / _ROUNDS
+    length = max(DECISION_ROUND if undecided else LONGEST_ROUND, shortest)
+    has_changed = _outline(before) != _outline(state)
+    # hosts that return at once, such as unreachable ones, do not cause rounds without a pause
+    rest = 0.0 if has_changed or confirms else max(before["round_ends"] - now, 0.0)
+    state["pause"] = round(min(rest, max(ends - now, 0.0)), 1)
+    state["round_ends"] = min(now + state["pause"] + length, ends)
+    state["read"] = {}
+    if state["over"]:
+        return
+    involved = {vm for event in events.values() for vm in _names(event)}
+    reads = {}
+    for name, known in state["hosts"].items():
+        own = [key for key, event in state["events"][name].items() if not event.get("closed")]
+        is_lost = not known["available"] and known.get("installed", True)
+        if not (own or is_lost or known["vm"].casefold() in involved):
+            continue
+        wanted = sorted({*own, *(key for key, event in events.items() if known["vm"].casefold() in _names(event))})
+        is_settled = all(_is_settled(state["events"][name].get(key)) for key in wanted if key in undecided)
+        goal = "nothing" if confirms else "recovered" if is_settled else "prepared"
+        reads[name] = _read(goal, wanted, state["round_ends"])
+    # hosts that have prepared, or wait for the end, do not delay the decision about the others
+    preparing = {name: each for name, each in reads.items() if each["wait_for"] == "prepared"}
+    state["read"] = preparing or reads
+
+
+def _is_settled(event: Variables | None) -> bool:
+    return event is not None and (
+        bool(event.get("closed")) or event["stage"] != "prepare" or event["prepared_state"] in ("ok", "failed")
+    )
+
+
+def _outline(state: State) -> t.Any:
+    """Return what makes a round one that has changed something."""
+    return (
+        state["hosts"],
+        {
+            name: {
+                key: (event["stage"], event["status"], event["prepared_state"], event["resources"])
+                for key, event in own.items()
+            }
+            for name, own in state["events"].items()
+        },
+        state["approved"],
+    )
+
+
+def _read(wait_for: str, event_ids: t.Sequence[str], until: float) -> dict[str, t.Any]:
+    return {"wait_for": wait_for, "event_ids": list(event_ids), "until": until}

@@ -1,0 +1,100 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Composes the report of a run with hook runners: the rows of the report of the role, from the last state."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import State, Variables
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+    FAILED,
+    Course,
+    outcome_of,
+)
+
+_TIMES = ("prepared", "approved", "started", "over", "recovered")
+# a daemon with another value never approves an event of several VMs by a rule
+_APPROVES_BY_ITSELF = "first"
+
+Row = t.Dict[str, t.Any]
+
+
+def coordination_rows(state: State) -> list[Row]:
+    """Return one row for each host and event; a host without events has one row if it has a problem."""
+    problems = coordination_problems(state)
+    rows = []
+    for name, own in state["events"].items():
+        rows += [_row(state, name, event, problems.get(name, "")) for event in own.values()]
+        if not own and name in problems:
+            rows.append(_blank(state, name, {}, problems[name]))
+    return rows
+
+
+def coordination_problems(state: State) -> dict[str, str]:
+    """Return why the maintenance of a host is not complete, by host."""
+    found = {name: "; ".join(filter(None, _problems(state, name))) for name in state["hosts"]}
+    return {name: text for name, text in found.items() if text}
+
+
+def _problems(state: State, name: str) -> t.Iterator[str]:
+    known, own = state["hosts"][name], state["events"][name]
+    if not known["available"]:
+        yield known["reason"]
+    if own and known["blocked"]:
+        yield known["blocked"]
+    if known["leader"] == _APPROVES_BY_ITSELF:
+        yield "its hook runner has leader: first and approves without the other VMs; set leader: external"
+    for key, event in own.items():
+        if event.get("prepared_state") == "failed":
+            hooks = ", ".join(event.get("failed_hooks") or ["see the log of its hook runner"])
+            yield f"the preparation failed: {hooks}"
+        if key in state["refusals"] and not state["approved"].get(key):
+            yield f"not approved: {state['refusals'][key]}"
+        yield "" if state.get("check_mode") else _not_recovered(event)
+
+
+def _not_recovered(event: Variables) -> str:
+    if event.get("not_recovered"):
+        return f"not recovered: {', '.join('recover/' + hook for hook in event['not_recovered'])}"
+    if not event.get("closed"):
+        return "the event is not over; the hook runner of the host recovers it"
+    return "" if event.get("recovered") else "its hook runner has no record of the recovery"
+
+
+def _row(state: State, name: str, event: Variables, problem: str) -> Row:
+    key = event["key"]
+    approvals = [state["approved"].get(key), *(own.get(key, {}).get("approved") for own in state["events"].values())]
+    approved = next(filter(None, approvals), None)
+    why_not = "" if approved else state["withheld"].get(key, "")
+    # a host whose own problem prevents the approval does not name it twice
+    withheld = f"not approved: {why_not}" if why_not and event.get("prepared_state") != "failed" else ""
+    row = _blank(state, name, event, "; ".join(filter(None, [withheld, problem])))
+    row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval="approved" if approved else "")
+    row["outcome"] = outcome_of(
+        Course(
+            checked=bool(state.get("check_mode")),
+            failed=bool(problem),
+            prepared=bool(event.get("prepared")),
+            started=bool(event.get("started")),
+            approved=bool(approved),
+        )
+    )
+    return row
+
+
+def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:
+    return {
+        "host": name,
+        "vm": state["hosts"][name]["vm"],
+        "event_id": event.get("event_id", ""),
+        "event_type": event.get("event_type") or "",
+        "resources": list(event.get("resources", ())),
+        "not_before": event.get("not_before"),
+        "moved_to": None,
+        **dict.fromkeys(_TIMES),
+        "approval": "",
+        "outcome": FAILED if why_not else "",
+        "why_not": why_not,
+    }

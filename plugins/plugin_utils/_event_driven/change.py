@@ -1,0 +1,142 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The change of an event as data: the one shape that sources, hook runners, Salt and Event Grid share in a rulebook."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
+    APPEARED,
+    CHANGED,
+    GONE,
+    STARTED,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+    escape_surrogates,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    parse_time,
+)
+
+SCHEMA = "azure_imds.scheduled_events/change/1"
+KINDS = (APPEARED, CHANGED, STARTED, GONE)
+COMPLETED, CANCELED = "completed", "canceled"
+OUTCOMES = (COMPLETED, CANCELED)
+REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"
+
+_LONGEST_TEXT = 2048
+_LONGEST_LIST = 10000
+# Ansible would render a text with these as a template
+_TEMPLATE_MARK = re.compile(r"\{(?=[{%#])")
+_FRACTION = re.compile(r":\d{2}(\.\d{1,9})")
+_TEXTS_OF_EVENT = ("event_type", "status")
+_OPTIONAL_TEXTS_OF_EVENT = ("resource_type", "not_before", "description", "source")
+
+
+class NotAChange(ValueError):
+    """The data claims to be a change, but a member is missing or has an unusable value."""
+
+
+def compose(
+    kind: str,
+    event: ScheduledEvent,
+    delivery_id: str,
+    observed_at: str,
+    reported_by: str,
+    reporter: str = "",
+    outcome: str | None = None,
+    resource_id: str | None = None,
+) -> dict[str, t.Any]:
+    """Return the change as plain JSON values.
+
+    Args:
+        kind: one of KINDS.
+        event: the event as it is now, or as it was last.
+        delivery_id: unique; the same if the delivery is repeated.
+        observed_at: ISO 8601.
+        reported_by: the program that reports the change.
+        reporter: the VM that observed the change, or "".
+        outcome: one of OUTCOMES, or None if it is unknown.
+        resource_id: the resource ID of the event in Azure, or None.
+    """
+    return {
+        "schema": SCHEMA,
+        "id": delivery_id,
+        "change": kind,
+        "outcome": outcome,
+        "event": event.as_dict(),
+        "observed_at": observed_at,
+        "reporter": reporter,
+        "reported_by": reported_by,
+        "resource_id": resource_id,
+    }
+
+
+def read(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the members of a received change; raise NotAChange if one is missing or unusable.
+
+    Args:
+        data: untrusted.
+    """
+    event = data.get("event")
+    if not isinstance(event, dict):
+        raise NotAChange("event: not an object")
+    resources = event.get("resources")
+    if not isinstance(resources, list) or len(resources) > _LONGEST_LIST:
+        raise NotAChange(f"event.resources: not a list of at most {_LONGEST_LIST} names")
+    duration = event.get("duration_seconds")
+    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
+        raise NotAChange("event.duration_seconds: not a whole number")
+    change = {
+        "schema": SCHEMA,
+        "id": _text(data, "id"),
+        "change": _choice(data, "change", KINDS),
+        "outcome": None if data.get("outcome") is None else _choice(data, "outcome", OUTCOMES),
+        "event": {
+            "event_id": _text(event, "event_id", "event."),
+            **{name: _text(event, name, "event.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
+            "resources": [_checked_text(name, "event.resources", False) for name in resources],
+            **{
+                name: None if event.get(name) is None else _text(event, name, "event.", may_be_empty=True)
+                for name in _OPTIONAL_TEXTS_OF_EVENT
+            },
+            "duration_seconds": duration,
+        },
+        "observed_at": _text(data, "observed_at"),
+        "reporter": _text(data, "reporter", may_be_empty=True),
+        "reported_by": _text(data, "reported_by"),
+        "resource_id": None if data.get("resource_id") is None else _text(data, "resource_id"),
+    }
+    moment(change)
+    return change
+
+
+def moment(change: t.Mapping[str, t.Any]) -> float:
+    """Return the time of the observation in seconds since 1970; raise NotAChange if it cannot be read."""
+    text = change["observed_at"]
+    time = parse_time(text)
+    if time is None:
+        raise NotAChange(f"observed_at: {text[:60]!r} is not a time in ISO 8601")
+    fraction = _FRACTION.search(text)
+    return time.timestamp() + (float(fraction[1]) if fraction else 0.0)
+
+
+def _choice(data: t.Mapping[str, t.Any], name: str, known: tuple[str, ...]) -> str:
+    value = data.get(name)
+    if value not in known:
+        raise NotAChange(f"{name}: expected one of {', '.join(known)}")
+    return str(value)
+
+
+def _text(data: t.Mapping[str, t.Any], name: str, prefix: str = "", may_be_empty: bool = False) -> str:
+    return _checked_text(data.get(name), prefix + name, may_be_empty)
+
+
+def _checked_text(value: t.Any, name: str, may_be_empty: bool) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not (may_be_empty or value.strip()):
+        raise NotAChange(f"{name}: not a text of at most {_LONGEST_TEXT} characters")
+    return _TEMPLATE_MARK.sub("{ ", escape_surrogates(value))

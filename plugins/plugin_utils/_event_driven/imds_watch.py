@@ -1,0 +1,117 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Polls IMDS for a rulebook: one poll per call, and one log line per transition of IMDS's state."""
+
+from __future__ import annotations
+
+import logging
+import time
+import typing as t
+import uuid
+from datetime import datetime, timezone
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    ImdsError,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    resource_name_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
+    Imds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import (
+    WATCHING,
+    Pacer,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    OPTIONAL_ANSWER_TIMEOUT,
+)
+
+from .change import REPORTED_BY_SOURCE, compose
+from .event_tracker import EventTracker, describe
+from .source_options import SourceOptions
+
+LOGGER = logging.getLogger("azure_imds.scheduled_events.event_source")
+
+# seconds between two requests for the name of this VM, which only describes the reports
+_NAME_INTERVAL = 60.0
+
+
+class ImdsWatch:
+    """Watches the events of one VM's IMDS. For one thread at a time.
+
+    Args:
+        options: of the event source.
+        clock: monotonic seconds.
+        now: the current time.
+        sleep: waits some seconds, for the rate limit.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        clock: t.Callable[[], float] = time.monotonic,
+        now: t.Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+        sleep: t.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._imds = Imds(options.endpoint, options.api_version, timeout=options.timeout)
+        self._pacer = Pacer(self._imds, options.interval, clock, sleep, retries=WATCHING)
+        self._clock, self._now = clock, now
+        self._tracker = EventTracker(options.due_within)
+        self._name = options.resource_name
+        self._name_requested: float | None = None
+        self._failing = False
+        self._warned: tuple[str, ...] = ()
+
+    def poll(self) -> tuple[list[dict[str, t.Any]], float]:
+        """Poll once; return the changes of events, and the seconds until the next poll."""
+        began = self._clock()
+        if self._name is None:
+            self._request_name()
+        try:
+            document = self._pacer.call(self._imds.events)
+        except ImdsError as error:
+            self._note_failure(error)
+            found: list[dict[str, t.Any]] = []
+        else:
+            self._note_success(document.warnings)
+            now = self._now()
+            changes = self._tracker.update(document, document.server_time or now)
+            if changes:
+                LOGGER.info("scheduled events: %s", describe(changes))
+            seen = now.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            found = [
+                compose(change.kind, change.event, str(uuid.uuid4()), seen, REPORTED_BY_SOURCE, self._name or "")
+                for change in changes
+            ]
+        pause = self._pacer.delay(self._tracker.knows_events)
+        return found, max(0.0, began + pause - self._clock())
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._imds.close()
+
+    def _request_name(self) -> None:
+        now = self._clock()
+        if self._name_requested is not None and now - self._name_requested < _NAME_INTERVAL:
+            return
+        self._name_requested = now
+        try:
+            self._name = resource_name_of(self._pacer.call(self._imds.instance, within=OPTIONAL_ANSWER_TIMEOUT))
+        except ImdsError:
+            self._pacer.succeeded()  # the poll that follows reports an outage
+
+    def _note_failure(self, error: ImdsError) -> None:
+        if not self._failing and self._pacer.is_outage():
+            self._failing = True
+            LOGGER.warning("scheduled events: unknown, because the poll failed; the source retries: %s", error)
+
+    def _note_success(self, warnings: tuple[str, ...]) -> None:
+        if self._failing:
+            self._failing = False
+            LOGGER.info("scheduled events: IMDS answers again")
+        if warnings != self._warned:
+            self._warned = warnings
+            for text in warnings[:10]:
+                LOGGER.warning("scheduled events: %s", text)

@@ -1,0 +1,224 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the events that the caller of the role maintenance has, for hosts whose own view of them cannot be read.
+
+A rulebook passes changes, as the event source and the event filter of this collection have them; other callers may
+pass the events alone. The result has the shape that module maintenance_info returns.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from datetime import datetime
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    is_same_vm,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    as_utc_text,
+    parse_not_before,
+)
+
+ANNOUNCED = "maintenance_announced"
+ENDED = "maintenance_ended"
+
+_REQUIRED = ("event_id", "event_type", "status")
+_OPTIONAL = ("resource_type", "description", "source", "duration_seconds")
+_GONE = "gone"
+_STARTED = "Started"
+_COMPLETED = "completed"
+# of Event Grid, beside those of IMDS
+_LAST_STATUSES = (_COMPLETED, "canceled")
+
+Event = t.Dict[str, t.Any]
+
+
+class Announced(t.NamedTuple):
+    """One event as the caller last saw it.
+
+    Attributes:
+        event: in the form of ``event_info``, with ``key``.
+        is_over: whether the event has ended.
+        outcome: "completed", "canceled", or "" where unknown.
+        hosts: the inventory hosts of its VMs, as the caller has mapped them.
+        mapping: the same by name of the VM; empty if it is not clear which host is which VM.
+        resource_id: of the event in Azure Resource Manager, or None.
+    """
+
+    event: Event
+    is_over: bool
+    outcome: str
+    hosts: t.Sequence[str]
+    mapping: t.Mapping[str, str]
+    resource_id: str | None
+
+    @property
+    def progress(self) -> int:
+        """The order of the states of an event; a late delivery has a lower one."""
+        return 2 if self.is_over else int(self.event["status"] == _STARTED)
+
+    def vm_of(self, host: str, vm_name: str | None) -> str | None:
+        """Return the VM in Resources that is the host, or None.
+
+        Args:
+            host: its name in the inventory.
+            vm_name: name of its VM as the caller gives it, or None for the caller's mapping, or else for a VM with the
+                name of the host, with or without a domain.
+        """
+        mapped = next((vm for vm, name in self.mapping.items() if name == host), None)
+        names = [vm_name] if vm_name else [mapped or host, host.partition(".")[0]]
+        resources: list[str] = self.event["resources"]
+        return next((vm for name in names for vm in resources if is_same_vm(vm, name)), None)
+
+
+def read_announced(entries: t.Any) -> list[Announced]:
+    """Return each announced event once, in the state that is furthest.
+
+    Args:
+        entries: changes or events of the caller.
+
+    Raises:
+        ValueError: an entry is neither.
+    """
+    if _list(entries) is None:
+        raise ValueError(f"{ANNOUNCED}: not a list; pass a list of changes or of events")
+    found: dict[str, Announced] = {}
+    for number, entry in enumerate(entries):
+        read = _announced(entry, f"{ANNOUNCED}[{number}]")
+        known = found.get(read.event["key"])
+        if known is None or read.progress >= known.progress:
+            found[read.event["key"]] = read
+    return list(found.values())
+
+
+def read_ended(entries: t.Any) -> set[str]:
+    """Return the keys of the events that the caller reports as over; raise ValueError if they are not event IDs."""
+    if _list(entries) is None:
+        raise ValueError(f"{ENDED}: not a list; pass a list of event IDs")
+    if not all(isinstance(entry, str) and entry for entry in entries):
+        raise ValueError(f"{ENDED}: an entry is not an event ID; pass a list of event IDs")
+    return {str(entry).casefold() for entry in entries}
+
+
+def events_of(
+    host: str,
+    vm_name: str | None,
+    announced: t.Iterable[Announced],
+    ended: t.Collection[str],
+    types: t.Collection[str] | None,
+    within: float,
+    note: Note | None,
+    now: datetime,
+) -> dict[str, t.Any]:
+    """Return what module maintenance_info returns, for the events of the caller.
+
+    Args:
+        host: name in the inventory.
+        vm_name: name of its VM, or None to find it, see `Announced.vm_of`.
+        announced: the events.
+        ended: keys of events that are over.
+        types: allowed types of events; None for all.
+        within: seconds; a later event is not due.
+        note: the note of the host.
+        now: the time of the controller, aware.
+    """
+    held = {str(event["event_id"]).casefold() for event in note["events"]} if note else set()
+    wanted = None if types is None else {kind.casefold() for kind in types}
+    shown, name = [], vm_name
+    result = {"available": True, "reason": "", "resource_id": None, "note": note, "announced": True}
+    for each in announced:
+        event, key = each.event, each.event["key"]
+        vm = each.vm_of(host, vm_name)
+        if vm is None and host in each.hosts:
+            # the event would be ignored although the caller has assigned it to this host
+            result["available"] = False
+            result["reason"] = (
+                f"{ANNOUNCED}: event {event['event_id']} affects this host, but none of its Resources is"
+                f" {vm_name or host}; set maintenance_vm_name to the name of its VM"
+            )
+        name = name or vm
+        is_wanted = wanted is None or event["event_type"].casefold() in wanted
+        if vm is None or each.is_over or key in ended or not (is_wanted or key in held):
+            continue
+        shown.append(dict(event, due=key in held or _seconds_left(event, now) <= within))
+    return dict(result, resource_name=name or host, events=shown)
+
+
+def end_of(note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str) -> tuple[list[Event], str]:
+    """Return the events of the note, each with ``listed``, ``started`` and ``over``, and why they are not all over.
+
+    Args:
+        note: the note of the host.
+        announced: the events of the caller.
+        ended: keys of events that are over.
+        now: the time in ISO 8601.
+    """
+    latest = {each.event["key"]: each for each in announced}
+    events = []
+    for held in note["events"]:
+        event = {"started": None, "over": None, **held}
+        key = str(event["event_id"]).casefold()
+        known = latest.get(key)
+        if known and (known.event["status"] == _STARTED or known.outcome == _COMPLETED):
+            # a completed event has started, at a time that the caller does not know
+            event["status"] = _STARTED
+        if event["status"] == _STARTED and not (known and known.is_over):
+            event["started"] = event["started"] or now
+        if key in ended or (known and known.is_over):
+            event["over"] = event["over"] or now
+        events.append(dict(event, listed=event["over"] is None))
+    pending = [f"{event['event_type']} {event['event_id']}" for event in events if event["listed"]]
+    return events, ", ".join(pending)
+
+
+def _announced(entry: t.Any, where: str) -> Announced:
+    change = entry if isinstance(entry, t.Mapping) and "event" in entry else {"event": entry}
+    event = change["event"]
+    if not isinstance(event, t.Mapping):
+        raise ValueError(f"{where}: not an event; pass changes, or events in the form of event_info")
+    for name in _REQUIRED:
+        if not isinstance(event.get(name), str) or not event[name]:
+            raise ValueError(f"{where}: {name} is missing; pass changes, or events in the form of event_info")
+    names = _list(event.get("resources"))
+    if names is None or not all(isinstance(vm, str) for vm in names):
+        raise ValueError(f"{where}: resources is not a list of names; pass events in the form of event_info")
+    not_before, unreadable = parse_not_before(event.get("not_before"))
+    if unreadable:
+        raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
+    outcome = str(change.get("outcome") or "").casefold()
+    status = str(event["status"])
+    is_over = change.get("change") == _GONE or status.casefold() in _LAST_STATUSES
+    read = {
+        **{name: str(event[name]) for name in _REQUIRED},
+        "resources": list(map(str, names)),
+        "not_before": None if not_before is None else as_utc_text(not_before),
+        **{name: event.get(name) for name in _OPTIONAL},
+        "key": str(event["event_id"]).casefold(),
+    }
+    hosts = list(map(str, _list(change.get("hosts")) or ()))
+    unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
+    mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
+    mapping = dict(zip(mapped, hosts)) if len(mapped) == len(hosts) else {}
+    resource_id = change.get("resource_id") or event.get("resource_id")
+    return Announced(
+        read,
+        is_over,
+        outcome or (status.casefold() if is_over else ""),
+        hosts,
+        mapping,
+        str(resource_id) if resource_id else None,
+    )
+
+
+def _list(value: t.Any) -> t.Sequence[t.Any] | None:
+    """Return the value if it is a list, else None."""
+    return value if isinstance(value, t.Sequence) and not isinstance(value, (str, bytes)) else None
+
+
+def _seconds_left(event: Event, now: datetime) -> float:
+    not_before = parse_not_before(event["not_before"])[0]
+    if not_before is None or event["status"] == _STARTED:
+        return 0.0
+    return (not_before - now).total_seconds()

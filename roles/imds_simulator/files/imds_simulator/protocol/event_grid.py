@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Notifications in the schemas of Event Grid and of CloudEvents 1.0. Pure.
+
+See docs/reference/scheduled-events.md 5.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..api_versions import LATEST_EVENTS_VERSION
+from ..model.events import STARTED
+from ..model.occurrence import EventSnapshot, Occurrence
+from ..scenario.groups import Vm
+from ..scenario.knobs import Knobs
+from ..scenario.notify import CLOUD_EVENTS
+from ..times import http_date, iso
+from .resource_ids import ResourceIds
+from .responses import compact
+
+COMPLETED = "Completed"
+CANCELED = "Canceled"
+# the origin that Event Grid names in the handshake of CloudEvents
+ORIGIN = "eventgrid.azure.net"
+
+_ENDS = {"finished": COMPLETED, "cancelled": CANCELED}
+_PUBLISHED = frozenset(("scheduled", "started", "changed", *_ENDS))
+_EVENT_TYPES = {
+    "emitted": "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted",
+    "write": "microsoft.maintenance/scheduledevents/write",
+}
+_API_VERSION = "2024-07-01"
+
+
+class Notification(NamedTuple):
+    """One notification as HTTP data, and ``fields`` for the log."""
+
+    id: str
+    headers: Mapping[str, str]
+    body: bytes
+    fields: Mapping[str, str]
+
+
+class Handshake(NamedTuple):
+    """The request that Event Grid sends to a web hook before the first notification."""
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def notification(
+    occurrence: Occurrence, notification_id: str, schema: str, ids: ResourceIds, vms: Mapping[str, Vm], knobs: Knobs
+) -> Notification | None:
+    """Return the notification about ``occurrence``; None if Event Grid publishes none.
+
+    Args:
+        occurrence: what happened.
+        notification_id: the id of the notification.
+        schema: "eventgrid" or "cloudevents".
+        ids: the resource ids.
+        vms: VM name -> VM.
+        knobs: the present knobs.
+    """
+    snapshot = occurrence.snapshot
+    if occurrence.kind not in _PUBLISHED or snapshot is None:
+        return None
+    status = _ENDS.get(occurrence.kind, snapshot.status)
+    resources = snapshot.content.resources
+    location = ids.location(resources[0])
+    resource_id = ids.event_id(occurrence.group, resources, occurrence.event_id)
+    if knobs.notification_ids == "lower":
+        resource_id = resource_id.lower()
+    data = {
+        "resourceInfo": {
+            "id": resource_id,
+            "name": occurrence.event_id.lower(),
+            "type": "microsoft.maintenance/scheduledEvents",
+            "location": location.region,
+            "properties": _properties(occurrence.event_id, snapshot, status, vms, knobs),
+        },
+        "apiVersion": _API_VERSION,
+    }
+    topic, kind, moment = (
+        f"/subscriptions/{location.group.subscription}",
+        _EVENT_TYPES[knobs.notification_type],
+        iso(occurrence.moment),
+    )
+    fields = {"event": occurrence.event, "id": occurrence.event_id, "status": status, "notification": notification_id}
+    if schema == CLOUD_EVENTS:
+        value: Any = {
+            "specversion": "1.0",
+            "id": notification_id,
+            "source": topic,
+            "subject": resource_id,
+            "type": kind,
+            "time": moment,
+            "data": data,
+        }
+        headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+    else:
+        value = [
+            {
+                "id": notification_id,
+                "topic": topic,
+                "subject": resource_id,
+                "data": data,
+                "eventType": kind,
+                "dataVersion": "3.0",
+                "metadataVersion": "1",
+                "eventTime": moment,
+            }
+        ]
+        headers = {"Content-Type": "application/json; charset=utf-8", "aeg-event-type": "Notification"}
+    return Notification(notification_id, headers, compact(value), fields)
+
+
+def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
+    """Return the validation request of ``schema``.
+
+    Args:
+        schema: "eventgrid" or "cloudevents".
+        code: the code that the answer has to repeat.
+        moment: the time of the simulator's clock.
+        topic: the id of the topic.
+    """
+    if schema == CLOUD_EVENTS:
+        return Handshake("OPTIONS", {"WebHook-Request-Origin": ORIGIN, "WebHook-Request-Rate": "120"}, b"")
+    event = {
+        "id": code,
+        "topic": topic,
+        "subject": "",
+        "data": {"validationCode": code},
+        "eventType": "Microsoft.EventGrid.SubscriptionValidationEvent",
+        "eventTime": iso(moment),
+        "metadataVersion": "1",
+        "dataVersion": "1",
+    }
+    headers = {"Content-Type": "application/json; charset=utf-8", "aeg-event-type": "SubscriptionValidation"}
+    return Handshake("POST", headers, compact([event]))
+
+
+def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str], answer: Any) -> bool:
+    """Return True if the answer to the validation request permits notifications.
+
+    Args:
+        schema: "eventgrid" or "cloudevents".
+        code: the code of the request.
+        status: the status of the answer.
+        headers: the headers of the answer, in any letter case.
+        answer: the body as JSON data; None if it is not JSON.
+    """
+    if schema == CLOUD_EVENTS:
+        return 200 <= status < 300 and headers.get("WebHook-Allowed-Origin", "").strip().lower() in ("*", ORIGIN)
+    return status == 200 and isinstance(answer, dict) and answer.get("validationResponse") == code
+
+
+def _properties(
+    event_id: str, snapshot: EventSnapshot, status: str, vms: Mapping[str, Vm], knobs: Knobs
+) -> dict[str, Any]:
+    content = snapshot.content
+    if knobs.notification_not_before == "blank" and (status == COMPLETED or snapshot.status == STARTED):
+        not_before = ""
+    else:
+        not_before = http_date(snapshot.not_before) if content.not_before is None else content.not_before
+    return {
+        "EventId": event_id.lower(),
+        "EventType": content.type,
+        "EventStatus": status,
+        "NotBefore": not_before,
+        "Description": content.description,
+        "EventSource": content.source,
+        "Resources": [vms[name].resource_name for name in content.resources],
+        "ResourceType": "VirtualMachine",
+        "DurationInSeconds": content.duration,
+        "ScheduledEventApiVersion": LATEST_EVENTS_VERSION,
+        **content.extra,
+    }

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Publishes notifications to a web hook in the background, as Event Grid does.
+
+See docs/reference/scheduled-events.md 5.11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import random
+import uuid
+from collections.abc import Mapping
+from typing import Any, Callable, NamedTuple
+
+import aiohttp
+
+from ..model.occurrence import Occurrence
+from ..model.world import World
+from ..protocol.event_grid import Notification, handshake, is_validated, notification
+from ..protocol.resource_ids import ResourceIds
+from ..scenario.fault import NOTIFY_ROUTE
+from ..scenario.notify import Notify
+from .active_faults import FaultRegistry
+from .clock import Clock
+
+# simulated seconds until the next attempt, after the first, second, ... one
+RETRY_DELAYS = (10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
+# the web hook does not want the notification; another attempt would not help
+FINAL_STATUSES = frozenset((400, 401, 403, 413))
+SUCCESS_STATUSES = frozenset((200, 201, 202, 203, 204))
+# real seconds for one request
+TIMEOUT = 30.0
+# notifications that wait for their turn or for another attempt; further ones are dropped
+MAX_PENDING = 10_000
+_MAX_ANSWER = 65536
+_Log = Callable[..., None]
+
+
+class _Delivery(NamedTuple):
+    """A notification and the number of its next attempt.
+
+    ``vm`` is the first VM of its Resources. ``delayed``: a fault has delayed it already.
+    """
+
+    notification: Notification
+    vm: str
+    attempt: int = 1
+    delayed: bool = False
+
+
+class _Answer(NamedTuple):
+    """The answer of the web hook; ``status`` 0: there was none, for the reason ``error``."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    error: str
+
+
+class Publisher:
+    """Sends the notifications of a running simulator.
+
+    Requests are sent one after another, in the order of the occurrences. A notification that failed, or
+    that has a random delay, takes its turn again later.
+
+    Args:
+        notify: the settings.
+        world: the state of the simulation.
+        ids: the resource ids.
+        clock: the simulator's clock, which random delays and repetitions follow.
+        faults: the faults.
+        log: adds a line to the log.
+    """
+
+    def __init__(
+        self, notify: Notify, world: World, ids: ResourceIds, clock: Clock, faults: FaultRegistry, log: _Log
+    ) -> None:
+        self._notify = notify
+        self._world = world
+        self._ids = ids
+        self._clock = clock
+        self._faults = faults
+        self._log = log
+        self._random = random.Random(notify.seed)
+        # (moment when it is due, a number that keeps the order, delivery)
+        self._waiting: list[tuple[float, int, _Delivery]] = []
+        self._queued = 0
+        self._more = asyncio.Event()
+        self._refused = False
+        self._task: asyncio.Task[None] | None = None
+
+    def publish(self, occurrence: Occurrence) -> None:
+        """Queue the notification about ``occurrence``, if Event Grid publishes one; never waits."""
+        notify, snapshot = self._notify, occurrence.snapshot
+        if snapshot is None or self._refused:
+            return
+        made = notification(occurrence, self._new_id(), notify.schema, self._ids, self._world.vms, self._world.knobs)
+        if made is None:
+            return
+        copies = 2 if self._random.random() < notify.duplicates else 1
+        for _copy in range(copies):
+            delay = self._random.uniform(0, notify.disorder)
+            if len(self._waiting) >= MAX_PENDING:
+                self._log("notification", result="dropped", error="too many notifications wait", **made.fields)
+                continue
+            self._queue_after(delay, _Delivery(made, snapshot.content.resources[0]))
+
+    def run(self) -> None:
+        """Begin to send, until ``stop``."""
+        self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def stop(self) -> None:
+        """End the request that runs; notifications that wait are not sent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT)
+        # no cookies between requests, and no proxy from the environment
+        async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            if self._notify.validate and not await self._pass_handshake(session):
+                self._refused = True
+                self._waiting.clear()
+                return
+            while True:
+                await self._send(session, await self._next())
+
+    async def _next(self) -> _Delivery:
+        """Wait for the delivery that is due first, and return it."""
+        while not self._waiting or self._waiting[0][0] > self._clock.now():
+            self._more.clear()
+            wake_ups: list[asyncio.Task[Any]] = [asyncio.ensure_future(self._more.wait())]
+            if self._waiting:
+                wake_ups.append(asyncio.ensure_future(self._clock.wait_until(self._waiting[0][0])))
+            try:
+                await asyncio.wait(wake_ups, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in wake_ups:
+                    each.cancel()
+        return heapq.heappop(self._waiting)[2]
+
+    async def _send(self, session: aiohttp.ClientSession, delivery: _Delivery) -> None:
+        made, attempt = delivery.notification, delivery.attempt
+        fault = self._faults.match(delivery.vm, NOTIFY_ROUTE, "POST", self._clock.now()) if self._faults else None
+        action = fault.fault.action if fault is not None else ""
+        if fault is not None and action == "delay" and not delivery.delayed:
+            self._queue_after(float(str(fault.fault.options["delay"])), delivery._replace(delayed=True))
+            return
+        answer = _Answer(0, {}, b"", f"fault {action}")
+        if action != "lost-request":
+            headers = {**made.headers, "aeg-delivery-count": str(attempt - 1)}
+            sent = await self._request(session, "POST", headers, made.body)
+            answer = answer if action == "lost-answer" else sent
+        if answer.status in SUCCESS_STATUSES:
+            result = "delivered"
+        elif answer.status in FINAL_STATUSES or attempt >= self._notify.attempts:
+            result = "failed"
+        else:
+            result = "again"
+        self._log(
+            "notification", result=result, status_code=answer.status, error=answer.error, attempt=attempt, **made.fields
+        )
+        if result == "again":
+            self._queue_after(_delay_after(attempt), delivery._replace(attempt=attempt + 1))
+
+    async def _pass_handshake(self, session: aiohttp.ClientSession) -> bool:
+        """Return True when the web hook permits notifications, False after the last attempt."""
+        code = self._new_id().upper()
+        first_vm = next(iter(self._world.vms))
+        topic = f"/subscriptions/{self._ids.location(first_vm).group.subscription}"
+        for attempt in range(1, self._notify.attempts + 1):
+            made = handshake(self._notify.schema, code, self._clock.now(), topic)
+            answer = await self._request(session, made.method, made.headers, made.body)
+            passed = is_validated(self._notify.schema, code, answer.status, answer.headers, _json(answer.body))
+            self._log(
+                "notification-handshake",
+                result="passed" if passed else "failed",
+                status_code=answer.status,
+                error=answer.error,
+                attempt=attempt,
+            )
+            if passed or attempt == self._notify.attempts:
+                return passed
+            await self._clock.wait_until(self._moment_after(_delay_after(attempt)))
+        return False
+
+    async def _request(
+        self, session: aiohttp.ClientSession, method: str, headers: Mapping[str, str], body: bytes
+    ) -> _Answer:
+        try:
+            async with session.request(
+                method, self._notify.url, data=body, headers={**headers, **self._notify.headers}, allow_redirects=False
+            ) as answer:
+                return _Answer(answer.status, answer.headers, await answer.content.read(_MAX_ANSWER), "")
+        except asyncio.TimeoutError:
+            return _Answer(0, {}, b"", f"no answer within {TIMEOUT:g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return _Answer(0, {}, b"", str(error) or type(error).__name__)
+
+    def _queue_after(self, simulated: float, delivery: _Delivery) -> None:
+        self._queued += 1
+        heapq.heappush(self._waiting, (self._moment_after(simulated), self._queued, delivery))
+        self._more.set()
+
+    def _moment_after(self, simulated: float) -> float:
+        return self._clock.now() + self._world.to_wall_seconds(simulated)
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+def _delay_after(attempt: int) -> float:
+    return RETRY_DELAYS[min(attempt, len(RETRY_DELAYS)) - 1]
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""maintenance_leader: external: hook runners prepare and recover, and the playbook approves when all have prepared."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.maintenance.fleet import LATE, PLAYBOOK, failed
+from support.maintenance.hook_runners import DECIDE, HookRunners, rows
+from support.recipes.printed import printed_in
+from support.simulator_process import Simulator
+from support.wait import wait_until
+
+STEPS = ("prepared", "approved", "started", "over", "recovered")
+EXTERNAL = {"maintenance_leader": "external"}
+UNREACHABLE = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": "/bin/false"}
+# a task that begins when the first decision was taken
+AFTER_DECISION = "Follow the events further"
+APPROVED = "Record the time of the approval"
+# the notice of LATE, and less than its duration more
+NOTICE_OF_LATE = 4 * 3600 + 60
+
+
+@pytest.fixture
+def make_fleet(tmp_path: Path) -> Iterator[Callable[..., HookRunners]]:
+    made: list[HookRunners] = []
+
+    def make(simulator: Simulator, *names: str, **more: object) -> HookRunners:
+        made.append(HookRunners(simulator, tmp_path, names or ("vm1", "vm2"), **more))
+        for name in made[-1].daemons:
+            made[-1].hook(name, "prepare/10-drain", ":")
+            made[-1].hook(name, "recover/10-drain", ":")
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.close()
+
+
+def waits_for(path: Path) -> str:
+    """Return the body of a hook that ends when the file exists."""
+    return f"until test -e {path}; do sleep 0.05; done"
+
+
+def runs_of(fleet: HookRunners, name: str, hook: str) -> int:
+    return len([mark for mark in fleet.daemons[name].harness.marks() if (mark.what, mark.hook) == ("begin", hook)])
+
+
+def announce(fleet: HookRunners, *names: str, **changes: object) -> str:
+    """Announce an event, and wait until the hook runners of these VMs know it, by default all."""
+    event_id = str(fleet.azure.simulator.post("/events", {**LATE, **changes})["id"])
+    for name in names or tuple(fleet.daemons):
+        fleet.wait_for(name, event_id)
+    return event_id
+
+
+def start_and_end(fleet: HookRunners, event_id: str, *names: str, by: float = 2) -> None:
+    """Let the event start after these seconds and end, when the hook runners of these VMs have observed it."""
+    fleet.azure.advance(by)
+    for name in names or tuple(fleet.daemons):
+        fleet.wait_for(name, event_id, status="Started")
+    fleet.azure.complete(event_id)
+
+
+@pytest.mark.short
+def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
+    azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
+) -> None:
+    drained = tmp_path / "drained"
+    fleet = make_fleet(azure)
+    fleet.hook("vm2", "prepare/10-drain", waits_for(drained))
+    fleet.start()
+    event = announce(fleet)
+    fleet.wait_for("vm1", event, prepared="ok")
+
+    def prepares_last() -> None:
+        assert fleet.approvals() == []
+        drained.touch()
+
+    (printed,) = [found for found in printed_in("roles/maintenance/README.md") if found.name == "coordinate.yml"]
+    playbook = tmp_path / "coordinate.yml"
+    playbook.write_text(printed.text.replace("maintenance_hosts: web", "maintenance_hosts: all"))
+    course = {AFTER_DECISION: prepares_last, APPROVED: lambda: start_and_end(fleet, event)}
+    ran = fleet.coordinate(playbook=str(playbook), at=course)
+    assert ran.returncode == 0, ran.stdout
+    assert [(line["vm"], line["ids"]) for line in fleet.approvals()] == [("vm1", [event])]
+    for name, row in rows(ran).items():
+        assert (row["host"], row["vm"], row["event_id"]) == (name, name, event)
+        assert all(row[step] for step in STEPS) and row["why_not"] == "", row
+        assert (runs_of(fleet, name, "prepare/10-drain"), runs_of(fleet, name, "recover/10-drain")) == (1, 1)
+
+
+@pytest.mark.short
+def test_coordinate_does_not_approve_after_a_failed_preparation(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure)
+    fleet.hook("vm2", "prepare/10-drain", "exit 3")
+    fleet.start()
+    event = announce(fleet)
+    fleet.wait_for("vm2", event, prepared="failed")
+    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, by=NOTICE_OF_LATE)})
+    assert failed(ran) == {"vm2"} and fleet.approvals() == []
+    report = rows(ran)
+    assert report["vm1"]["why_not"] == "not approved: vm2: the preparation failed: prepare/10-drain failed"
+    assert report["vm2"]["why_not"] == "the preparation failed: prepare/10-drain failed"
+    assert report["vm1"]["prepared"] and report["vm2"]["prepared"] is None
+    assert report["vm1"]["recovered"] and report["vm2"]["recovered"]
+
+
+def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
+    trio: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(trio).start()
+    event = announce(fleet, resources=["vm1", "vm2", "vm3"])
+    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, by=NOTICE_OF_LATE)})
+    assert ran.returncode == 0 and fleet.approvals() == []
+    assert {row["why_not"] for row in rows(ran).values()} == {
+        "not approved: vm3: no host of this play is known to be this VM"
+    }
+
+
+def test_coordinate_does_not_approve_while_a_host_is_unreachable(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure, "vm1", vm2={**EXTERNAL, **UNREACHABLE}).start()
+    event = announce(fleet)
+    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, by=NOTICE_OF_LATE)})
+    assert failed(ran) == {"vm2"} and fleet.approvals() == []
+    report = rows(ran)
+    assert report["vm1"]["why_not"].startswith(
+        "not approved: vm2: no host of this play is known to be this VM (not known"
+    )
+    assert report["vm1"]["recovered"] and report["vm2"]["why_not"]
+
+
+@pytest.mark.short
+def test_coordinate_approves_after_the_pause_of_a_hook_runner(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    event = announce(fleet)
+    for name in fleet.daemons:
+        fleet.wait_for(name, event, prepared="ok")
+    fleet.daemons["vm2"].command("pause", "--reason", "an operator works")
+
+    def resumes() -> None:
+        assert fleet.approvals() == []
+        fleet.daemons["vm2"].command("resume")
+
+    ran = fleet.coordinate(at={AFTER_DECISION: resumes, APPROVED: lambda: start_and_end(fleet, event)})
+    assert ran.returncode == 0, ran.stdout
+    assert len(fleet.approvals()) == 1 and all(row["approved"] for row in rows(ran).values())
+
+
+def test_coordinate_approves_a_second_event_that_comes_during_the_first(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    first = announce(fleet)
+    second: list[str] = []
+
+    def second_comes() -> None:
+        fleet.azure.advance(2)
+        second.append(announce(fleet))
+        ends.start()
+
+    def both_end() -> None:
+        # the playbook goes on while the first event lasts
+        wait_until(lambda: len(fleet.approvals()) == 2, "the second approval")
+        fleet.azure.complete(first)
+        start_and_end(fleet, second[0])
+
+    ends = threading.Thread(target=both_end, daemon=True)
+    ran = fleet.coordinate(at={APPROVED: second_comes})
+    assert ran.returncode == 0, ran.stdout
+    assert [line["ids"] for line in fleet.approvals()] == [[first], [second[0]]]
+    for name in fleet.daemons:
+        assert runs_of(fleet, name, "recover/10-drain") >= 1
+
+
+def test_coordinate_leaves_the_event_of_one_vm_to_the_policy_of_its_hook_runner(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure)
+    fleet.daemons["vm1"].harness.configure(policy="observe")
+    fleet.start()
+    event = announce(fleet, "vm1", resources=["vm1"])
+    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, "vm1", by=NOTICE_OF_LATE)})
+    assert ran.returncode == 0 and fleet.approvals() == []
+    report = rows(ran)
+    assert set(report) == {"vm1"} and "the policy of its hook runner decides" in report["vm1"]["why_not"]
+
+
+def test_coordinate_reports_a_hook_runner_that_does_not_run(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start("vm2")
+    event = str(azure.post("/events", LATE)["id"])
+    fleet.wait_for("vm1", event, prepared="ok")
+    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, "vm1", by=NOTICE_OF_LATE)})
+    assert failed(ran) == {"vm2"} and fleet.approvals() == []
+    assert "the daemon does not run" in rows(ran)["vm2"]["why_not"]
+
+
+@pytest.mark.short
+def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    event = announce(fleet)
+    for name in fleet.daemons:
+        fleet.wait_for(name, event, prepared="ok")
+    ran = fleet.coordinate("--check")
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.approvals() == [] and event in ran.stdout and DECIDE in ran.stdout
+    assert {row["event_id"] for row in rows(ran).values()} == {event}
+
+
+def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure, "vm1", vm2={"maintenance_leader": "role"})
+    fleet.start()
+    ran = fleet.hosts.playbook(PLAYBOOK, {"maintenance_patience": 1})
+    assert failed(ran) == {"vm1"} and "run the maintenance once for each of them" in ran.stdout
+
+
+def test_prepare_and_approve_refuses_hosts_whose_hook_runners_prepare(
+    azure: Simulator, make_fleet: Callable[..., HookRunners], tmp_path: Path
+) -> None:
+    fleet = make_fleet(azure)
+    role = {"name": "azure_imds.scheduled_events.maintenance", "tasks_from": "prepare_and_approve"}
+    site = tmp_path / "site.yml"
+    site.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [{"import_role": role}]}]))
+    ran = fleet.hosts.playbook(str(site), {"maintenance_leader": "external"})
+    assert failed(ran) == {"vm1", "vm2"} and "use the entry point coordinate" in ran.stdout

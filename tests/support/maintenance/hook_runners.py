@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""VMs of one availability set, each with the process of a hook runner, and a play that coordinates them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.ansible_hosts import Hosts
+from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
+from support.daemon.engine_harness import EngineHarness
+from support.daemon.simulated_azure import Azure
+from support.maintenance.fleet import PLAYBOOK
+from support.simulator_process import Simulator
+from support.wait import wait_until
+
+READ = "Read the state of the hook runners"
+DECIDE = "Decide which events may be approved"
+POLICY = {
+    "name": "prepared first",
+    "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}],
+}
+
+
+class HookRunners:
+    """The hook runners of some VMs, and the hosts of Ansible on this machine that are these VMs.
+
+    Args:
+        simulator: Azure.
+        folder: for all files.
+        names: the VMs that are hosts of the play.
+        more: variables of further hosts, by name.
+    """
+
+    def __init__(
+        self, simulator: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]
+    ) -> None:
+        self.azure = Azure(simulator)
+        self._folder = folder
+        self.daemons: dict[str, DaemonProcess] = {}
+        hosts = {}
+        for name in names:
+            own = folder / name
+            own.mkdir()
+            harness = EngineHarness(own, self.azure, name, policy=POLICY, leader="external")
+            self.daemons[name] = DaemonProcess(harness)
+            hosts[name] = {
+                "maintenance_endpoint": simulator.endpoints[name],
+                "maintenance_receipts": str(own / "receipts"),
+                "maintenance_leader": "external",
+                "maintenance_hook_runner_command": str(self._command(name)),
+            }
+        self.hosts = Hosts(folder, {**hosts, **more})
+        self.hosts.environment["ANSIBLE_SHOW_CUSTOM_STATS"] = "1"
+
+    def _command(self, name: str) -> Path:
+        """Write the command azure-scheduled-events of this VM."""
+        path = self._folder / name / "azure-scheduled-events"
+        config = self._folder / name / "config.yml"
+        verb = f'verb=$1; shift\nexec {sys.executable} -m hook_runner "$verb" --config {config} "$@"'
+        path.write_text(f"#!/bin/sh\nexport PYTHONPATH={PYTHONPATH} PYTHONDONTWRITEBYTECODE=1\n{verb}\n")
+        path.chmod(0o755)
+        return path
+
+    def hook(self, name: str, hook: str, body: str) -> None:
+        """Write the hook STAGE/NAME of a VM; its body may wait while a file exists."""
+        self.daemons[name].harness.hook(hook, body)
+
+    def start(self, *but: str) -> HookRunners:
+        """Start all hook runners except these."""
+        for name, daemon in self.daemons.items():
+            if name not in but:
+                daemon.start()
+        return self
+
+    def close(self) -> None:
+        for daemon in self.daemons.values():
+            daemon.close()
+
+    def status(self, name: str) -> dict[str, Any]:
+        return dict(self.daemons[name].data("status")[1])
+
+    def wait_for(self, name: str, event_id: str, **members: Any) -> None:
+        """Wait until the status of a VM has an event with these members."""
+
+        def has() -> bool:
+            events = [each for each in self.status(name).get("events", ()) if each["event_id"] == event_id]
+            return any(all(each[key] == value for key, value in members.items()) for each in events)
+
+        wait_until(has, f"{name}: {event_id} {members}", lambda: (self.status(name), self.daemons[name].log()[-5:]))
+
+    def coordinate(
+        self, *options: str, at: dict[str, Callable[[], object]] | None = None, playbook: str = PLAYBOOK, **given: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a playbook, by default that of the collection, for hosts with maintenance_leader: external."""
+        variables = {"maintenance_patience": 60, "maintenance_within": 5 * 3600}
+        return self.hosts.playbook(playbook, {**variables, **given}, *options, at=at)
+
+    def approvals(self) -> list[dict[str, Any]]:
+        return [line for line in self.azure.simulator.get("/log")["lines"] if line["what"] == "approval"]
+
+
+def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows of the report by host, from the custom statistics."""
+    match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
+    assert match, ran.stdout + ran.stderr
+    return {row["host"]: row for row in json.loads(match[1])["maintenance_report"]}

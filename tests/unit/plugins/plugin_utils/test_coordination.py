@@ -1,0 +1,245 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decisions, reads and reports of a run with hook runners, for each state of the hosts."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import (
+    DECISION_ROUND,
+    LONGEST_ROUND,
+    Limits,
+    first_state,
+    next_state,
+    with_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination_report import (
+    coordination_problems,
+    coordination_rows,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+
+LIMITS = Limits(patience=600, within=1800)
+HOSTS = ("h1", "h2")
+AT = "2026-11-21T12:00:00.000000Z"
+
+
+def event_of(**changes):
+    usual = {
+        "event_id": "Ab-1",
+        "key": "ab-1",
+        "event_type": "Reboot",
+        "status": "Scheduled",
+        "resources": ["vm1", "VM2"],
+        "not_before": "2026-11-21T12:15:00Z",
+        "affects_self": True,
+        "stage": "prepare",
+        "prepared_state": "ok",
+        "seconds_left": 840,
+        "waiting": None,
+        "failed_hooks": [],
+        "not_recovered": [],
+        "prepared": "2026-11-21T12:00:00.000Z",
+        "approved": None,
+        "started": None,
+        "over": None,
+        "recovered": None,
+    }
+    return dict(usual, **changes)
+
+
+def result_of(vm, *events, **changes):
+    usual = {
+        "available": True,
+        "state": "running",
+        "reason": "",
+        "resource_name": vm,
+        "leader": "external",
+        "dry_run": False,
+        "paused": None,
+        "imds_ok": True,
+        "journal_ok": True,
+        "events": list(events),
+        "history": [],
+    }
+    return dict(usual, **changes)
+
+
+def after(*results, limits=LIMITS, now=0.0):
+    """Return the state after the first round, in which these are the results of h1, h2, ..."""
+    names = [f"h{number}" for number in range(1, len(results) + 1)]
+    return next_state(first_state(names, 0.0), dict(zip(names, results)), now, limits)
+
+
+def withheld(state):
+    (reason,) = state["withheld"].values()
+    return reason
+
+
+def approver(by, **result):
+    """Return the variables of the host that has run the tasks of the approval."""
+    usual = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "approved", "reason": "selected"}]}
+    return {by: {"maintenance__approvals": {"results": [dict(usual, **result)]}, "maintenance__approved_at": AT}}
+
+
+def test_event_is_approved_by_the_first_vm_when_all_have_prepared():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    (decision,) = state["decisions"]
+    assert (decision["approve"], decision["by"], decision["event_id"]) == (True, "h1", "Ab-1")
+    assert not state["over"]
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        (result_of("vm2", event_of(prepared_state="running")), "has not prepared yet"),
+        (result_of("vm2", event_of(prepared_state="none", waiting="the policy holds")), "the policy holds"),
+        (
+            result_of("vm2", event_of(prepared_state="failed", failed_hooks=["prepare/10-a failed"])),
+            "prepare/10-a failed",
+        ),
+        (result_of("vm2"), "does not know this event"),
+        (result_of("vm2", event_of(resources=["vm1", "vm2", "vm3"])), "lists other VMs"),
+        (result_of("vm2", event_of(), paused={"by": "anna", "reason": "work"}), "is paused by anna: work"),
+        (result_of("vm2", event_of(), dry_run=True), "dry_run"),
+        (result_of("vm2", event_of(), imds_ok=False), "no answer of IMDS"),
+        (result_of("vm2", event_of(), journal_ok=False), "journal"),
+        (result_of(None, event_of()), "no host of this play is known to be this VM"),
+        ({"available": False, "state": "not_running", "reason": "it does not run"}, "it does not run"),
+        ({"unreachable": True, "msg": "no route"}, "no route"),
+        ({}, "was not read"),
+    ],
+)
+def test_event_is_not_approved_while_a_vm_prevents_it(second, reason):
+    state = after(result_of("vm1", event_of()), second)
+    assert state["decisions"] == [] and reason in withheld(state)
+    assert withheld(state).startswith(("VM2: ", "vm3: "))
+
+
+def test_event_of_a_vm_outside_of_the_play_is_not_approved():
+    both = event_of(resources=["vm1", "vm2", "vm9"])
+    state = after(result_of("vm1", both), result_of("vm2", both))
+    assert state["decisions"] == [] and withheld(state) == "vm9: no host of this play is known to be this VM"
+
+
+def test_event_that_has_started_on_one_host_is_not_approved():
+    started = event_of(status="Started", stage="started")
+    state = after(result_of("vm1", event_of()), result_of("vm2", started))
+    assert state["decisions"] == [] and not state["over"]
+
+
+def test_event_of_one_vm_is_left_to_its_hook_runner():
+    state = after(result_of("vm1", event_of(resources=["vm1"])), result_of("vm2"))
+    assert state["decisions"] == [] and "the policy of its hook runner decides" in withheld(state)
+
+
+def test_event_that_is_not_due_or_of_another_type_ends_the_run():
+    for limits in (Limits(600, 60), Limits(600, 1800, frozenset(["freeze"]))):
+        assert after(result_of("vm1", event_of()), result_of("vm2", event_of()), limits=limits)["over"]
+    assert not after(result_of("vm1", event_of()), limits=Limits(600, 1800, frozenset(["reboot"])))["over"]
+
+
+def test_round_reads_only_hosts_that_prepare_while_there_are_any():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")), now=1.0)
+    assert {name: each["wait_for"] for name, each in state["read"].items()} == {"h2": "prepared"}
+    assert state["read"]["h2"]["until"] == 1.0 + DECISION_ROUND
+    # after a wait all hosts are read again before the approval
+    state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    assert state["decisions"] == [] and {each["wait_for"] for each in state["read"].values()} == {"nothing"}
+    assert set(state["read"]) == {"h1", "h2"} and state["pause"] == 0
+    assert next_state(state, {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}, 9.0, LIMITS)[
+        "decisions"
+    ]
+
+
+def test_preparation_that_is_void_at_the_second_read_prevents_the_approval():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")))
+    state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    void = result_of("vm1", event_of(prepared_state="running"))
+    assert next_state(state, {"h1": void, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)["decisions"] == []
+
+
+def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    state = with_approvals(state, hosts_of(["h1"], approver("h1")))
+    assert state["approved"] == {"ab-1": AT} and state["decisions"] == []
+    for now in (1.0, 2.0):
+        results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}
+        state = next_state(state, results, now, LIMITS)
+        assert state["decisions"] == [] and {each["wait_for"] for each in state["read"].values()} == {"recovered"}
+    assert state["round_ends"] == 2.0 + LONGEST_ROUND or state["pause"] > 0
+    closed = event_of(stage="closed", started="S", over="O", recovered="R", prepared_state=None, prepared=None)
+    results = {name: result_of(vm, history=[closed]) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
+    state = next_state(state, results, 30.0, LIMITS)
+    assert state["over"] and coordination_problems(state) == {}
+    for row in coordination_rows(state):
+        assert (row["approved"], row["started"], row["over"], row["recovered"]) == (AT, "S", "O", "R")
+        assert row["prepared"] and row["why_not"] == "" and row["not_before"]
+
+
+def test_after_a_failed_approval_the_next_vm_approves():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    failed = approver("h1", failed=True, msg="IMDS did not answer")
+    state = with_approvals(state, hosts_of(["h1"], failed))
+    assert "not approved: the approval failed: IMDS did not answer" in coordination_problems(state)["h2"]
+    results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}
+    for now in (1.0, 20.0):
+        state = next_state(state, results, now, LIMITS)
+    assert [decision["by"] for decision in state["decisions"]] == ["h2"]
+    state = with_approvals(state, hosts_of(["h2"], approver("h2")))
+    assert state["approved"] and state["refusals"] == {}
+
+
+def test_approver_that_is_lost_counts_as_a_failed_approval():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    state = with_approvals(state, hosts_of(["h1"], {"h1": {}}))
+    assert "h1 was lost" in state["refusals"]["ab-1"] and state["approved"] == {}
+
+
+def test_second_event_of_the_same_hosts_is_approved_by_itself():
+    second = event_of(event_id="Cd-2", key="cd-2")
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    state = with_approvals(state, hosts_of(["h1"], approver("h1")))
+    results = {name: result_of(vm, event_of(), second) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
+    state = next_state(state, results, 1.0, LIMITS)
+    state = next_state(state, results, 2.0, LIMITS)
+    assert [decision["key"] for decision in state["decisions"]] == ["cd-2"]
+
+
+def test_patience_ends_the_run_and_is_named_for_each_host():
+    state = after(result_of("vm1", event_of()), result_of("vm2"), now=600.0)
+    assert state["over"] and "the event is not over" in coordination_problems(state)["h1"]
+
+
+def test_check_mode_ends_after_the_first_decision():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()), limits=LIMITS._replace(check_mode=True))
+    assert state["over"] and len(state["decisions"]) == 1 and coordination_problems(state) == {}
+
+
+def test_hosts_that_return_at_once_cause_a_pause_and_few_rounds():
+    lost = {"unreachable": True, "msg": "no route"}
+    state, now, rounds = after(result_of("vm1", event_of()), lost), 0.0, 0
+    while not state["over"]:
+        assert rounds < 100
+        now += state["pause"] + 0.5
+        state, rounds = next_state(state, {"h1": result_of("vm1", event_of()), "h2": lost}, now, LIMITS), rounds + 1
+    assert now >= 600 and coordination_problems(state)["h2"] == "no route"
+
+
+def test_long_patience_has_long_rounds():
+    state = after(result_of("vm1", event_of(prepared_state="running")), result_of("vm2"), limits=Limits(36000, 1800))
+    assert state["read"]["h1"]["until"] == 600
+
+
+def test_leader_that_approves_by_itself_is_a_problem():
+    state = after(result_of("vm1", event_of(), leader="first"), result_of("vm2", event_of(), leader="self-only"))
+    problems = coordination_problems(state)
+    assert "set leader: external" in problems["h1"] and "leader" not in problems["h2"]
+
+
+def test_recovery_that_failed_or_has_no_record_is_a_problem():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
+    failed = event_of(stage="closed", over="O", not_recovered=["10-a"])
+    state = next_state(state, {"h1": result_of("vm1", history=[failed]), "h2": result_of("vm2")}, 1.0, LIMITS)
+    problems = coordination_problems(state)
+    assert problems["h1"] == "not recovered: recover/10-a" and "no record of the recovery" in problems["h2"]
