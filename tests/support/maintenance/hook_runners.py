@@ -100,7 +100,7 @@ class HookRunners:
         self, *options: str, at: dict[str, Callable[[], object]] | None = None, playbook: str = PLAYBOOK, **given: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook, by default that of the collection, for hosts with maintenance_leader: external."""
-        variables = {"maintenance_patience": 60, "maintenance_within": 5 * 3600}
+        variables = {"maintenance_patience": 400, "maintenance_within": 5 * 3600}
         return self.hosts.playbook(playbook, {**variables, **given}, *options, at=at)
 
     def approvals(self) -> list[dict[str, Any]]:
