@@ -16,7 +16,7 @@ export LC_ALL := C.UTF-8
 
 # The collection as it is published: built, and installed.
 COLLECTIONS := .cache/collections
-PUBLISHED := galaxy.yml README.md $(shell find plugins playbooks roles meta -type f ! -name '*.pyc')
+PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
 .PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench changelog collection wheel clean

@@ -20,12 +20,14 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_a
     outcome_of,
     token_problem,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_announced import read_announced
 
 _OPTIONS: dict[str, t.Any] = dict(
     endpoint=dict(type="str", required=True),
     token=dict(type="str", required=True, no_log=True),
     resource_id=dict(type="str"),
     decisions=dict(type="list", elements="dict", required=True),
+    announced=dict(type="list", elements="dict", default=[]),
     read_again=dict(type="dict", default={}),
     timeout=dict(type="int", default=30),
 )
@@ -60,8 +62,12 @@ class ActionModule(ActionBase):
 
     def _approve(self, decision: Result, options: Result, task_vars: dict[str, t.Any] | None) -> Outcome:
         options = dict(options, token=options["token"].strip())
+<<<<<<< HEAD
         # a run with hook runners has the ID of the VM only from the second read
         resource_id = options["resource_id"] or decision.get("resource_id") or options["read_again"].get("resource_id")
+=======
+        resource_id = _resource_id(decision, options)
+>>>>>>> main
         for name, obstacle in (
             ("maintenance_arm_endpoint", endpoint_problem(options["endpoint"])),
             ("maintenance_arm_token", token_problem(options["token"])),
@@ -73,7 +79,7 @@ class ActionModule(ActionBase):
                 FAILED, "the ID of the resource is unknown; set maintenance_arm_resource_id to that of the VM"
             )
         try:
-            url = acknowledge_url(options["endpoint"], resource_id, decision["event_id"])
+            url = acknowledge_url(options["endpoint"], resource_id, decision["event_id"], decision["resources"][0])
         except ValueError as error:
             return Outcome(FAILED, f"maintenance_arm_resource_id: {error}")
         changed = changed_since(decision, options["read_again"])
@@ -103,6 +109,13 @@ class ActionModule(ActionBase):
             module_name="ansible.builtin.uri", module_args=request, task_vars=task_vars
         )
         return answer
+
+
+def _resource_id(decision: Result, options: Result) -> str | None:
+    """Return the resource id that the caller gives, else that of the announced event, else that of the VM."""
+    key = decision["event_id"].casefold()
+    of_event = {each.event["key"]: each.resource_id for each in read_announced(options["announced"])}
+    return options["resource_id"] or of_event.get(key) or options["read_again"].get("resource_id")
 
 
 def _result(decision: Result, outcome: Outcome) -> Result:

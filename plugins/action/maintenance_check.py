@@ -39,7 +39,9 @@ class ActionModule(ActionBase):
 
     _supports_check_mode = True
     _requires_connection = False
-    _VALID_ARGS = frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
+    _VALID_ARGS = (
+        frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
+    )
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Return the task files or roles to include, or the problems."""

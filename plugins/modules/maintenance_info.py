@@ -59,7 +59,7 @@ resource_name:
   type: str
   sample: vm1
 resource_id:
-  description: ID of this VM's scale set in Azure Resource Manager, else that of the VM, or null if unknown.
+  description: ID of this VM in Azure Resource Manager, or null if unknown.
   returned: success
   type: str
   sample: >-

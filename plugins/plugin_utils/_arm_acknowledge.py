@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The acknowledge of a scheduled event by Azure Resource Manager, which is a preview (roles/maintenance/README.md)."""
+"""The acknowledge of a scheduled event by Azure Resource Manager (docs/reference/scheduled-events.md 5.12)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 import typing as t
 import urllib.parse
 
-# the only version in Microsoft's REST clients for Microsoft.Maintenance with this operation
+# a preview; reference 5.12.1
 API_VERSION = "2023-10-01-preview"
 
 APPROVED = "approved"
@@ -29,6 +29,7 @@ _RESOURCE_ID = re.compile(
 )
 # not a resource of this name, a parent directory
 _DOTS = (".", "..")
+_SCALE_SETS = "virtualmachinescalesets"
 _SENT_AGAIN = "the next run sends it again, which does no harm if the first one arrived"
 # the same request may succeed a little later
 _RETRIED = (-1, 408, 429, 500, 502, 503, 504)
@@ -77,13 +78,14 @@ def resource_problem(resource_id: str) -> str:
     return ""
 
 
-def acknowledge_url(endpoint: str, resource_id: str, event_id: str) -> str:
+def acknowledge_url(endpoint: str, resource_id: str, event_id: str, vm: str) -> str:
     """Return the URL to which an approval is sent.
 
     Args:
         endpoint: base URL of Azure Resource Manager.
         resource_id: of the VM, its scale set, or the scheduled event.
         event_id: EventId.
+        vm: an entry of Resources, which the URL names in place of a scale set (reference 5.12.4).
 
     Raises:
         ValueError: the resource id is invalid, or that of another event.
@@ -94,10 +96,12 @@ def acknowledge_url(endpoint: str, resource_id: str, event_id: str) -> str:
         raise ValueError(problem)
     if match["event"] and match["event"].casefold() != event_id.casefold():
         raise ValueError(f"{resource_id!r} is the ID of another event than {event_id}; write that of the VM")
-    event = urllib.parse.quote(event_id, safe="")
+    is_scale_set = match["kind"].casefold() == _SCALE_SETS
+    kind, name = ("virtualMachines", vm) if is_scale_set else (match["kind"], match["name"])
+    name, event = (urllib.parse.quote(part, safe="()") for part in (name, event_id))
     return (
         f"{endpoint.rstrip('/')}/subscriptions/{match['subscription']}/resourcegroups/{match['group']}"
-        f"/providers/Microsoft.Compute/{match['kind']}/{match['name']}"
+        f"/providers/Microsoft.Compute/{kind}/{name}"
         f"/providers/Microsoft.Maintenance/scheduledevents/{event}/acknowledge?api-version={API_VERSION}"
     )
 

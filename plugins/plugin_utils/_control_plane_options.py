@@ -18,10 +18,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 
 CONTROL_PLANE_OPTIONS = frozenset(
-    ("approve_by", "arm_endpoint", "arm_resource_id", "arm_has_token", "announced", "ended", "down")
+    ("approve_by", "arm_endpoint", "arm_resource_id", "arm_has_token", "events_from", "announced", "ended", "down")
 )
 ARM = "arm"
+CALLER = "caller"
 _WAYS = ("module", ARM)
+_SOURCES = ("hosts", CALLER)
 
 
 def problems_of_control_plane(options: t.Mapping[str, t.Any]) -> list[str]:
@@ -32,14 +34,16 @@ def problems_of_control_plane(options: t.Mapping[str, t.Any]) -> list[str]:
         problems.append(f"maintenance_approve_by: there is no way {way}; set it to module or arm")
     if way == ARM:
         problems += _problems_of_arm(options)
-    announced, ended = options.get("announced"), options.get("ended")
-    for read, value in ((read_announced, announced), (read_ended, ended)):
+    source = options.get("events_from", _SOURCES[0])
+    if source not in _SOURCES:
+        problems.append(f"maintenance_events_from: there is no source {source}; set it to hosts or caller")
+    for read, name in ((read_announced, "announced"), (read_ended, "ended")):
         try:
-            read([] if value is None else value)
+            read(options.get(name, []))
         except ValueError as error:
             problems.append(str(error))
-    if boolean(options.get("down", False), strict=False) and announced is None and ended is None:
-        problems.append("maintenance_down: the events of a host that is down are unknown; set maintenance_announced")
+    if boolean(options.get("down", False), strict=False) and source != CALLER:
+        problems.append("maintenance_down: a host that is down reads no events; set maintenance_events_from to caller")
     return problems
 
 

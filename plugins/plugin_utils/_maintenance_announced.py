@@ -39,11 +39,12 @@ class Announced(t.NamedTuple):
     """One event as the caller last saw it.
 
     Attributes:
-        event: in the form of ``event_info``, with ``key`` and ``resource_id``.
+        event: in the form of ``event_info``, with ``key``.
         is_over: whether the event has ended.
         outcome: "completed", "canceled", or "" where unknown.
         hosts: the inventory hosts of its VMs, as the caller has mapped them.
         mapping: the same by name of the VM; empty if it is not clear which host is which VM.
+        resource_id: of the event in Azure Resource Manager, or None.
     """
 
     event: Event
@@ -51,6 +52,7 @@ class Announced(t.NamedTuple):
     outcome: str
     hosts: t.Sequence[str]
     mapping: t.Mapping[str, str]
+    resource_id: str | None
 
     @property
     def progress(self) -> int:
@@ -194,13 +196,20 @@ def _announced(entry: t.Any, where: str) -> Announced:
         "not_before": None if not_before is None else as_utc_text(not_before),
         **{name: event.get(name) for name in _OPTIONAL},
         "key": str(event["event_id"]).casefold(),
-        "resource_id": change.get("resource_id") or event.get("resource_id") or None,
     }
     hosts = list(map(str, _list(change.get("hosts")) or ()))
     unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
     mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
     mapping = dict(zip(mapped, hosts)) if len(mapped) == len(hosts) else {}
-    return Announced(read, is_over, outcome or (status.casefold() if is_over else ""), hosts, mapping)
+    resource_id = change.get("resource_id") or event.get("resource_id")
+    return Announced(
+        read,
+        is_over,
+        outcome or (status.casefold() if is_over else ""),
+        hosts,
+        mapping,
+        str(resource_id) if resource_id else None,
+    )
 
 
 def _list(value: t.Any) -> t.Sequence[t.Any] | None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from support.eda.rulebook import Rulebook
@@ -19,7 +18,7 @@ def test_killed_rulebook_continues_after_its_restart(trio: Simulator, tmp_path: 
     with Rulebook(tmp_path, hosts.inventory, variables=hosts.source_variables) as rulebook:
         trio.post("/events", EVENT)
         hosts.wait_for_approval(1, rulebook.log)
-        rulebook.stop(signal.SIGKILL)
+        rulebook.stop()
         trio.advance(1)
         assert all(hosts.note(name) for name in NAMES)
         rulebook.start()

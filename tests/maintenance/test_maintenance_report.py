@@ -5,29 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
 
 from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
+from support.maintenance.reports import reporting, rows
 from support.simulator_process import Simulator
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
-
-
-def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """Return the rows of the report by host, from the custom statistics."""
-    match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
-    assert match, ran.stdout
-    return {row["host"]: row for row in json.loads(match[1])["maintenance_report"]}
-
-
-def reporting(azure: Simulator, folder: Path, **more: dict[str, Any]) -> Fleet:
-    fleet = Fleet(azure, folder, **more)
-    fleet.hosts.environment["ANSIBLE_SHOW_CUSTOM_STATS"] = "1"
-    return fleet
 
 
 def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 
 from tools.stage import Stage
 from tools.stages import ansible_test, hosts, oldest_requests, release_checks
+from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
 from tools.stages.salt import guide, salt, salt_short
@@ -28,6 +29,12 @@ STAGES = (
         "the role maintenance and its playbook; controllers, hosts and connections that are lost",
         partial(pytest_folder, folder="maintenance", limit=3600),
         partial(pytest_folder, folder="maintenance", options=SHORT),
+    ),
+    Stage(
+        "eda",
+        "ansible-rulebook: the event source, the event filter and the rulebooks, from an event to the recovery",
+        eda,
+        partial(eda, options=SHORT),
     ),
     Stage(
         "hosts-role",

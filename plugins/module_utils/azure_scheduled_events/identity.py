@@ -41,18 +41,13 @@ def fault_domain_of(instance: Mapping[str, Any]) -> str:
 
 
 def resource_id_of(instance: Mapping[str, Any]) -> str | None:
-    """Return the id in Azure Resource Manager of the VM's scale set, else of the VM; None where a part is missing.
-
-    Events of a VM belong to its scale set, if it is in one (roles/maintenance/README.md).
-    """
+    """Return the id of the VM in Azure Resource Manager, None where a part of it is missing (reference 5.12.4)."""
     compute = instance.get("compute")
-    parts = compute if isinstance(compute, Mapping) else {}
-    scale_set = parts.get("vmScaleSetName")
-    kind, name = ("virtualMachineScaleSets", scale_set) if scale_set else ("virtualMachines", parts.get("name"))
-    subscription, group = parts.get("subscriptionId"), parts.get("resourceGroupName")
-    if not all(isinstance(part, str) and part for part in (subscription, group, name)):
+    given = compute if isinstance(compute, Mapping) else {}
+    parts = [given.get(name) for name in ("subscriptionId", "resourceGroupName", "name")]
+    if not all(isinstance(part, str) and part for part in parts):
         return None
-    return f"/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{kind}/{name}"
+    return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}".format(*parts)
 
 
 def is_same_vm(resource: str, name: str) -> bool:

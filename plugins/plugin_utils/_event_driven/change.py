@@ -30,6 +30,8 @@ REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"
 
 _LONGEST_TEXT = 2048
 _LONGEST_LIST = 10000
+# Ansible would render a text with these as a template
+_TEMPLATE_MARK = re.compile(r"\{(?=[{%#])")
 _FRACTION = re.compile(r":\d{2}(\.\d{1,9})")
 _TEXTS_OF_EVENT = ("event_type", "status")
 _OPTIONAL_TEXTS_OF_EVENT = ("resource_type", "not_before", "description", "source")
@@ -137,4 +139,4 @@ def _text(data: t.Mapping[str, t.Any], name: str, prefix: str = "", may_be_empty
 def _checked_text(value: t.Any, name: str, may_be_empty: bool) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not (may_be_empty or value.strip()):
         raise NotAChange(f"{name}: not a text of at most {_LONGEST_TEXT} characters")
-    return escape_surrogates(value)
+    return _TEMPLATE_MARK.sub("{ ", escape_surrogates(value))

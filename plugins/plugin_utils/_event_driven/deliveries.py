@@ -12,7 +12,7 @@ from .change import SCHEMA, NotAChange, read
 from .event_grid import is_notification, read_notification
 
 # where sources put what they received: eda.builtin.webhook and event streams, Service Bus and Kafka
-_BODIES = ("scheduled_event", "payload", "body")
+BODIES = ("scheduled_event", "payload", "body")
 # members of a wrapper that has the deliveries as a list
 _LISTS = ("events", "value")
 _MAX_DEPTH = 4
@@ -42,8 +42,8 @@ def find_changes(event: t.Mapping[str, t.Any]) -> Found:
         event: as the source has delivered it: a member `payload` or `body` (an object, a list, or JSON as text), or the
             object itself.
     """
-    if any(name in event for name in _BODIES):
-        items = [item for name in _BODIES if name in event for item in _items(event[name], 0)]
+    if any(name in event for name in BODIES):
+        items = [item for name in BODIES if name in event for item in _items(event[name], 0)]
     else:
         items = list(_items({name: value for name, value in event.items() if name != "meta"}, 0))
     changes, problems, others = [], [], len(items) > _MAX_ITEMS
@@ -84,7 +84,7 @@ def _items(value: t.Any, depth: int) -> t.Iterator[t.Any]:
         for item in value:
             yield from _items(item, depth + 1)
     elif isinstance(value, dict) and "schema" not in value and not is_notification(value):
-        inside = [value[name] for name in _BODIES if isinstance(value.get(name), (dict, list, str, bytes))]
+        inside = [value[name] for name in BODIES if isinstance(value.get(name), (dict, list, str, bytes))]
         inside += [value[name] for name in _LISTS if isinstance(value.get(name), list)]
         if not inside:
             yield value

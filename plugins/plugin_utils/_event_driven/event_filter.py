@@ -10,7 +10,7 @@ import logging
 import os
 import typing as t
 
-from .deliveries import find_changes
+from .deliveries import BODIES, find_changes
 from .host_names import HostRule, host_rule
 from .news import News
 
@@ -84,7 +84,13 @@ def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: N
             ascii(change["event"]["event_id"]),
             ", ".join(map(ascii, unknown[:20])),
         )
-    return _with_meta(event, hosts or [NO_HOST], scheduled_event=scheduled_event)
+    # without the delivery: a playbook gets the event as variables, and Ansible renders their texts as templates
+    others = {name: value for name, value in event.items() if name not in BODIES} if _has_body(event) else {}
+    return _with_meta({"meta": event.get("meta"), **others}, hosts or [NO_HOST], scheduled_event=scheduled_event)
+
+
+def _has_body(event: Event) -> bool:
+    return any(name in event for name in BODIES)
 
 
 def _with_meta(event: Event, hosts: list[str], **members: t.Any) -> Event:

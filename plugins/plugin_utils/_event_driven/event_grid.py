@@ -20,7 +20,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_document,
 )
 
-from .change import CANCELED, COMPLETED, REPORTED_BY_EVENT_GRID, NotAChange, compose, moment
+from .change import CANCELED, COMPLETED, REPORTED_BY_EVENT_GRID, NotAChange, compose, read
 
 _TYPES = (
     "microsoft.resourcenotifications.maintenanceresources.scheduledeventemitted",
@@ -75,11 +75,11 @@ def read_notification(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     if state is None:
         raise NotAChange(f"data.resourceInfo.properties.EventStatus: unknown value {event.status[:60]!r}")
     kind, outcome = state
-    change = compose(
-        kind, event, str(delivery_id), str(time), REPORTED_BY_EVENT_GRID, outcome=outcome, resource_id=resource_id
+    return read(
+        compose(
+            kind, event, str(delivery_id), str(time), REPORTED_BY_EVENT_GRID, outcome=outcome, resource_id=resource_id
+        )
     )
-    moment(change)
-    return change
 
 
 _MEMBERS = (

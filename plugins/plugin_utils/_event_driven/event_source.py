@@ -9,6 +9,10 @@ import asyncio
 import threading
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    REQUESTS_IMPORT_ERROR,
+)
+
 from .imds_watch import LOGGER, ImdsWatch
 from .source_options import parse_options
 
@@ -34,8 +38,11 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
 
     Raises:
         ValueError: an argument is unusable.
+        ImportError: the library requests is missing.
         Exception: the queue did not take an event, because a filter failed.
     """
+    if REQUESTS_IMPORT_ERROR is not None:
+        raise ImportError("azure_imds.scheduled_events.scheduled_events: no library requests; install it for this Python")
     watch = ImdsWatch(parse_options(args))
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     thread = _PollThread(watch, queue, asyncio.get_running_loop(), failed)

@@ -84,7 +84,7 @@ def _endpoint(value: t.Any) -> str:
 
 def _versions(value: t.Any) -> tuple[str, ...]:
     versions = [value] if isinstance(value, str) else value
-    if not isinstance(versions, list) or not all(isinstance(item, str) and item for item in versions):
+    if not isinstance(versions, list) or not versions or not all(isinstance(item, str) and item for item in versions):
         raise _problem("api_version", f"{value!r} is not a version", "give a text such as 2020-07-01, or a list")
     return tuple(versions)
 

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from support.repository import REPOSITORY
 from support.wait import wait_until
@@ -64,7 +66,7 @@ class Rulebook:
         home = java_home()
         self._command = [
             str(PROGRAM),
-            *("--rulebook", str(rulebook), "--inventory", str(inventory), "--vars", str(given), "-vv"),
+            *("--rulebook", str(rulebook), "--inventory", str(inventory), "--vars", str(given), "--verbose"),
         ]
         self._environment = {
             **os.environ,
@@ -90,7 +92,6 @@ class Rulebook:
         """Start the process; return when it waits for events."""
         lines = self.log().count("Waiting for events")
         with self._log.open("ab") as log:
-            # a group of its own, so that its playbooks end with it
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._folder,
@@ -98,7 +99,6 @@ class Rulebook:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
         wait_until(
             lambda: self.log().count("Waiting for events") > lines or self.has_ended(),
@@ -113,23 +113,21 @@ class Rulebook:
         """Return True if the process has ended."""
         return self._process is None or self._process.poll() is not None
 
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        """End the process and its playbooks: with this signal, and with SIGKILL after a minute."""
+    def stop(self) -> None:
+        """Kill the process and its playbooks, as systemd and containers do it."""
         process, self._process = self._process, None
         if process is None:
             return
+        # a playbook has a session of its own; without ansible-rulebook it would hang
         try:
-            if process.poll() is None:
-                process.send_signal(how)
-                process.wait(END_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # all have ended
-            process.wait(END_TIMEOUT)
+            processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        except psutil.NoSuchProcess:
+            processes = []
+        for each in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        process.wait(END_TIMEOUT)
+        psutil.wait_procs(processes[1:], END_TIMEOUT)
 
     def log(self) -> str:
         """Return the output of all processes so far."""

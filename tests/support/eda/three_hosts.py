@@ -15,8 +15,8 @@ from support.simulator_process import Simulator
 from support.wait import wait_until
 
 NAMES = ("vm1", "vm2", "vm3")
-# starts only when it is approved
-EVENT: dict[str, Any] = {"type": "Freeze", "resources": list(NAMES), "notice": "4h", "started_for": LIFE}
+# starts only when it is approved; later than the option maintenance_within of the inventory allows
+EVENT: dict[str, Any] = {"type": "Freeze", "resources": list(NAMES), "notice": "6h", "started_for": LIFE}
 # seconds; playbooks of several hosts run meanwhile, on a machine that may be busy
 LIMIT = 240.0
 

@@ -29,6 +29,8 @@ description:
     news at once.
   - If no resource has a host, C(meta.hosts) and C(limit) are C(!all), which selects no host. With an empty list
     ansible-rulebook would run a playbook on all hosts.
+  - It removes the delivery itself (C(payload), C(body)) and separates the braces of templates in texts, because a
+    playbook gets the event as variables, which Ansible renders.
   - An unreadable delivery is logged and gets C(scheduled_event_problem). Any other event passes through unchanged.
   - The memory is bounded and lost when the rulebook ends.
   - An environment variable sets an option because ansible-rulebook does not substitute variables in options of

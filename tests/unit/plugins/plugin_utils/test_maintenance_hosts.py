@@ -66,8 +66,8 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
         "event_type": "Reboot",
         "resources": ["VM1", "vm2"],
         "by": "a",
-        "resource_id": None,
         "approve": True,
+        "code": "",
         "why_not": "",
     }
 
@@ -168,9 +168,11 @@ def test_host_without_events_has_no_row():
 def test_table_has_a_line_for_each_row():
     rows = list(report(a=recovered("vm1"), b={"maintenance__info": FAILED}).values())
     head, first, second = table_of(rows)
-    assert head.split() == ["host", "event", "prepared", "approved", "started", "over", "recovered", "why", "not"]
-    assert first.split() == ["a", "Reboot", "Ab-1", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
-    assert second.split()[:7] == ["b", "-", "-", "-", "-", "-", "-"]
+    steps = ["prepared", "approved", "started", "over", "recovered"]
+    assert head.split() == ["host", "event", "not", "before", *steps, "outcome", "why", "not"]
+    times = ["12:15:00", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
+    assert first.split() == ["a", "Reboot", "Ab-1", *times, "completed"]
+    assert second.split()[:9] == ["b", "-", "-", "-", "-", "-", "-", "-", "failed"]
 
 
 def test_host_that_recovers_without_an_event_has_a_row():
@@ -181,3 +183,29 @@ def test_host_that_recovers_without_an_event_has_a_row():
     host["maintenance__wait"] = {"outcome": "over", "events": []}
     row = report(vm1=host)["vm1"]
     assert (row["event_id"], row["recovered"], row["why_not"]) == ("", AT, "")
+
+
+def announced(vm, *events, **changes):
+    """Return the variables of a host that has prepared for events of the caller."""
+    host = prepared(vm, *events, **changes)
+    host["maintenance__info"]["announced"] = True
+    return host
+
+
+def test_event_is_approved_by_the_first_host_that_reads_it_itself():
+    (decision,) = decisions(a=announced("vm1"), b=prepared("vm2"))
+    assert decision["approve"] and decision["by"] == "b"
+
+
+def test_event_that_no_host_reads_is_approved_only_by_arm():
+    (decision,) = decisions(a=announced("vm1"), b=announced("vm2"))
+    assert not decision["approve"] and "set maintenance_approve_by to arm" in decision["why_not"]
+    check = {"prepare": {"tasks": "drain.yml", "role": ""}, "approve_by": "arm"}
+    (decision,) = decisions(a=announced("vm1", check=check), b=announced("vm2", check=check))
+    assert decision["approve"] and decision["by"] == "a"
+
+
+def test_host_that_awaits_a_later_run_has_a_reason_but_no_problem():
+    wait = {"outcome": "pending", "events": [dict(EVENT, listed=True, started=None, over=None)], "msg": "stays"}
+    host = announced("vm1", wait=wait)
+    assert problem(a=host) == "" and report(a=host)["a"]["why_not"] == "stays"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The event source against the simulator: changes, outages of IMDS, the event loop, loading as a single file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_source import run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.imds_watch import ImdsWatch
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
+    parse_options,
+)
+
+from support.eda.three_hosts import EVENT
+from support.maintenance.fleet import LIFE
+from support.repository import REPOSITORY
+from support.simulator_process import Simulator
+from tools.repository.collection_tree import copy_tree
+
+FAILURES: list[dict[str, Any]] = [
+    {"kind": "status", "status": 429},
+    {"kind": "status", "status": 500},
+    {"kind": "status", "status": 403},
+    {"kind": "empty"},
+    {"kind": "reset"},
+]
+
+
+class Watched:
+    """A watch whose time moves only by its own pauses."""
+
+    def __init__(self, azure: Simulator) -> None:
+        self.now = 1000.0
+        options = parse_options({"endpoint": azure.endpoints["vm1"]})
+        self.watch = ImdsWatch(options, clock=lambda: self.now, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def polls(self, number: int) -> list[str]:
+        """Poll so many times; return the kinds of the changes."""
+        kinds = []
+        for _ in range(number):
+            found, pause = self.watch.poll()
+            assert 0 < pause <= 31
+            self.now += pause
+            kinds += [change["change"] for change in found]
+        return kinds
+
+
+@pytest.mark.short
+def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
+    watched = Watched(trio)
+    assert watched.polls(2) == []
+    trio.post("/events", {**EVENT, "name": "it"})
+    found, _pause = watched.watch.poll()
+    (change,) = found
+    assert change["change"] == "appeared" and change["reporter"] == "vm1"
+    assert change["event"]["resources"] == EVENT["resources"] and change["event"]["status"] == "Scheduled"
+    trio.post("/events/it/cancel")
+    assert watched.polls(3) == ["gone"]
+
+
+def test_outage_is_logged_once_and_is_never_the_end_of_an_event(
+    trio: Simulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    trio.post("/events", EVENT)
+    watched = Watched(trio)
+    assert watched.polls(1) == ["appeared"]
+    for fault in FAILURES:
+        caplog.clear()
+        trio.post("/faults", {**fault, "route": "scheduledevents"})
+        with caplog.at_level(logging.INFO):
+            assert watched.polls(6) == []
+            trio.delete("/faults")
+            assert watched.polls(3) == []
+        levels = [record.levelname for record in caplog.records]
+        assert levels == ["WARNING", "INFO"], (fault, caplog.text)
+
+
+def test_update_of_imds_is_logged_only_if_it_takes_long(trio: Simulator, caplog: pytest.LogCaptureFixture) -> None:
+    watched = Watched(trio)
+    trio.post("/faults", {"kind": "status", "status": 410, "route": "scheduledevents"})
+    with caplog.at_level(logging.INFO):
+        watched.polls(5)
+        assert caplog.records == []
+        watched.now += 70
+        watched.polls(2)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+class Events(asyncio.Queue[dict[str, Any]]):
+    """The queue of a rulebook."""
+
+
+def test_source_delivers_until_it_is_cancelled(trio: Simulator) -> None:
+    async def first_two() -> list[str]:
+        queue = Events()
+        task = asyncio.create_task(run(queue, {"endpoint": trio.endpoints["vm1"]}))
+        await asyncio.to_thread(trio.post, "/events", {**EVENT, "starts": "hardware_failure"})
+        events = [await asyncio.wait_for(queue.get(), 120)]
+        await asyncio.to_thread(trio.advance, LIFE + 60)
+        events.append(await asyncio.wait_for(queue.get(), 120))
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [event["scheduled_event"]["change"] for event in events]
+
+    assert asyncio.run(first_two()) == ["appeared", "gone"]
+
+
+def test_source_does_not_block_the_event_loop(trio: Simulator) -> None:
+    """A request that hangs must not delay other sources, or the end of ansible-rulebook."""
+    trio.post("/faults", {"kind": "hang"})
+
+    async def cancel_while_it_hangs() -> None:
+        task = asyncio.create_task(run(Events(), {"endpoint": trio.endpoints["vm1"], "resource_name": "vm1"}))
+        while not await asyncio.to_thread(waits_for_an_answer):
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            # the request itself may take more than two minutes
+            await asyncio.wait_for(task, 60)
+
+    def waits_for_an_answer() -> bool:
+        return bool(trio.get("/requests")["requests"])
+
+    asyncio.run(cancel_while_it_hangs())
+
+
+def test_failing_filter_ends_the_source_with_its_error(trio: Simulator) -> None:
+    class Refusing(Events):
+        async def put(self, item: dict[str, Any]) -> None:
+            raise ValueError("host_table: not an object")
+
+    trio.post("/events", EVENT)
+    with pytest.raises(ValueError, match="host_table"):
+        asyncio.run(asyncio.wait_for(run(Refusing(), {"endpoint": trio.endpoints["vm1"]}), 120))
+
+
+LOAD = """
+import runpy, sys
+folder = "extensions/eda/plugins/"
+for kind in ("event_source", "event_filter"):
+    print(callable(runpy.run_path(sys.argv[1] + "/" + folder + kind + "/scheduled_events.py")["main"]))
+"""
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside the package ansible"])
+def test_plugins_load_as_single_files(tmp_path: Path, others: bool) -> None:
+    root = tmp_path / "collections"
+    copy_tree(REPOSITORY, root)
+    if others:
+        package = tmp_path / "packages" / "ansible_collections" / "azure_imds"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent):
+            (folder / "__init__.py").write_text("")
+    ran = subprocess.run(
+        [sys.executable, "-c", LOAD, str(root / "ansible_collections/azure_imds/scheduled_events")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "packages")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.stdout.split() == ["True", "True"], ran.stderr

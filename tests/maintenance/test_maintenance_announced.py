@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hosts whose events the role cannot read: the caller passes the events and their end, as a rulebook does."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.maintenance.control_plane import (
+    TOKEN,
+    VMS,
+    by_arm,
+    change,
+    printed_playbook,
+    requests_of_route,
+    without_imds,
+)
+from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed
+from support.maintenance.reports import rows
+from support.simulator_process import Simulator
+
+# of a host to which no connection is possible
+DOWN = {
+    "ansible_connection": "ansible.builtin.ssh",
+    "ansible_host": "127.0.0.1",
+    "ansible_port": 9,
+    "maintenance_down": True,
+}
+
+
+def web_servers(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> Fleet:
+    """Return a fleet of web1, web2 and web3, which are vm1, vm2 and vm3 and cannot read the events."""
+    hosts = {
+        f"web{number}": without_imds(azure, folder, f"vm{number}", **by_arm(azure), **of_host.get(f"web{number}", {}))
+        for number in (1, 2, 3)
+    }
+    fleet = Fleet(azure, folder, (), **hosts)
+    fleet.hosts.environment.update(ARM_TOKEN=TOKEN, ANSIBLE_SHOW_CUSTOM_STATS="1")
+    return fleet
+
+
+def notes(folder: Path) -> set[str]:
+    """Return the hosts that have a note on the controller."""
+    return {path.parent.name for path in folder.glob("notes/hosts/*/note.json")}
+
+
+def announced(event: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the variable for an event, as Event Grid and the mapping of a rulebook have it."""
+    hosts = [name.replace("vm", "web") for name in event["resources"]]
+    scheduled_event = VMS + f"vm1/providers/microsoft.maintenance/scheduledevents/{event['id'].lower()}"
+    return {"maintenance_announced": [change(event, hosts=hosts, resource_id=scheduled_event, **more)]}
+
+
+def run(fleet: Fleet, given: dict[str, Any], *words: str, prepare: str = "true") -> subprocess.CompletedProcess[str]:
+    return fleet.maintain(prepare, *words, given=given, at={PREPARE: (fleet.folder / "happened").touch, WAIT: int})
+
+
+@pytest.mark.short
+def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(trio: Simulator, tmp_path: Path) -> None:
+    event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
+    fleet = web_servers(trio, tmp_path, web3=DOWN)
+    playbook = printed_playbook(fleet, "windows.yml")
+    ran = fleet.hosts.playbook(playbook, announced(event))
+    assert ran.returncode == 0, ran.stdout
+    assert [(line["by"], line["status"]) for line in fleet.approvals()] == [("arm", 200)]
+    assert fleet.did("prepare") == {"web1", "web2"} and fleet.did("recover") == set()
+    assert notes(tmp_path) == {"web1", "web2", "web3"}
+    for row in rows(ran).values():
+        assert (
+            row["approved"] and row["recovered"] is None and "stays prepared until a run with the end" in row["why_not"]
+        )
+
+    trio.advance(3 * 3600)
+    ran = fleet.hosts.playbook(playbook, {"maintenance_ended": [event["id"].lower()]})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
+    assert all(row["over"] and row["recovered"] and row["why_not"] == "" for row in rows(ran).values())
+    assert fleet.course_of("prepare").count("web1") == 1 and len(fleet.approvals()) == 1
+    # nothing else has sent a request
+    assert len(trio.get("/requests")["requests"]) == 1
+
+
+def test_host_recovers_after_the_end_of_all_of_its_events(trio: Simulator, tmp_path: Path) -> None:
+    first = trio.post("/events", {**LATE, "resources": ["vm1"]})
+    second = trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1", "vm2"]})
+    fleet = web_servers(trio, tmp_path)
+    given = {"maintenance_announced": [*announced(first).values(), *announced(second).values()]}
+    given["maintenance_announced"] = [each[0] for each in given["maintenance_announced"]]
+    assert run(fleet, given).returncode == 0 and notes(tmp_path) == {"web1", "web2"}
+    assert len(fleet.approvals()) == 2
+    # late and repeated deliveries change nothing
+    ended = announced(first, change="gone", outcome="completed")["maintenance_announced"]
+    ran = run(fleet, {"maintenance_announced": [*ended, *announced(first)["maintenance_announced"]]})
+    assert ran.returncode == 0 and notes(tmp_path) == {"web1", "web2"} and fleet.did("recover") == set()
+    assert f"Reboot {second['id']}" in rows(ran)["web1"]["why_not"] and len(fleet.approvals()) == 2
+    ran = run(fleet, announced(second, change="gone", outcome="canceled"))
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
+
+
+def test_host_that_is_unreachable_but_not_down_prevents_the_approval(trio: Simulator, tmp_path: Path) -> None:
+    event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
+    fleet = web_servers(trio, tmp_path, web3={**DOWN, "maintenance_down": False})
+    ran = run(fleet, announced(event))
+    assert failed(ran) == {"web3"} and requests_of_route(trio, "arm") == []
+    assert "the host was lost during the preparation" in rows(ran)["web3"]["why_not"]
+    assert fleet.did("prepare") == {"web1", "web2"} and notes(tmp_path) == {"web1", "web2", "web3"}
+
+
+def test_event_that_azure_no_longer_has_is_not_a_failure(trio: Simulator, tmp_path: Path) -> None:
+    event = trio.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
+    fleet = web_servers(trio, tmp_path)
+    trio.post("/events/it/cancel")
+    trio.advance(60)
+    ran = run(fleet, announced(event))
+    assert ran.returncode == 0, ran.stdout
+    assert requests_of_route(trio, "arm") == [404] and "is over or was cancelled" in rows(ran)["web1"]["why_not"]
+
+
+def test_approval_by_the_module_needs_a_host_that_reads_its_events(trio: Simulator, tmp_path: Path) -> None:
+    event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2"]})
+    fleet = web_servers(trio, tmp_path)
+    ran = run(fleet, {**announced(event), "maintenance_approve_by": "module"})
+    assert ran.returncode == 0 and fleet.approvals() == []
+    assert "no host of the event reads IMDS; set maintenance_approve_by to arm" in rows(ran)["web1"]["why_not"]
+
+
+def test_check_mode_writes_nothing_and_sends_nothing(trio: Simulator, tmp_path: Path) -> None:
+    event = trio.post("/events", {**LATE, "resources": ["vm1"]})
+    ran = run(web_servers(trio, tmp_path), announced(event), "--check")
+    assert ran.returncode == 0 and not (tmp_path / "notes").exists() and trio.get("/requests")["requests"] == []
+
+
+def test_unusable_events_are_refused(trio: Simulator, tmp_path: Path) -> None:
+    ran = run(web_servers(trio, tmp_path), {"maintenance_announced": [{"event": {"event_id": "x"}}]})
+    assert failed(ran) == {"web1", "web2", "web3"} and "maintenance_announced[0]: event_type is missing" in ran.stdout

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Approval through Azure Resource Manager, for hosts that read their events themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.maintenance.control_plane import TOKEN, VMS, by_arm, printed_playbook, requests_of_route
+from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variables
+from support.maintenance.reports import rows
+from support.simulator_process import Simulator
+
+ALL = {"vm1", "vm2", "vm3"}
+THREE = {**LATE, "resources": sorted(ALL)}
+
+
+def fleet_by_arm(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> Fleet:
+    """Return a fleet that approves by ARM, with further variables of some hosts."""
+    common = by_arm(azure)
+    hosts = {name: {**variables(azure, folder, name), **common, **of_host.get(name, {})} for name in azure.endpoints}
+    fleet = Fleet(azure, folder, (), **hosts)
+    fleet.hosts.environment.update(ARM_TOKEN=TOKEN, ANSIBLE_SHOW_CUSTOM_STATS="1")
+    return fleet
+
+
+@pytest.mark.short
+def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", {**THREE, "name": "all"})
+    trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "name": "one"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.hosts.playbook(printed_playbook(fleet, "arm.yml"), None, "-vvv", at={WAIT: fleet.start_and_end_events})
+    assert ran.returncode == 0, ran.stdout
+    assert sorted((line["by"], line["vm"], line["status"]) for line in fleet.approvals()) == [
+        ("arm", "vm1", 200),
+        ("arm", "vm2", 200),
+    ]
+    assert fleet.reasons_of_starts() == ["approved", "approved"]
+    assert fleet.did("prepare") == fleet.did("recover") == ALL
+    for row in rows(ran).values():
+        assert row["approved"] and row["over"] and row["why_not"] == ""
+    assert TOKEN not in ran.stdout + ran.stderr
+
+
+def test_refusals_name_the_remedy_and_the_hosts_recover(trio: Simulator, tmp_path: Path) -> None:
+    for name in sorted(ALL):
+        trio.post("/events", {**LATE, "resources": [name], "notice": "15m"})
+    fleet = fleet_by_arm(
+        trio,
+        tmp_path,
+        vm1={"maintenance_arm_token": "an-old-token"},
+        vm2={"maintenance_arm_resource_id": VMS.replace("rg-simulated", "other") + "vm2"},
+        vm3={"maintenance_arm_resource_id": VMS + "vm9"},
+    )
+    ran = fleet.maintain()
+    assert failed(ran) == fleet.did("recover") == ALL
+    report = rows(ran)
+    for name, status, remedy in (
+        ("vm1", 401, "get a new one for maintenance_arm_token"),
+        ("vm2", 403, "ScheduledEventContributor"),
+        ("vm3", 404, "check maintenance_arm_resource_id"),
+    ):
+        why_not = report[name]["why_not"]
+        assert f"answered {status} (" in why_not and remedy in why_not and report[name]["approved"] is None
+    # none of them was sent again
+    assert sorted(requests_of_route(trio, "arm")) == [401, 403, 404]
+    assert fleet.reasons_of_starts() == ["NotBefore reached"] * 3
+    assert "an-old-token" not in ran.stdout + ran.stderr
+
+
+def test_lost_answer_is_asked_for_again_and_an_outage_ends_as_doubtful(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", {**LATE, "resources": ["vm1"], "notice": "15m"})
+    trio.post("/events", {**LATE, "resources": ["vm2"], "notice": "15m"})
+    trio.post("/faults", {"kind": "lost-answer", "route": "arm", "vm": "vm1", "requests": "1"})
+    trio.post("/faults", {"kind": "status", "status": 503, "route": "arm", "vm": "vm2"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain()
+    assert failed(ran) == {"vm2"} and fleet.did("recover") == {"vm1", "vm2"}
+    report = rows(ran)
+    assert report["vm1"]["approved"] and report["vm1"]["why_not"] == ""
+    assert report["vm2"]["approved"] is None and "whether it approved is unknown" in report["vm2"]["why_not"]
+    assert sorted(fleet.reasons_of_starts()) == ["NotBefore reached", "approved"]
+    assert [line["status"] for line in fleet.approvals() if line["vm"] == "vm1"] == [200, 200]
+
+
+def test_event_to_which_azure_adds_a_vm_is_not_approved(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", {**LATE, "resources": ["vm1"], "notice": "15m", "name": "grows"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain(
+        at={"Read the events again": lambda: trio.post("/events/grows/change", {"resources": ["vm1", "vm2"]})}
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.approvals() == [] and "added VMs that are not prepared: vm2" in rows(ran)["vm1"]["why_not"]
+
+
+def test_host_that_fails_to_prepare_prevents_the_request(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", {**THREE, "notice": "15m"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain("test {{ inventory_hostname }} != vm2")
+    assert failed(ran) == {"vm2"} and requests_of_route(trio, "arm") == []
+    assert fleet.reasons_of_starts() == ["NotBefore reached"]
+
+
+def test_check_mode_sends_no_request(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", THREE)
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain("true", "--check", at={PREPARE: lambda: None})
+    assert ran.returncode == 0 and requests_of_route(trio, "arm") == []
+
+
+def test_missing_token_is_refused_before_the_first_request(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", THREE)
+    fleet = fleet_by_arm(trio, tmp_path)
+    fleet.hosts.environment.pop("ARM_TOKEN")
+    ran = fleet.maintain()
+    assert failed(ran) == ALL and "maintenance_arm_token: the token is missing" in ran.stdout
+    assert trio.get("/requests")["requests"] == []

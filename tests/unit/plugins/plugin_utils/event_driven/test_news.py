@@ -1,0 +1,115 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No delivery moves an event backwards, and no end is news before all reporters have seen it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.news import News
+
+NUMBERS = itertools.count()
+
+
+def change(kind, seconds=0, reporter="vm1", delivery=None, outcome=None, **event):
+    """Return a change that was observed after so many seconds."""
+    status = {"started": "Started", "gone": "Started"}.get(kind, "Scheduled")
+    return {
+        "id": delivery or str(next(NUMBERS)),
+        "change": kind,
+        "outcome": outcome,
+        "reporter": reporter,
+        "reported_by": "hook_runner" if reporter else "event_grid",
+        "observed_at": f"2026-11-21T12:{seconds // 60:02d}:{seconds % 60:02d}.000Z",
+        "event": {
+            "event_id": "Ab-1",
+            "event_type": "Reboot",
+            "status": status,
+            "resources": ["vm1", "vm2"],
+            "not_before": "2026-11-21T13:00:00Z",
+            **event,
+        },
+    }
+
+
+def judged(*changes):
+    news = News()
+    return [news.judge(item)[0] for item in changes]
+
+
+def test_repeated_delivery_is_not_news():
+    assert judged(change("appeared", delivery="x"), change("gone", 9, delivery="x")) == [True, False]
+
+
+def test_state_that_another_vm_has_reported_is_not_news():
+    assert judged(
+        change("appeared"),
+        change("appeared", 1, "vm2", event_id="AB-1", resources=["VM2", "vm1"]),
+        change("started", 2),
+        change("started", 3, "vm2"),
+        change("appeared", 4, "vm3", status="Started"),
+    ) == [True, False, True, False, False]
+
+
+def test_late_or_disordered_delivery_is_not_news():
+    assert judged(
+        change("started", 5),
+        change("appeared", 1),
+        change("changed", 7, not_before="2026-11-21T14:00:00Z"),
+        change("gone", 9),
+        change("started", 6),
+        change("gone", 9, "vm2"),
+    ) == [True, False, False, True, False, False]
+
+
+def test_newer_state_is_news_and_an_older_one_is_not():
+    moved = {"not_before": "2026-11-21T12:30:00Z"}
+    assert judged(
+        change("appeared", 1), change("changed", 3, **moved), change("changed", 2, not_before="2026-11-21T12:20:00Z")
+    ) == [True, True, False]
+
+
+def test_end_is_news_when_every_reporter_of_the_event_has_reported_it():
+    assert judged(
+        change("appeared"), change("appeared", 1, "vm2"), change("gone", 5), change("gone", 6), change("gone", 7, "vm2")
+    ) == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize("event_type", ["Preempt", "terminate"])
+def test_end_does_not_wait_for_a_vm_that_is_lost(event_type):
+    event = {"event_type": event_type, "resources": ["VM1"]}
+    assert judged(
+        change("appeared", **event), change("appeared", 1, "vm2", **event), change("gone", 5, "vm2", **event)
+    ) == [True, False, True]
+
+
+def test_end_with_an_outcome_is_news_at_once():
+    assert judged(
+        change("appeared"), change("appeared", 1, "vm2"), change("gone", 5, "", outcome="completed"), change("gone", 6)
+    ) == [True, False, True, False]
+
+
+def test_end_of_an_unknown_event_is_news_once():
+    assert judged(change("gone"), change("gone", 1, "vm2"), change("started", 0)) == [True, False, False]
+
+
+def test_same_id_again_after_its_end_is_news():
+    assert judged(change("appeared"), change("gone", 5), change("appeared", 60), change("gone", 70)) == [True] * 4
+
+
+def test_second_scheduled_of_event_grid_is_a_change():
+    news = News()
+    assert news.judge(change("appeared", reporter=""))[1] == "appeared"
+    assert news.judge(change("appeared", 5, "", not_before=None)) == (True, "changed")
+
+
+def test_memory_is_bounded():
+    news = News(max_events=2, max_deliveries=3)
+    first = change("appeared", event_id="a", delivery="d")
+    assert news.judge(first)[0]
+    for name in "bc":
+        assert news.judge(change("appeared", event_id=name))[0]
+    assert not news.judge(change("appeared", event_id="c"))[0]
+    # neither its delivery nor its event is remembered
+    assert news.judge(first)[0]
