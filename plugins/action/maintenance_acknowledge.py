@@ -62,12 +62,7 @@ class ActionModule(ActionBase):
 
     def _approve(self, decision: Result, options: Result, task_vars: dict[str, t.Any] | None) -> Outcome:
         options = dict(options, token=options["token"].strip())
-<<<<<<< HEAD
-        # a run with hook runners has the ID of the VM only from the second read
-        resource_id = options["resource_id"] or decision.get("resource_id") or options["read_again"].get("resource_id")
-=======
         resource_id = _resource_id(decision, options)
->>>>>>> main
         for name, obstacle in (
             ("maintenance_arm_endpoint", endpoint_problem(options["endpoint"])),
             ("maintenance_arm_token", token_problem(options["token"])),
