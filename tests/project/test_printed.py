@@ -24,6 +24,8 @@ DOCUMENTS = [
 WHOLE = {
     ("docs/configuration.md", "text"): "tests/hook_runner/test_documentation.py",
     ("docs/configuration.md", "yaml"): "tests/hook_runner/test_documentation.py",
+    ("docs/event-driven.md", "sh"): "tests/eda/test_page.py",
+    ("docs/event-driven.md", "yaml"): "tests/eda/test_page.py",
     ("docs/helper.md", "python"): "tests/project/test_docs.py",
     ("docs/hook-runner.md", "console"): "tests/hook_runner/test_documentation.py",
     ("docs/hook-runner.md", "yaml"): "tests/hook_runner/test_documentation.py",
