@@ -79,8 +79,8 @@ class ActionModule(ActionBase):
         if late <= 0 or str(self._task.get_play().strategy).rpartition(".")[2] != _PINNED:
             return []
         return [
-            f"strategy: under {_PINNED} with {forks} forks, {late} of {hosts} hosts begin to wait only after others have"
-            " recovered; set strategy to ansible.builtin.free"
+            f"strategy: under {_PINNED} with {forks} forks, {late} of {hosts} hosts begin to wait only after others"
+            " have recovered; set strategy to ansible.builtin.free"
         ]
 
     def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:

@@ -119,8 +119,8 @@ def main() -> None:
     print_table(f"A maintenance with {options.forks} forks", ["", *columns], rows)
     print(
         "Seconds from the announcement to: all prepared, approval, event over; from the end of the event to: first\n"
-        "and last recovery, end of the playbook. CPU seconds of the controller and of all modules on the hosts; highest\n"
-        "memory of the controller's processes (PSS) and their number. %s cores, load before %s, Python %s."
+        "and last recovery, end of the playbook. CPU seconds of the controller and of all modules on the hosts;\n"
+        "highest memory of the controller's processes (PSS) and their number. %s cores, load before %s, Python %s."
         % (os.cpu_count(), LOAD, platform.python_version())
     )
 
