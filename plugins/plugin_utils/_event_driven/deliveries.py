@@ -43,6 +43,7 @@ def find_changes(event: t.Mapping[str, t.Any]) -> Found:
         event: as the source has delivered it: a member `payload` or `body` (an object, a list, or JSON as text), or the
             object itself.
     """
+    found: t.Iterator[t.Any]
     if any(name in event for name in BODIES):
         found = (item for name in BODIES if name in event for item in _items(event[name], 0))
     else:
