@@ -11,12 +11,18 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import is_orphan, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_wait_rules import (
+    CONTINUES,
+    REMOVED,
+    WaitRules,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
     TimeLimitExceeded,
     kill_children,
     time_limit,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
 
 # seconds between attempts to reach the host
 _PAUSE = 2.0
@@ -34,22 +40,33 @@ class ActionModule(ActionBase):
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> Result:
         """Run the module again and again until the events are over or the time is up."""
         result: Result = super().run(tmp, task_vars)
-        options = dict(self._task.args, run_id=this_run()["id"])
+        this = this_run()
+        options = dict(self._task.args, run_id=this["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
-        started = time.monotonic()
-        deadline = started + float(options.get("timeout", 3600))
+        rules = WaitRules(task_vars or {}, float(options.pop("removed_after", 120)))
+        release_fork()
+        started = answered = time.monotonic()
+        patience = float(options.get("timeout", 3600))
+        allowed = rules.patience(patience)
+        deadline = started + allowed
         known: dict[str, Result] = {}
         while True:
             left = max(deadline - time.monotonic(), 1.0)
             seen = self._attempt(dict(options, timeout=min(left, attempt)), grace, task_vars)
             _add(known, seen.get("events", ()))
             is_last = time.monotonic() >= deadline
-            if is_last or is_orphan() or seen["outcome"] not in ("timeout", "unreachable"):
+            if seen["outcome"] != "unreachable":
+                answered = time.monotonic()
+            elif rules.has_removed(time.monotonic() - answered, list(known.values())):
+                seen = {"outcome": REMOVED, "msg": f"Azure has removed the VM; its last answer: {seen['msg']}"}
+            if is_last or has_ended(this) or seen["outcome"] not in ("timeout", "unreachable"):
                 break
             if seen["outcome"] == "unreachable":
                 self._reset(grace)
                 time.sleep(min(_PAUSE, max(deadline - time.monotonic(), 0)))
         elapsed = time.monotonic() - started
+        if seen["outcome"] in ("timeout", "unreachable") and allowed < patience and elapsed >= allowed:
+            seen = {"outcome": CONTINUES, "msg": rules.continues_because()}
         result.update(seen, events=list(known.values()), elapsed=round(elapsed, 1))
         if seen["outcome"] == "unreachable":
             result["msg"] = "the host could not be reached at the end of {:.0f} seconds: {}; {}".format(

@@ -36,7 +36,8 @@ RETURN = r"""
 _value:
   description:
     - One dictionary for each event. C(event_id), C(event_type) and C(resources) are those of the event. C(by) is the
-      host that approves it, C(approve) is whether it may, and C(why_not) is the reason if it may not.
+      host that approves it, C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word
+      for this reason.
   type: list
   elements: dict
 """

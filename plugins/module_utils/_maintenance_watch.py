@@ -20,11 +20,16 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ANY,
     Selection,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    parse_time,
+)
 
 # environment variable of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
 PREPARE = "prepare"
 RECOVER = "recover"
+
+_UNSEEN: dict[str, t.Any] = {"listed": False, "started": None, "over": None, "ended_early": False}
 
 
 def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
@@ -79,6 +84,14 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
+def _ends_early(held: t.Mapping[str, t.Any], document: EventDocument) -> bool:
+    """Return True if the event is gone without having started, before its NotBefore by the server's clock."""
+    not_before = parse_time(held["last_not_before"] or "")
+    if held["started"] or held.get("status") == "Started" or not_before is None or document.server_time is None:
+        return False
+    return document.server_time < not_before
+
+
 class MaintenanceWatch:
     """Watches the events for which a host is prepared until they are over.
 
@@ -108,7 +121,8 @@ class MaintenanceWatch:
         self._processes = processes
         self._hold = hold
         self._events = {
-            str(event["event_id"]).casefold(): dict(event, listed=False, started=None, over=None) for event in events
+            str(event["event_id"]).casefold(): {**event, **_UNSEEN, "last_not_before": event.get("not_before")}
+            for event in events
         }
         self._absences = 0
         self.busy: list[str] = []
@@ -125,17 +139,20 @@ class MaintenanceWatch:
         added = [
             event for event in document.events if event.key not in self._events and self._is_relevant(event, document)
         ]
-        if added:
-            self._hold([event.as_dict() for event in added])
+        moved = [event for event in listed if self._is_moved(event)]
+        if added or moved:
+            self._hold([event.as_dict() for event in added + moved])
         for held in self._events.values():
             held["listed"] = False
         for event in listed + added:
-            known = self._events.setdefault(event.key, {"started": None})
+            known = self._events.setdefault(event.key, {**_UNSEEN, "last_not_before": None})
             started = known["started"] or (now if event.status == "Started" else None)
-            known.update(event.as_dict(), listed=True, started=started, over=None)
+            known.update(event.as_dict(), listed=True, started=started, over=None, ended_early=False)
+            # a started event has none
+            known["last_not_before"] = known["not_before"] or known["last_not_before"]
         for held in self._events.values():
-            if not held["listed"] and document.complete:
-                held["over"] = held["over"] or now
+            if not held["listed"] and document.complete and not held["over"]:
+                held.update(over=now, ended_early=_ends_early(held, document))
         self.busy = [] if listed or added else self._processes()
         is_absent = document.complete and not (listed or added or self.busy)
         self._absences = self._absences + 1 if is_absent else 0
@@ -157,6 +174,10 @@ class MaintenanceWatch:
         if self.busy:
             return f"a command of the preparation is still running: process {', '.join(self.busy)}"
         return "IMDS has not confirmed that the events are over"
+
+    def _is_moved(self, event: ScheduledEvent) -> bool:
+        not_before = event.as_dict()["not_before"]
+        return not_before is not None and not_before != self._events[event.key]["last_not_before"]
 
     def _is_relevant(self, event: ScheduledEvent, document: EventDocument) -> bool:
         if not is_due(event, document, self._within):

@@ -221,7 +221,16 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils import _hook_runner_status as status
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import (
+    NO_ANSWER_STATE,
+    NOT_INSTALLED_STATE,
+    RUNNING,
+    Unreadable,
+    add_times,
+    has_reached,
+    parse_history,
+    parse_status,
+)
 
 _UNKNOWN: dict[str, t.Any] = dict(
     version=None,
@@ -254,19 +263,19 @@ class Reader:
         """Return the result of one read."""
         goal, wanted = self._module.params["wait_for"], [each.casefold() for each in self._module.params["event_ids"]]
         try:
-            known = status.parse_status(*self._run("status"))
-        except status.Unreadable as error:
+            known = parse_status(*self._run("status"))
+        except Unreadable as error:
             return dict(_UNKNOWN, available=False, state=error.state, reason=f"{self._subject}: {error}")
         # records that cannot be read cost only the times
-        history = status.parse_history(self._run("history", "--limit", str(max(self._module.params["history"], 1)))[1])
-        status.add_times(known["events"], history)
-        reached = goal == "nothing" or status.has_reached(goal, wanted, known["events"], history)
-        return dict(known, history=history, available=True, state=status.RUNNING, reason="", reached=reached)
+        history = parse_history(self._run("history", "--limit", str(max(self._module.params["history"], 1)))[1])
+        add_times(known["events"], history)
+        reached = goal == "nothing" or has_reached(goal, wanted, known["events"], history)
+        return dict(known, history=history, available=True, state=RUNNING, reason="", reached=reached)
 
     def _run(self, *words: str) -> tuple[int, str, str]:
         if self._command is None:
-            raise status.Unreadable(
-                status.NOT_INSTALLED_STATE,
+            raise Unreadable(
+                NOT_INSTALLED_STATE,
                 "there is no such command; apply the role azure_imds.scheduled_events.hook_runner",
             )
         verb, *rest = words
@@ -275,7 +284,7 @@ class Reader:
                 [self._command, verb, *self._config, "--json", *rest], encoding="utf-8", handle_exceptions=False
             )
         except OSError as error:
-            raise status.Unreadable(status.NO_ANSWER_STATE, f"{error.strerror}; run it by hand") from None
+            raise Unreadable(NO_ANSWER_STATE, f"{error.strerror}; run it by hand") from None
         return ran
 
 
@@ -291,7 +300,7 @@ def wait_for(
     while True:
         result = read()
         left = until - clock()
-        if result["reached"] or left <= 0 or result["state"] == status.NOT_INSTALLED_STATE:
+        if result["reached"] or left <= 0 or result["state"] == NOT_INSTALLED_STATE:
             return result
         sleep(min(interval, left))
 

@@ -62,6 +62,12 @@ options:
         a command that hangs. V(0) is no limit.
     type: float
     default: 0
+  removed_after:
+    description:
+      - Seconds without an answer after which a host counts as removed by Azure, if it has a Preempt or a Terminate that
+        has started, was approved by this run, or has reached its C(NotBefore). The action plugin reads this option.
+    type: float
+    default: 120
   run_id:
     description: ID of the run. The action plugin sets it.
     type: str
@@ -82,16 +88,19 @@ outcome:
     - V(over) if the events are over, V(timeout) if they were not over after O(timeout) seconds.
     - V(no_note) if there is no note. V(taken_over) if the note belongs to another run, and the module fails.
     - V(unreachable) if the last attempt could not reach the host.
+    - V(removed) if Azure has removed the VM, see O(removed_after). V(continues) if the wait ended before O(timeout), so
+      that the next run can prepare for an event that waits for it.
     - V(checked) in check mode.
   returned: always
   type: str
   sample: over
 events:
   description:
-    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has three more
+    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has five more
       members.
     - C(listed) is true if the last document lists the event. C(started) is when the event was first seen started, and
-      C(over) when it was first missing.
+      C(over) when it was first missing. C(last_not_before) is the last C(not_before) before the start.
+    - C(ended_early) is true if the event had not started and was missing before that time by the clock of IMDS.
   returned: when the module polled IMDS
   type: list
   elements: dict
@@ -108,6 +117,8 @@ events:
       listed: false
       started: '2026-11-21T10:15:00Z'
       over: '2026-11-21T10:15:20Z'
+      last_not_before: '2026-11-21T10:15:00Z'
+      ended_early: false
 obstacle:
   description: Why the host may not recover yet.
   returned: when RV(outcome) is V(timeout)
@@ -230,6 +241,7 @@ def main() -> None:
             grace=dict(type="float", default=30),
             prepared=dict(type="bool", default=True),
             task_timeout=dict(type="float", default=0),
+            removed_after=dict(type="float", default=120),
             run_id=dict(type="str"),
         ),
     )

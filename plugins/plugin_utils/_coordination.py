@@ -98,14 +98,15 @@ def with_approvals(before: State, approvers: t.Sequence[MaintenanceHost]) -> Sta
     )
     for decision in before["decisions"]:
         key = decision["key"]
-        outcomes = [host.approval_of(decision["event_id"]) for host in approvers]
-        at = next((at for at, dummy in outcomes if at), None)
+        approvals = [host.approval_of(decision["event_id"]) for host in approvers]
+        outcomes = [approval for approval in approvals if approval]
+        at = next((approval.at for approval in outcomes if approval.at), None)
         if at:
             state["approved"][key] = at
             state["refusals"].pop(key, None)
             continue
         state["attempts"][key] = state["attempts"].get(key, 0) + 1
-        reasons = [reason for dummy, reason in outcomes if reason]
+        reasons = [approval.why_not for approval in outcomes if approval.why_not]
         state["refusals"][key] = reasons[0] if reasons else f"host {decision['by']} was lost during the approval"
     state["decisions"] = []
     return state

@@ -8,6 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import State, Variables
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+    FAILED,
+    Course,
+    outcome_of,
+)
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
 # a daemon with another value never approves an event of several VMs by a rule
@@ -66,7 +71,16 @@ def _row(state: State, name: str, event: Variables, problem: str) -> Row:
     # a host whose own problem prevents the approval does not name it twice
     withheld = f"not approved: {why_not}" if why_not and event.get("prepared_state") != "failed" else ""
     row = _blank(state, name, event, "; ".join(filter(None, [withheld, problem])))
-    row.update({step: event.get(step) for step in _TIMES}, approved=approved)
+    row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval="approved" if approved else "")
+    row["outcome"] = outcome_of(
+        Course(
+            checked=bool(state.get("check_mode")),
+            failed=bool(problem),
+            prepared=bool(event.get("prepared")),
+            started=bool(event.get("started")),
+            approved=bool(approved),
+        )
+    )
     return row
 
 
@@ -78,6 +92,9 @@ def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:
         "event_type": event.get("event_type") or "",
         "resources": list(event.get("resources", ())),
         "not_before": event.get("not_before"),
+        "moved_to": None,
         **dict.fromkeys(_TIMES),
+        "approval": "",
+        "outcome": FAILED if why_not else "",
         "why_not": why_not,
     }

@@ -13,6 +13,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 
 
+class _Obstacle(t.NamedTuple):
+    """Why an event is not approved: a code for programs, a sentence for readers."""
+
+    code: str
+    text: str
+
+
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
     """Return one decision for each event for which a host is prepared.
 
@@ -29,30 +36,36 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
     nameless = [host.name for host in hosts if not host.vm]
-    reasons = [_blocked_by(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]] or [
-        "the event names no VM"
-    ]
+    found = [_blocked_by(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]]
+    obstacles = [obstacle for obstacle in found if obstacle is not None]
+    if not found:
+        obstacles.append(_Obstacle("no_vm", "the event names no VM"))
+    waits_because = next(filter(None, (host.waits_because(event["key"]) for host in hosts)), "")
+    if waits_because:
+        obstacles = [_Obstacle("waiting", f"it waits for a later run: {waits_because}")]
     known = [by_vm[vm.casefold()] for vm in event["resources"] if vm.casefold() in by_vm]
     first = next((host for host in known if host.reads_events), known[0] if known else None)
     if first and not first.reads_events and not first.approves_by_arm:
-        reasons.append("no host of the event reads IMDS; set maintenance_approve_by to arm")
+        obstacles.append(_Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
     return {
         "event_id": event["event_id"],
         "event_type": event["event_type"],
         "resources": list(event["resources"]),
         "by": first.name if first else "",
-        "approve": not any(reasons),
-        "why_not": "; ".join(filter(None, reasons)),
+        "approve": not obstacles,
+        "code": obstacles[0].code if obstacles else "",
+        "why_not": "; ".join(obstacle.text for obstacle in obstacles),
     }
 
 
-def _blocked_by(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> str:
-    """Return why this VM prevents the approval, or ""; ``nameless`` are the hosts whose VM is unknown."""
+def _blocked_by(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> _Obstacle | None:
+    """Return why this VM prevents the approval, or None; ``nameless`` are the hosts whose VM is unknown."""
     if host is None:
         hint = f" (not known: {', '.join(nameless)})" if nameless else ""
-        return f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
+        text = f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
+        return _Obstacle("unknown_vm", text)
     if not host.is_prepared:
-        return f"{vm}: {host.not_prepared_because() or 'the host is not prepared'}"
+        return _Obstacle("not_prepared", f"{vm}: {host.not_prepared_because() or 'the host is not prepared'}")
     if all(event["key"] != held["key"] for held in host.scheduled_events()):
-        return f"{vm}: the host does not list this event as Scheduled"
-    return ""
+        return _Obstacle("not_listed", f"{vm}: the host does not list this event as Scheduled")
+    return None

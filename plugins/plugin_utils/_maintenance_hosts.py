@@ -11,6 +11,14 @@ Variables = t.Mapping[str, t.Any]
 Event = t.Mapping[str, t.Any]
 
 
+class Approval(t.NamedTuple):
+    """The result of an approval: the outcome as a word, its time in ISO 8601 or None, and why there is none."""
+
+    outcome: str
+    at: str | None
+    why_not: str
+
+
 class MaintenanceHost:
     """One host of a maintenance run.
 
@@ -123,26 +131,46 @@ class MaintenanceHost:
         for event in self._wait.get("events", ()):
             key = event["event_id"].casefold()
             known = seen.get(key, {"came_later": True})
-            # a started event no longer has NotBefore
-            seen[key] = {**known, **event, "not_before": event["not_before"] or known.get("not_before")}
+            last = event.get("last_not_before") or event["not_before"]
+            seen[key] = {**known, **event, "not_before": known.get("not_before") or last, "last_not_before": last}
         return list(seen.values())
 
     def scheduled_events(self) -> list[Event]:
         """Return the events of the note that were Scheduled when they were read."""
         return [event for event in self._events_read() if event["status"] == "Scheduled"]
 
-    def approval_of(self, event_id: str) -> tuple[str | None, str]:
-        """Return when this host approved the event, or why not; neither if another host had to approve it."""
+    @property
+    def is_removed(self) -> bool:
+        """True if the host does not answer because Azure has removed its VM."""
+        return self._wait.get("outcome") == "removed"
+
+    @property
+    def continues(self) -> bool:
+        """True if the run ended its wait for the host so that the next run can begin."""
+        return self._wait.get("outcome") == "continues"
+
+    @property
+    def is_checked(self) -> bool:
+        """True if the run is in check mode."""
+        return self._wait.get("outcome") == "checked"
+
+    def approval_of(self, event_id: str) -> Approval | None:
+        """Return the approval of the event by this host, or None if another host had to approve it."""
         for item in self._approvals:
             if item["item"]["event_id"].casefold() != event_id.casefold():
                 continue
             if _has_failed(item):
-                return None, f"the approval failed: {_message(item)}"
+                return Approval("failed", None, f"the approval failed: {_message(item)}")
             for approval in item.get("approvals", ()):
                 if approval["outcome"] in ("approved", "already_approved"):
-                    return self._approved_at, ""
-                return None, approval["reason"]
-        return None, ""
+                    return Approval(approval["outcome"], self._approved_at, "")
+                return Approval(approval["outcome"], None, approval["reason"])
+        return None
+
+    def waits_because(self, key: str) -> str:
+        """Return why the plan leaves the event of this key to a later run, "" if it does not."""
+        waiting = (event for event in self._plan.get("events", ()) if event["action"] == "wait")
+        return next((event["why"] for event in waiting if event["event_id"].casefold() == key), "")
 
     def not_prepared_because(self) -> str:
         """Return why the host is not prepared, "" if it is, or if it had no event."""
@@ -156,20 +184,17 @@ class MaintenanceHost:
             return _message(self._note) if _has_failed(self._note) else ""
         if self._prepared.get("why_not"):
             return f"the preparation failed: {self._prepared['why_not']}"
-        return "the host was lost during the preparation" if self.failed_to_prepare else "it has no preparation"
+        if self.failed_to_prepare:
+            return "the host was lost during the preparation"
+        return self._not_planned_because() or "it has no preparation"
 
     def problem(self) -> str:
         """Return why the maintenance of the host is not complete, "" if it is."""
         problems = []
         if self.failed_to_prepare:
             problems.append(self.not_prepared_because())
-        problems += [
-            reason
-            for item in self._approvals
-            if _has_failed(item)
-            for reason in [self.approval_of(item["item"]["event_id"])[1]]
-        ]
-        if self.takes_part:
+        problems += [f"the approval failed: {_message(item)}" for item in self._approvals if _has_failed(item)]
+        if self.takes_part and not (self.is_removed or self.continues):
             problems.append(self.not_recovered_because())
         return "; ".join(filter(None, problems))
 
@@ -187,6 +212,17 @@ class MaintenanceHost:
             return f"the note was not removed: {_message(self._released)}"
         return ""
 
+    def approved_keys(self) -> set[str]:
+        """Return the keys of the events that this host approved, or found approved."""
+        ids = [item["item"]["event_id"] for item in self._approvals]
+        return {name.casefold() for name in ids for approval in [self.approval_of(name)] if approval and approval.at}
+
+    def _not_planned_because(self) -> str:
+        """Return why the plan has no preparation for the events of the host, "" if it has."""
+        own = {event["key"] for event in self._events_read()}
+        planned = [event for event in self._plan.get("events", ()) if event["event_id"].casefold() in own]
+        return next((event["why"] for event in planned if event["action"] == "no_preparation"), "")
+
     @property
     def _has_to_prepare(self) -> bool:
         """True if the plan says so; a run that only recovers has no plan."""
@@ -195,8 +231,8 @@ class MaintenanceHost:
         return any(event["status"] != "Started" for event in self._events_read())
 
     def awaits(self) -> str:
-        """Return which end the host awaits that a later run reports, "" if none; that is not a problem."""
-        return _message(self._wait) if self._wait.get("outcome") == "pending" else ""
+        """Return for what a later run continues with the host, or why none does, "" else; that is not a problem."""
+        return _message(self._wait) if self._wait.get("outcome") in ("pending", "continues", "removed") else ""
 
     def _events_read(self) -> list[Event]:
         """Return the events of the note as they were listed before it was written, without those that were over."""
@@ -207,6 +243,11 @@ class MaintenanceHost:
 def hosts_of(names: t.Iterable[str], hostvars: t.Mapping[str, Variables]) -> list[MaintenanceHost]:
     """Return the hosts of these names."""
     return [MaintenanceHost(name, hostvars[name]) for name in names]
+
+
+def approved_keys(hosts: t.Iterable[MaintenanceHost]) -> set[str]:
+    """Return the keys of the events that one of the hosts approved, or found approved."""
+    return {key for host in hosts for key in host.approved_keys()}
 
 
 def _result(variables: Variables, name: str) -> Variables:

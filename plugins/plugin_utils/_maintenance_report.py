@@ -8,8 +8,15 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+    Approval,
     Event,
     MaintenanceHost,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+    ENDED,
+    FAILED,
+    Course,
+    outcome_of,
 )
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
@@ -19,13 +26,15 @@ Row = t.Dict[str, t.Any]
 
 def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.Mapping[str, t.Any]]) -> list[Row]:
     """Return one row for each host and event; a host without events has one row if it had a note or a problem."""
-    withheld = {decision["event_id"].casefold(): decision["why_not"] for decision in decisions}
+    withheld = {decision["event_id"].casefold(): decision for decision in decisions}
+    seen = _seen_by_any(hosts)
     rows = []
     for host in hosts:
         events = host.events()
-        rows += [_row(host, event, hosts, withheld) for event in events]
+        rows += [_row(host, event, hosts, withheld, seen) for event in events]
         if not events and (host.takes_part or host.problem()):
-            rows.append({**_blank(host, {}, _joined(host.problem(), host.awaits())), "recovered": host.recovered_at})
+            row = _blank(host, {}, _joined(host.problem(), host.awaits()))
+            rows.append({**row, "recovered": host.recovered_at, "outcome": FAILED if host.problem() else ENDED})
     return rows
 
 
@@ -33,30 +42,66 @@ def table_of(rows: t.Sequence[Row]) -> list[str]:
     """Return the lines of the table."""
     if not rows:
         return ["no host has an event to prepare for"]
-    cells = [["host", "event", *_TIMES, "why not"]]
+    cells = [["host", "event", "not before", *_TIMES, "outcome", "why not"]]
     for row in rows:
         event = " ".join(filter(None, [row["event_type"], row["event_id"]])) or "-"
-        cells.append([row["host"], event, *(_time_of_day(row[name]) for name in _TIMES), row["why_not"]])
+        times = [_time_of_day(row[name]) for name in _TIMES]
+        cells.append([row["host"], event, _not_before(row), *times, row["outcome"], row["why_not"]])
     widths = [max(map(len, column)) for column in zip(*cells)]
     return ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
 
 
-def _row(host: MaintenanceHost, event: Event, hosts: t.Sequence[MaintenanceHost], withheld: t.Mapping[str, str]) -> Row:
-    approvals = [approver.approval_of(event["event_id"]) for approver in hosts]
-    approved = next((at for at, dummy in approvals if at), None)
-    why_not = (
-        ""
-        if approved
-        else next((reason for dummy, reason in approvals if reason), withheld.get(event["event_id"].casefold(), ""))
-    )
-    if event.get("came_later"):
-        why_not = "it came during the wait"
+def _row(
+    host: MaintenanceHost,
+    event: Event,
+    hosts: t.Sequence[MaintenanceHost],
+    withheld: t.Mapping[str, t.Mapping[str, t.Any]],
+    seen: t.Mapping[str, t.Collection[str]],
+) -> Row:
+    key = event["event_id"].casefold()
+    approval = _approval_of(event, hosts, withheld.get(key))
     # a host whose own problem prevents the approval does not name it twice
-    withheld_because = "not approved: " + why_not if why_not and not host.failed_to_prepare else ""
-    row = _blank(host, event, _joined(withheld_because, host.problem(), host.awaits()))
-    row.update(prepared=host.prepared_at, approved=approved, recovered=host.recovered_at)
+    not_approved = "not approved: " + approval.why_not if approval.why_not and not host.failed_to_prepare else ""
+    waits_because = "" if host.takes_part else host.waits_because(key)
+    row = _blank(host, event, _joined(not_approved, waits_because, host.problem(), host.awaits()))
+    row.update(prepared=host.prepared_at, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
+    row["outcome"] = outcome_of(
+        Course(
+            checked=host.is_checked,
+            waits=bool(waits_because),
+            removed=host.is_removed,
+            continues=host.continues,
+            failed=bool(host.problem()),
+            pending=bool(host.awaits()),
+            reported=event.get("outcome") or "",
+            prepared=host.is_prepared,
+            started=key in seen["started"],
+            ended_early=key in seen["ended_early"],
+            approved=approval.at is not None,
+        )
+    )
     return row
+
+
+def _approval_of(event: Event, hosts: t.Sequence[MaintenanceHost], decision: t.Mapping[str, t.Any] | None) -> Approval:
+    """Return the approval of the event, or why there is none; a started event needs none."""
+    if event.get("came_later"):
+        return Approval("came_later", None, "it came during the wait")
+    found = [approval for approval in (host.approval_of(event["event_id"]) for host in hosts) if approval]
+    if found:
+        return next((approval for approval in found if approval.at), found[0])
+    if decision is None:
+        return Approval("", None, "")
+    return Approval(decision["code"], None, decision["why_not"])
+
+
+def _seen_by_any(hosts: t.Iterable[MaintenanceHost]) -> dict[str, set[str]]:
+    """Return the keys of the events that any host has seen started, and of those that ended early."""
+    return {
+        name: {event["event_id"].casefold() for host in hosts for event in host.events() if event.get(name)}
+        for name in ("started", "ended_early")
+    }
 
 
 def _blank(host: MaintenanceHost, event: Event, why_not: str) -> Row:
@@ -67,13 +112,27 @@ def _blank(host: MaintenanceHost, event: Event, why_not: str) -> Row:
         "event_type": event.get("event_type", ""),
         "resources": list(event.get("resources", ())),
         "not_before": event.get("not_before"),
+        "moved_to": _moved_to(event),
         **dict.fromkeys(_TIMES),
+        "approval": "",
+        "outcome": "",
         "why_not": why_not,
     }
 
 
 def _joined(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
+
+
+def _moved_to(event: Event) -> str | None:
+    """Return the last NotBefore of the event if it differs from the first one, else None."""
+    last = event.get("last_not_before")
+    return last if last != event.get("not_before") else None
+
+
+def _not_before(row: Row) -> str:
+    first, last = _time_of_day(row["not_before"]), row["moved_to"]
+    return f"{first}>{_time_of_day(last)}" if last else first
 
 
 def _time_of_day(moment: str | None) -> str:

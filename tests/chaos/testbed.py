@@ -93,8 +93,8 @@ class Testbed:
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
 
-    def run(self, name: str, *, other_controller: bool = False, take_over: bool = False) -> Controller:
-        """Start the playbook; ``take_over`` lets it replace the notes of other runs."""
+    def run(self, name: str, *, other_controller: bool = False, take_over: bool = False, **more: Any) -> Controller:
+        """Start the playbook; ``take_over`` lets it replace the notes of other runs, ``more`` are variables."""
         variables = {
             "chaos_run": name,
             "maintenance_prepare": str(self._folder / "prepare.yml"),
@@ -102,6 +102,7 @@ class Testbed:
             "maintenance_patience": MAINTENANCE_PATIENCE,
             "maintenance_task_timeout": TASK_TIMEOUT,
             "maintenance_take_over": take_over,
+            **more,
         }
         arguments = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
         return Controller(

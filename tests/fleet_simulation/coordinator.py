@@ -51,8 +51,7 @@ class Coordinator:
         self._agenda.after(INTERVAL * self._chance.uniform(0.5, 1.5), self.begin)
 
     def _coordinate(self, event: Event) -> None:
-        answers = [self._prepared(name, event) for name in event.vms]
-        if all(answer == "ok" for answer in answers) and self._chance.random() >= self._loss:
+        if all(self._prepared(name, event) == "ok" for name in event.vms) and self._chance.random() >= self._loss:
             self._agenda.after(self._chance.uniform(0.05, 1.0), partial(self._approve, event, COORDINATOR))
 
     def _prepared(self, name: str, event: Event) -> str | None:

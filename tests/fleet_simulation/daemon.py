@@ -132,7 +132,7 @@ class Daemon:
             monotonic,
             lambda seconds: None,
         )
-        self._next_poll = self._monotonic()
+        self._next_poll = self._tick_at = self._monotonic()
         self._wants_all = True
         self._failed = False
         self.engine = Engine(
@@ -170,33 +170,32 @@ class Daemon:
             is_unsettled: whether the next document may be another one.
             laziness: factor by which ticks that only wait for time come later than the daemon wants.
         """
+        is_due = self._monotonic() >= self._tick_at - 1e-6
         if self._monotonic() >= self._next_poll - 1e-6:
             self._next_poll = self._monotonic() + max(AFTERWARDS, self._poller.poll_once())
-        while self._inbox:
-            self._handle(self._inbox.popleft())
-        self.journal.maintain()
-        self.engine.tick()
-        self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
-        self._poller.deliver_unchanged(self._wants_all)
+        if self._inbox or is_due or self._runs.has_result():
+            while self._inbox:
+                self._handle(self._inbox.popleft())
+            self.journal.maintain()
+            self.engine.tick()
+            self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
+            self._poller.deliver_unchanged(self._wants_all)
+            self._tick_at = self._monotonic() + self._tick_in(laziness)
         if self._approvals_waiting:
             self._next_poll = self._monotonic() + 0.01
-        return self._pause(is_unsettled, laziness)
+        polls = is_unsettled or self._wants_all or self._failed or self._approvals_waiting
+        return min(max(0.0, self._tick_at - self._monotonic()), self.next_poll_in() if polls else NEVER)
 
-    def _pause(self, is_unsettled: bool, laziness: float) -> float:
-        pause = NEVER
-        if is_unsettled or self._wants_all or self._failed or self._approvals_waiting:
-            pause = self.next_poll_in()
+    def _tick_in(self, laziness: float) -> float:
+        """Return the seconds until the passing of time requires a tick."""
         if not self.engine.records:
-            return pause
+            return NEVER
         due = self.engine.due_in()
-        if due is not None:
-            pause = min(pause, max(AFTERWARDS, due * laziness))
+        pause = NEVER if due is None else max(AFTERWARDS, due * laziness)
         deadline = self.engine.stage_runner.next_deadline()
         if deadline is not None:
             pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
-        if self._runs.has_result():
-            pause = min(pause, AFTERWARDS)
-        return pause
+        return min(pause, AFTERWARDS) if self._runs.has_result() else pause
 
     def _send(self, record: Any, event: Any) -> None:
         self._approvals_waiting += 1

@@ -45,7 +45,6 @@ class Fleet:
         self.plan = plan
         self.agenda = Agenda()
         self.chance = random.Random(plan.seed)
-        random.seed(plan.seed)  # the poller's jitter
         self.counts: collections.Counter[str] = collections.Counter()
         self.groups = make_groups(plan.vms, plan.group_sizes, self.chance)
         self.hosts: dict[str, Host] = {}
@@ -72,6 +71,7 @@ class Fleet:
 
     def run(self, stops_at_violation: bool = False) -> list[Violation]:
         """Run the plan to its end; return the violations."""
+        random.seed(self.plan.seed)  # the poller's jitter
         for host in self.hosts.values():
             self.agenda.at(self.chance.uniform(0.0, 5.0), host.power_on)
         last = self._announce_all()
@@ -128,7 +128,7 @@ class Fleet:
 
     def _publish(self, event: Event) -> None:
         longest = self.plan.longest_lag
-        lag = self.chance.choice((0.0, 0.0, longest / 4, longest)) * self.chance.random()
+        lag = self.chance.choice((0.0, 0.0, 0.0, 0.0, longest / 4, longest)) * self.chance.random()
         event.group.publish(self.agenda.now, lag)
         for name in event.group.vms:
             self.hosts[name].document_changed()

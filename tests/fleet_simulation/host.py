@@ -70,7 +70,7 @@ class Host:
         self._vm_number = self._boots = 0
         self._booted_at = 0.0
         self._wall_offset = timedelta(seconds=chance.choice((0, 0, 0, 2, -40, 5000)))
-        self._laziness = chance.choice((1.0, 5.0, 15.0, 15.0))
+        self._laziness = chance.choice((5.0, 15.0, 30.0))
         self._wake_at = math.inf
         self._processes = self._boot()
 

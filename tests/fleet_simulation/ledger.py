@@ -86,7 +86,6 @@ class Ledger:
         # moment of the latest success by (key, occurrence, stage, hook), and what permits another one
         self._succeeded: dict[tuple[str, int, str, str], float] = {}
         self._permitted: dict[str, float] = {}
-        self._recovery_began: dict[str, float] = {}
         self._last_document: tuple[object, ...] = ()
 
     def note(self, now: float, text: str) -> None:
@@ -134,7 +133,7 @@ class Ledger:
         self.note(now, f"begins {identity.stage}/{identity.hook} for {identity.key}, run {process.number}")
         if identity.stage == RECOVER:
             self._check_recovery(now, identity.key, identity.hook)
-            self._undone_at[identity.hook] = self._recovery_began[identity.key] = now
+            self._undone_at[identity.hook] = now
         else:
             self._permitted[identity.key] = now
         if identity.stage == PREPARE:
@@ -227,12 +226,11 @@ class Ledger:
         if identity.stage == RECOVER:
             excused = self._permitted.get(identity.key, -1.0) >= before
         else:
-            undone = [at for name, at in self._undone_at.items() if self._undoes(name, identity.hook)]
-            # a recovery that began for the event while it was missing undoes all of its preparation
-            undone.append(self._recovery_began.get(identity.key, -1.0))
+            # a recover hook that ran while the event was missing undoes a part; all hooks run again
+            undone = max(self._undone_at.values(), default=-1.0)
             persists = self._settings.hook(identity.stage, identity.hook).persists
             lost = self._permitted.get(identity.key, -1.0) == self._booted_at
-            excused = any(at >= before for at in undone) or (self._booted_at >= before and (lost or not persists))
+            excused = undone >= before or (self._booted_at >= before and (lost or not persists))
         if not excused:
             text = f"{identity.hook} succeeded {now - before:.1f} s before"
             self.violated(f"{identity.stage} once", identity.key, text, now)

@@ -13,6 +13,7 @@ class Plan:
     """One run; the same plan gives the same run.
 
     Attributes:
+        group_sizes: VMs of a group, drawn for each group.
         events_per_vm_hour: how often an event affects a VM.
         faults: faults of hosts for each event: kills, reboots, outages of IMDS.
         failing_hooks: share of the hook runs that fail; half of them hang until their time limit.
@@ -26,7 +27,7 @@ class Plan:
     vms: int = 40
     events: int = 200
     events_per_vm_hour: float = 4.0
-    group_sizes: tuple[int, ...] = (1, 1, 2, 3, 5, 8, 13, 20, 50)
+    group_sizes: tuple[int, ...] = (1, 1, 2, 2, 3, 3, 5, 5, 8, 20)
     faults: float = 0.4
     failing_hooks: float = 0.05
     lost_requests: float = 0.1

@@ -41,6 +41,7 @@ class Profile(NamedTuple):
 
 def make_profiles(folder: Path) -> dict[str, Profile]:
     """Write the configurations and hooks below a folder, and read them as the daemon does."""
+    folder.mkdir(mode=0o755, exist_ok=True)
     folder.chmod(0o755)
     profiles = {}
     for name, configuration in CONFIGURATIONS.items():

@@ -53,7 +53,6 @@ def attributes(site: RoleHost, *paths: str) -> list[str]:
     return site.host.run(["stat", "--format=%a %U", *paths]).stdout.splitlines()
 
 
-@pytest.mark.short
 def test_changes_are_pushed_and_facts_written_from_the_sandbox(
     site: RoleHost, azure: Azure, endpoint: PushEndpoint
 ) -> None:
@@ -105,7 +104,6 @@ def test_a_wrong_secret_is_refused_before_anything_changes(site: RoleHost, endpo
     assert site.host.file(TOKEN).read_text(encoding="utf-8") == "an0ther"
 
 
-@pytest.mark.short
 def test_the_removal_leaves_no_secret_no_spool_and_no_facts(site: RoleHost, endpoint: PushEndpoint) -> None:
     site.must_apply(**given(endpoint))
     wait_until(lambda: facts(site), "the facts", site.log)

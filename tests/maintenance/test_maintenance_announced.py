@@ -11,9 +11,17 @@ from typing import Any
 
 import pytest
 
-from support.maintenance.control_plane import TOKEN, VMS, by_arm, change, requests_of_route, without_imds
+from support.maintenance.control_plane import (
+    TOKEN,
+    VMS,
+    by_arm,
+    change,
+    printed_playbook,
+    requests_of_route,
+    without_imds,
+)
 from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed
-from support.maintenance.report_rows import rows
+from support.maintenance.reports import rows
 from support.simulator_process import Simulator
 
 # of a host to which no connection is possible
@@ -56,7 +64,8 @@ def run(fleet: Fleet, given: dict[str, Any], *words: str, prepare: str = "true")
 def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
     fleet = web_servers(trio, tmp_path, web3=DOWN)
-    ran = run(fleet, announced(event))
+    playbook = printed_playbook(fleet, "windows.yml")
+    ran = fleet.hosts.playbook(playbook, announced(event))
     assert ran.returncode == 0, ran.stdout
     assert [(line["by"], line["status"]) for line in fleet.approvals()] == [("arm", 200)]
     assert fleet.did("prepare") == {"web1", "web2"} and fleet.did("recover") == set()
@@ -67,7 +76,7 @@ def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(t
         )
 
     trio.advance(3 * 3600)
-    ran = run(fleet, {"maintenance_ended": [event["id"].lower()]})
+    ran = fleet.hosts.playbook(playbook, {"maintenance_ended": [event["id"].lower()]})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
     assert all(row["over"] and row["recovered"] and row["why_not"] == "" for row in rows(ran).values())

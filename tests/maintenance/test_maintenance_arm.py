@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.maintenance.control_plane import TOKEN, VMS, by_arm, requests_of_route
-from support.maintenance.fleet import LATE, PREPARE, Fleet, failed, variables
-from support.maintenance.report_rows import rows
+from support.maintenance.control_plane import TOKEN, VMS, by_arm, printed_playbook, requests_of_route
+from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variables
+from support.maintenance.reports import rows
 from support.simulator_process import Simulator
 
 ALL = {"vm1", "vm2", "vm3"}
@@ -33,7 +33,7 @@ def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simu
     trio.post("/events", {**THREE, "name": "all"})
     trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "name": "one"})
     fleet = fleet_by_arm(trio, tmp_path)
-    ran = fleet.maintain("true", "-vvv")
+    ran = fleet.hosts.playbook(printed_playbook(fleet, "arm.yml"), None, "-vvv", at={WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     assert sorted((line["by"], line["vm"], line["status"]) for line in fleet.approvals()) == [
         ("arm", "vm1", 200),

@@ -7,19 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
-from support.maintenance.report_rows import rows
+from support.maintenance.reports import reporting, rows
 from support.simulator_process import Simulator
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
-
-
-def reporting(azure: Simulator, folder: Path, **more: dict[str, Any]) -> Fleet:
-    fleet = Fleet(azure, folder, **more)
-    fleet.hosts.environment["ANSIBLE_SHOW_CUSTOM_STATS"] = "1"
-    return fleet
 
 
 def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Path) -> None:

@@ -75,7 +75,15 @@ REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60
 NOTIFY = (
     "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
 )
-REPORT = "host  event                                        prepared  approved  started   over      recovered  why not"
+REPORT = (
+    "host  event                                        not before  prepared  approved  started   over      recovered"
+    "  outcome    why not"
+)
+PLAN = "event                                        not before            hosts  wave  action   approve  why"
+GET_TOKEN = (
+    'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
+    ' --query accessToken --output tsv)"'
+)
 LEFT_OUT = {
     "README.md": {
         "make rehearsal": README_TEST,
@@ -128,7 +136,11 @@ LEFT_OUT = {
     },
     "roles/maintenance/README.md": {
         REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
+        PLAN: "test_check_mode_prints_the_plan of tests/maintenance/test_maintenance_limits.py reads this table",
         "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
+        "arm.yml": "tests/maintenance/test_maintenance_arm.py runs it",
+        "windows.yml": "tests/maintenance/test_maintenance_announced.py runs it",
+        GET_TOKEN: "it needs a subscription of Azure",
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (

@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
 from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_connections
+from support.wait import wait_until
 
 GUIDE = "docs/ansible.md"
+FACTS = "/etc/ansible/facts.d/azure_scheduled_events.fact"
 GATHER = "ansible web --module-name ansible.builtin.gather_facts"
 PENDING, UNKNOWN = "ansible-inventory --graph maintenance_pending", "ansible-inventory --graph maintenance_unknown"
+INSTALL = "ansible-playbook hook-runner.yml"
+LOCAL = [f"ansible-inventory --graph event_{name}" for name in ("pending", "prepared", "unknown")]
 # takes longer than the time limit of Ansible's asynchronous fact modules
 SLOW = "#!/bin/sh\nsleep 7\necho '{}'\n"
 
@@ -37,3 +42,33 @@ def test_inventory_groups_follow_pending_events(fleet: Callable[..., Fleet], pro
     project.run(GATHER).must_succeed()
     assert project.run(PENDING).must_succeed().text.split() == ["@maintenance_pending:", "|--web1"]
     assert project.run(UNKNOWN).must_succeed().text.split() == ["@maintenance_unknown:", "|--web3"]
+
+
+@pytest.mark.follows(GUIDE, "hook-runner.yml", "inventory/local-facts.yml", INSTALL, GATHER, *LOCAL)
+def test_inventory_groups_follow_the_facts_of_the_hook_runner(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1", "web2", "web3")
+    project.take(GUIDE, "hook-runner.yml", "inventory/local-facts.yml")
+    # the facts modules of the other recipe are not needed
+    project.write(
+        "ansible.cfg",
+        "[defaults]\ninventory = inventory\n"
+        "fact_caching = ansible.builtin.jsonfile\nfact_caching_connection = .facts\n",
+    )
+    # the connection is root's already, and the hosts have no sudo
+    connected = {"hosts": dict.fromkeys(web.hosts), "vars": {"ansible_become": False}}
+    project.write_yaml("inventory/hosts.yml", {"web": connected})
+    write_connections(project, web.hosts, "inventory/")
+    project.run(INSTALL).must_succeed()
+    event_id = web.announce("Reboot", "web1")
+
+    def prepared(name: str) -> list[str]:
+        file = web.hosts[name].file(FACTS)
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"events": []}
+        return [event["event_id"] for event in found["events"] if event["prepared"] == "ok"]
+
+    wait_until(lambda: prepared("web1") == [event_id], "the facts of web1")
+    web.hosts["web3"].run(["systemctl", "stop", "azure-scheduled-events.service"])
+    wait_until(lambda: json.loads(web.hosts["web2"].file(FACTS).read_text(encoding="utf-8"))["available"], "web2")
+    project.run(GATHER).must_succeed()
+    members = [project.run(command).must_succeed().text.split()[1:] for command in LOCAL]
+    assert members == [["|--web1"], ["|--web1"], ["|--web3"]]

@@ -79,6 +79,12 @@ STAGES = (
         hosts.zero_loss,
     ),
     Stage(
+        "promises",
+        "four hosts of one availability set through failures, by playbook, by hook runners and by Salt",
+        hosts.promises,
+        partial(hosts.promises, options=SHORT),
+    ),
+    Stage(
         "integration-newest",
         "each module against the simulator: the newest ansible-core, on the newest Python",
         ansible_test.integration_newest,
@@ -113,6 +119,12 @@ STAGES = (
         "soak",
         "random runs of the daemon's process, by a few seeds; `make soak` runs any number",
         partial(pytest_folder, folder="soak"),
+    ),
+    Stage(
+        "fleet-simulation",
+        "the hook runner and Salt's engine for a fleet in virtual time; whole: 1,000 VMs and 10,000 events of each",
+        partial(pytest_folder, folder="fleet_simulation", limit=3600),
+        partial(pytest_folder, folder="fleet_simulation", options=SHORT),
     ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),

@@ -59,6 +59,12 @@ def zero_loss(job: Job) -> Outcome:
     return pytest_folder(job, "demo", prefix=UNSHARE_COMMAND)
 
 
+def promises(job: Job, options: Sequence[str] = ()) -> Outcome:
+    """Run the matrix of cases and coordinators; each file of results has the table at its end."""
+    make_ready(job, rootfs.SUITE)
+    return pytest_folder(job, "promises", limit=3600, options=options, prefix=UNSHARE_COMMAND)
+
+
 def chaos(job: Job) -> Outcome:
     """Run a few seeds; each makes its namespaces itself."""
     make_ready(job, rootfs.SUITE)

@@ -19,7 +19,6 @@ from support.daemon.simulated_azure import Azure
 MakeDaemon = Callable[..., DaemonProcess]
 
 
-@pytest.mark.short
 def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     path = vm.harness.folder / "azure_scheduled_events.fact"
@@ -57,6 +56,7 @@ def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: 
     assert content()["stale"] is True
 
 
+@pytest.mark.slow
 def test_facts_that_nothing_writes_are_explained(make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     assert "facts_file is not set" in vm.command("facts").stderr

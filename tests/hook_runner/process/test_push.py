@@ -51,7 +51,6 @@ def live(azure: Azure, vm: DaemonProcess, endpoint: PushEndpoint) -> None:
     vm.wait(lambda: ("gone", "Started") in endpoint.changes())
 
 
-@pytest.mark.short
 def test_each_change_is_pushed_once_and_status_and_metrics_show_it(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     metrics = vm.harness.folder / "our.prom"
@@ -69,7 +68,6 @@ def test_each_change_is_pushed_once_and_status_and_metrics_show_it(azure: Azure,
     assert "s3cret" not in "".join(vm.log()) + vm.command("status", "--json").stdout
 
 
-@pytest.mark.short
 def test_changes_survive_kill_9_while_the_endpoint_is_down(azure: Azure, make_daemon: MakeDaemon) -> None:
     port = free_port()
     vm = make_daemon(push_url=f"http://127.0.0.1:{port}/endpoint").start(first=SOON)
@@ -101,6 +99,7 @@ def test_a_slow_endpoint_delays_neither_polls_nor_hooks_nor_approvals(azure: Azu
         assert vm.stop() < 30
 
 
+@pytest.mark.slow
 def test_wrong_credentials_wait_and_go_out_when_the_file_is_corrected(azure: Azure, make_daemon: MakeDaemon) -> None:
     with push_endpoint(Reaction(401)) as endpoint:
         vm = make_daemon()
@@ -118,6 +117,7 @@ def test_wrong_credentials_wait_and_go_out_when_the_file_is_corrected(azure: Azu
         assert endpoint.taken[0].headers["authorization"] == "Bearer new"
 
 
+@pytest.mark.slow
 def test_tls_and_check_with_a_private_authority(azure: Azure, make_daemon: MakeDaemon, tmp_path: Path) -> None:
     certificates = Certificates(tmp_path, "127.0.0.1")
     with push_endpoint(context=certificates.server_context()) as endpoint:
@@ -144,6 +144,7 @@ def push_findings(vm: DaemonProcess) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_check_finds_bad_secrets_and_an_endpoint_that_does_not_answer(make_daemon: MakeDaemon) -> None:
     vm = make_daemon(push_url=f"http://127.0.0.1:{free_port()}/")
     vm.harness.configure(push_token_file=secret(vm), push_hmac_file=str(vm.harness.folder / "none"))
@@ -153,6 +154,7 @@ def test_check_finds_bad_secrets_and_an_endpoint_that_does_not_answer(make_daemo
     assert "refused" in found["error"][2] and "not https" in found["warning"][0]
 
 
+@pytest.mark.slow
 def test_a_removed_spool_is_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(push_url=f"http://127.0.0.1:{free_port()}/").start(first=SOON)
     azure.schedule("Reboot", hold=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.push_endpoint import push_endpoint
 from support.repository import REPOSITORY
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import Cluster, cluster
@@ -57,6 +58,7 @@ ONE_VM_SECTIONS = (
 FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
 ALONE_SECTIONS = ("Without a master",)
 MASTERS_SECTIONS = ("Several masters",)
+PUSH_SECTIONS = ("Push to Event-Driven Ansible",)
 GIT_SECTIONS = ("From git",)
 PACKAGE_SECTIONS = ("As a Python package",)
 TROUBLE_SECTIONS = ("Nothing is prepared",)
@@ -65,6 +67,7 @@ FOLLOWED = {
     *FLEET_SECTIONS,
     *ALONE_SECTIONS,
     *MASTERS_SECTIONS,
+    *PUSH_SECTIONS,
     *GIT_SECTIONS,
     *PACKAGE_SECTIONS,
     *TROUBLE_SECTIONS,
@@ -286,6 +289,28 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     )
     here.master.bus.wait("salt/netapi/hook/azure_events")
     here.master.bus.wait_for_more("salt/job/*/new", asked, fun="azure_events.status")
+
+
+@pytest.mark.xdist_group("guide-masters")
+def test_push_to_event_driven_ansible(machines: Machines, web1: Azure) -> None:
+    here = machines.cluster()
+    settings = {"endpoint": web1.endpoints["web1"]}
+    here.minion("web1", azure_events=settings, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
+    here.start()
+    headers = ("/etc/salt/azure_events_push.headers", str(here.folder / "headers"))
+    with push_endpoint() as endpoint:
+        places = {"https://eda.example.com:5000/endpoint": endpoint.url, headers[0]: headers[1]}
+        reader = machines.reader(here, *PUSH_SECTIONS, places=places)
+        reader.go_on("install -m 0600")
+        copied = here.folder / "srv" / "reactor" / "azure_events_push.sls"
+        text = copied.read_text()
+        assert headers[0] in text
+        copied.write_text(text.replace(*headers))
+        reader.go_on()
+        event_id = web1.announce("web1", kind="Freeze", notice="4h")
+        wait_until(lambda: endpoint.taken, "the push")
+        assert endpoint.taken[0].headers["authorization"] == "Bearer TOKEN"
+        assert endpoint.taken[0].change["event"]["event_id"] == event_id
 
 
 def certificate(folder: Path) -> None:

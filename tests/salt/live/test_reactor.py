@@ -132,7 +132,9 @@ def test_change_is_pushed_in_the_shared_shape_with_a_token(here: Cluster, azure:
     assert first.headers["authorization"] == "Bearer t0ken"
     assert first.headers["content-type"] == "application/json"
     change = first.change
-    (listed,) = [each for each in here.minions["vm1"].call("azure_events.list") if each["event_id"] == event_id]
+    (listed,) = [
+        each for each in here.minions["vm1"].ask("azure_events.list")["events"] if each["event_id"] == event_id
+    ]
     assert change.pop("id").startswith(f"vm1/{event_id}/") and change.pop("observed_at").endswith("Z")
     assert change == {
         "schema": "azure_imds.scheduled_events/change/1",

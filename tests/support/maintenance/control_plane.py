@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-from support.maintenance.fleet import variables
+from support.maintenance.fleet import Fleet, variables
+from support.recipes.printed import find
 from support.simulator_process import Simulator
 
 TOKEN = "eyJ0.a-token-of-this-test.ab_c"
@@ -62,6 +64,17 @@ def change(event: dict[str, Any], **more: Any) -> dict[str, Any]:
         "reported_by": "event_grid",
         **more,
     }
+
+
+def printed_playbook(fleet: Fleet, name: str) -> str:
+    """Write a playbook of the role's README for all hosts of the fleet, and the files that it names."""
+    fleet.steps()
+    for step, file in (("prepare", "drain.yml"), ("recover", "undrain.yml")):
+        (fleet.folder / file).write_text((fleet.folder / f"{step}.yml").read_text())
+    text = find("roles/maintenance/README.md", name).text
+    playbook = fleet.folder / name
+    playbook.write_text(re.sub(r"maintenance_hosts: \w+", "maintenance_hosts: all", text))
+    return str(playbook)
 
 
 def requests_of_route(azure: Simulator, route: str) -> list[int]:

@@ -64,7 +64,12 @@ class Fleet:
 
     @classmethod
     def over_flaky_ssh(
-        cls, azure: Simulator, folder: Path, down: Path, time_limits: dict[str, int] | None = None
+        cls,
+        azure: Simulator,
+        folder: Path,
+        down: Path,
+        time_limits: dict[str, int] | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> Fleet:
         """Return a fleet whose connections fail by files in a folder, see flaky_ssh.py.
 
@@ -73,6 +78,7 @@ class Fleet:
             folder: for all files of the fleet.
             down: the folder with these files.
             time_limits: seconds to wait for the end of the events, by host.
+            names: the VMs that are hosts of the play, by default all.
         """
         ssh = folder / "ssh"
         ssh.write_text(
@@ -87,7 +93,7 @@ class Fleet:
             "ansible_ssh_executable": str(ssh),
             "ansible_pipelining": True,
         }
-        hosts = {name: {**connection, **variables(azure, folder, name)} for name in azure.endpoints}
+        hosts = {name: {**connection, **variables(azure, folder, name)} for name in names or azure.endpoints}
         for name, seconds in (time_limits or {}).items():
             hosts[name]["maintenance_patience"] = seconds
         return cls(azure, folder, (), **hosts)

@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def test_facts_have_their_validity(made: Made) -> None:
-    made.output.update({"pending": False})
+    made.output.write({"pending": False})
     assert made.content() == {
         "pending": False,
         "written_at": "1970-01-01T00:16:40Z",
@@ -56,32 +56,32 @@ def test_facts_have_their_validity(made: Made) -> None:
 
 
 def test_they_are_written_when_they_change_and_before_they_become_stale(made: Made) -> None:
-    made.output.update({"pending": False})
+    made.output.write({"pending": False})
     made.now += 50
-    made.output.update({"pending": False})
+    made.output.write({"pending": False})
     assert made.content()["valid_until_epoch"] == 1300 and made.output.due_in() == 50
-    made.output.update({"pending": True})
+    made.output.write({"pending": True})
     assert (made.content()["pending"], made.content()["valid_until_epoch"]) == (True, 1350)
     made.now += 100
-    made.output.update({"pending": True})
+    made.output.write({"pending": True})
     assert made.content()["valid_until_epoch"] == 1450
 
 
 def test_an_unsafe_or_missing_folder_is_logged_once_and_tried_again(made: Made) -> None:
     made.path.parent.chmod(0o777)
     for _time in range(3):
-        made.output.update({"pending": False})
+        made.output.write({"pending": False})
     assert not made.path.exists() and made.log.getvalue().count("other users could replace it") == 1
     made.path.parent.chmod(0o755)
     made.now += RETRY_INTERVAL
-    made.output.update({"pending": False})
+    made.output.write({"pending": False})
     assert made.path.exists() and "is written again" in made.log.getvalue()
 
 
 def test_the_end_of_the_daemon_marks_them_stale(made: Made) -> None:
     made.output.close()
     assert not made.path.exists()
-    made.output.update({"pending": True})
+    made.output.write({"pending": True})
     made.output.close()
     assert (made.content()["stale"], made.content()["pending"]) == (True, True)
     mark_stale(str(made.path))
@@ -95,7 +95,7 @@ def test_the_end_of_the_daemon_marks_them_stale(made: Made) -> None:
 def test_a_reader_finds_old_facts_of_a_killed_daemon_or_another_boot(
     made: Made, now: float, boot: str, is_stale: bool
 ) -> None:
-    made.output.update({})
+    made.output.write({})
     assert facts.read(str(made.path), now, boot)["stale"] is is_stale
 
 

@@ -67,6 +67,7 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
         "resources": ["VM1", "vm2"],
         "by": "a",
         "approve": True,
+        "code": "",
         "why_not": "",
     }
 
@@ -167,9 +168,11 @@ def test_host_without_events_has_no_row():
 def test_table_has_a_line_for_each_row():
     rows = list(report(a=recovered("vm1"), b={"maintenance__info": FAILED}).values())
     head, first, second = table_of(rows)
-    assert head.split() == ["host", "event", "prepared", "approved", "started", "over", "recovered", "why", "not"]
-    assert first.split() == ["a", "Reboot", "Ab-1", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
-    assert second.split()[:7] == ["b", "-", "-", "-", "-", "-", "-"]
+    steps = ["prepared", "approved", "started", "over", "recovered"]
+    assert head.split() == ["host", "event", "not", "before", *steps, "outcome", "why", "not"]
+    times = ["12:15:00", "12:00:00", "-", "12:00:00", "12:00:00", "12:00:00"]
+    assert first.split() == ["a", "Reboot", "Ab-1", *times, "completed"]
+    assert second.split()[:9] == ["b", "-", "-", "-", "-", "-", "-", "-", "failed"]
 
 
 def test_host_that_recovers_without_an_event_has_a_row():

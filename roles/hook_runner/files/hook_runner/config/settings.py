@@ -208,10 +208,9 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "unit": _limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
-# keys with paths that may be relative to the folder of the configuration, as policy_file
+# keys with paths that may be relative to the folder of the configuration, as policy_file; without
+# push_url they are a mistake
 _BESIDE = ("push_token_file", "push_hmac_file", "push_ca_file")
-# keys that mean nothing without push_url
-_PUSH_KEYS = tuple(key for key in Settings._fields if key.startswith("push_") and key != "push_url")
 
 
 def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
@@ -260,11 +259,9 @@ def _settings(
     for key in _BESIDE:
         if read.get(key):
             read[key] = os.path.join(folder, read[key])
-    for key in _PUSH_KEYS if not read.get("push_url") else ():
-        if key in data and read[key] != getattr(DEFAULTS, key):
-            raise ConfigError(
-                f"{places.describe((key,))}: it has no effect without push_url; set push_url or remove it"
-            )
+            if not read.get("push_url"):
+                text = "it has no effect without push_url; set push_url or remove it"
+                raise ConfigError(f"{places.describe((key,))}: {text}")
     return Settings(**read)
 
 

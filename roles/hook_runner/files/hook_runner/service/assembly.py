@@ -26,7 +26,6 @@ from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import STATUS_NAME, ControlSocket, remove_stale
-from hook_runner.service.facts_output import FactsOutput, open_facts
 from hook_runner.service.inbox import Inbox
 from hook_runner.service.instance import lock_instance
 from hook_runner.service.metrics_output import MetricsOutput, open_metrics
@@ -36,6 +35,7 @@ from hook_runner.service.systemd import SystemdNotifier
 if TYPE_CHECKING:
     from hook_runner.push.pusher import Pusher
     from hook_runner.push.sender import Sender
+    from hook_runner.service.facts_output import FactsOutput
 
 # seconds for a TCP connection to IMDS
 CONNECT_TIMEOUT = 3.0
@@ -146,7 +146,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         poller,
         sender,
         pusher,
-        open_facts(settings, owners, log),
+        _make_facts(settings, owners, log),
         engine,
         requests,
         controls,
@@ -208,6 +208,15 @@ def _make_push(
     spool = Spool(os.path.join(os.path.dirname(settings.journal), FILE_NAME), lambda text: log.write("warning", text))
     queue = DeliveryQueue(settings.push_spool_changes, settings.push_spool_age, random.random)
     return sender, Pusher(sender.shown_url, spool, queue, clock, log, sender.send)
+
+
+def _make_facts(settings: Settings, owners: frozenset[int], log: Log) -> FactsOutput | None:
+    """Return the output of the facts; None without facts_file."""
+    if not settings.facts_file:
+        return None
+    from hook_runner.service.facts_output import FactsOutput  # only in memory where facts are written
+
+    return FactsOutput(settings.facts_file, settings.facts_stale_after, owners, log)
 
 
 def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> list[ControlSocket]:

@@ -16,7 +16,7 @@ from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import DEFAULTS, NO_APPROVAL_WARNING, RESTART_ONLY_SETTINGS, ConfigError, Settings
 from hook_runner.permissions import make_folder
 from hook_runner.push.delivery_queue import Answer
-from hook_runner.reporting import facts, status
+from hook_runner.reporting import status
 from hook_runner.service.assembly import Parts, clock_file
 from hook_runner.service.instance import is_held, lock_instance
 from hook_runner.service.poller import (
@@ -255,7 +255,7 @@ class Service:
             self._parts.notifier.ping_watchdog(now)
         self._parts.notifier.status(status.summary(self._engine, self._parts.health))
         if self._parts.facts is not None:
-            self._parts.facts.update(facts.to_dict(self._engine, self._parts.health))
+            self._parts.facts.update(self._engine, self._parts.health)
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()

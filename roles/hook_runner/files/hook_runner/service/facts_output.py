@@ -12,10 +12,11 @@ from typing import Any, Callable
 
 from hook_runner.atomic_file import replace_file
 from hook_runner.clock import boot_id
-from hook_runner.config.settings import Settings
+from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
 from hook_runner.permissions import location_problem
 from hook_runner.reporting import facts
+from hook_runner.reporting.imds_health import ImdsHealth
 
 # the file is written again after this share of facts_stale_after, so that a running daemon's never becomes stale
 _REFRESH = 1 / 3
@@ -56,7 +57,11 @@ class FactsOutput:
         """Return the seconds until the file has to be written again."""
         return max(0.0, self._due_at - self._monotonic())
 
-    def update(self, found: dict[str, Any]) -> None:
+    def update(self, engine: Engine, health: ImdsHealth) -> None:
+        """Write the facts if they have changed, or if the file is old."""
+        self.write(facts.to_dict(engine, health))
+
+    def write(self, found: dict[str, Any]) -> None:
         """Write the facts if they have changed, or if the file is old; ``found``: as `facts.to_dict` returns them."""
         now = self._monotonic()
         if now < self._due_at and (found == self._written or self._error):
@@ -87,10 +92,3 @@ def mark_stale(path: str) -> None:
     """Mark a file of facts as stale. Raises OSError and the ValueError of `facts.read`."""
     found = facts.read(path, time.time(), boot_id().decode("ascii"))
     replace_file(path, facts.as_bytes({**found, "stale": True}), MODE)
-
-
-def open_facts(settings: Settings, owners: frozenset[int], log: Log) -> FactsOutput | None:
-    """Return the output of the facts; None without facts_file."""
-    if not settings.facts_file:
-        return None
-    return FactsOutput(settings.facts_file, settings.facts_stale_after, owners, log)

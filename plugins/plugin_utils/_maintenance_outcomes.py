@@ -1,0 +1,114 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the maintenance of a host for an event ended, and whether a host that does not answer will never come back."""
+
+from __future__ import annotations
+
+import typing as t
+
+# the event took place, and the host was prepared before and recovered after it
+COMPLETED = "completed"
+# the event took place, or may have, and the host was not prepared
+UNPREPARED = "unprepared"
+# the event ended before its NotBefore without having started
+CANCELED = "canceled"
+# the event is over, and it is unknown whether it took place
+ENDED = "ended"
+# Azure has removed the VM
+REMOVED = "removed"
+# the event waits for a later run
+WAITING = "waiting"
+# a later run continues with the host
+CONTINUES = "continues"
+FAILED = "failed"
+# in check mode
+CHECKED = "checked"
+
+# types of events after which the VM does not come back
+_REMOVING = ("Preempt", "Terminate")
+
+Event = t.Mapping[str, t.Any]
+
+
+class Course(t.NamedTuple):
+    """What a run knows about a host and one of its events.
+
+    Attributes:
+        checked: the run was in check mode.
+        waits: the plan leaves the event to a later run, and the host does not take part.
+        removed: the host counts as removed by Azure.
+        continues: the run ended its wait, so that the next run can begin.
+        failed: the host has a problem.
+        pending: the run does not know the end of the event, which the caller reports later.
+        reported: "completed" or "canceled", if the caller knows it, else "".
+        prepared: the host was prepared.
+        started: a host of the event has seen it Started.
+        ended_early: a host of the event has seen that it was gone before its NotBefore.
+        approved: the run approved the event, or found it approved.
+    """
+
+    checked: bool = False
+    waits: bool = False
+    removed: bool = False
+    continues: bool = False
+    failed: bool = False
+    pending: bool = False
+    reported: str = ""
+    prepared: bool = False
+    started: bool = False
+    ended_early: bool = False
+    approved: bool = False
+
+
+def outcome_of(course: Course) -> str:
+    """Return the outcome, one of the constants of this file."""
+    for reached, outcome in (
+        (course.checked, CHECKED),
+        (course.failed, FAILED),
+        (course.waits, WAITING),
+        (course.removed, REMOVED),
+        (course.continues or course.pending, CONTINUES),
+        (course.reported == CANCELED, CANCELED),
+        (course.ended_early and not (course.started or course.approved or course.reported), CANCELED),
+        (not course.prepared, UNPREPARED),
+        (course.started or course.reported == COMPLETED, COMPLETED),
+    ):
+        if reached:
+            return outcome
+    return ENDED
+
+
+def is_removed(
+    events: t.Iterable[Event],
+    approved: t.Collection[str],
+    starts_at: t.Mapping[str, str],
+    now: str,
+) -> bool:
+    """Return True if a host that has not answered for some time will not come back.
+
+    That is the case if a Preempt or a Terminate of the host has begun: it was seen Started, was approved, or its
+    NotBefore has passed.
+
+    Args:
+        events: the events of the note of the host, as they were listed last.
+        approved: keys of the events that the run has approved.
+        starts_at: NotBefore of events by key, as the controller's clock shows it, in ISO 8601.
+        now: the current time by the same clock.
+
+    Returns:
+        Whether one of the events explains that Azure has removed the VM.
+    """
+    return any(
+        event["event_type"] in _REMOVING and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
+        for event in events
+    )
+
+
+def _has_begun(event: Event, approved: t.Collection[str], starts_at: str, now: str) -> bool:
+    is_started = event.get("status") == "Started" or bool(event.get("started"))
+    return is_started or _key(event) in approved or bool(starts_at and starts_at <= now)
+
+
+def _key(event: Event) -> str:
+    return str(event["event_id"]).casefold()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The promises of the hook runner, for a fleet in virtual time (docs/promises.md)."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from fleet_simulation.fleet import Fleet
+from fleet_simulation.plan import Plan, without_faults
+from fleet_simulation.report import counts_as_text, violations_as_text
+
+# of each host: the journal, and the files beside it
+FILES_PER_HOST = 4
+
+
+def run(plan: Plan, disks: Path) -> Fleet:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 256 + FILES_PER_HOST * plan.vms
+    if soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))
+    fleet = Fleet(plan, disks)
+    violations = fleet.run()
+    print(counts_as_text(fleet.counts))
+    assert not violations, violations_as_text(plan.seed, violations)
+    return fleet
+
+
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.short), 2, 3])
+def test_promises_hold_through_faults(disks: Path, seed: int) -> None:
+    fleet = run(Plan(seed, vms=30, events=60), disks)
+    counts = fleet.counts
+    assert counts["events"] == 60 and counts["hooks recovered"] > 40
+    assert counts["approved by a daemon"] > 10
+    assert counts["VMs interrupted, prepared"] > counts["VMs interrupted, not prepared, by NotBefore"]
+
+
+@pytest.mark.short
+def test_without_faults_nothing_is_interrupted_unprepared(disks: Path) -> None:
+    fleet = run(without_faults(3, vms=30, events=40), disks)
+    assert fleet.counts["approved by the coordinator"] > 0
+
+
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_promises_hold_with_many_faults(disks: Path, seed: int) -> None:
+    run(Plan(seed, vms=40, events=150, faults=2.0, failing_hooks=0.15, lost_requests=0.3, changes=0.6), disks)
+
+
+@pytest.mark.parametrize("lag", [20.0, 50.0])
+def test_promises_hold_with_backends_that_differ_for_long(disks: Path, lag: float) -> None:
+    run(Plan(21, vms=40, events=150, longest_lag=lag), disks)
+
+
+def test_promises_hold_for_1000_vms_and_10000_events(disks: Path) -> None:
+    fleet = run(Plan(1, vms=1000, events=10_000, group_sizes=(1, 1, 2, 2, 3, 3, 5, 5, 8, 20, 40)), disks)
+    assert fleet.counts["events"] == 10_000
+
+
+def test_same_seed_gives_the_same_run(disks: Path) -> None:
+    first, second = (Fleet(Plan(5, vms=10, events=12), disks / name) for name in ("a", "b"))
+    for fleet in (first, second):
+        fleet.run()
+    assert first.counts == second.counts and first.agenda.done == second.agenda.done

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The promises of each coordinator, on four systemd hosts of one availability set."""

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The cases: what happens to the hosts, to Azure and to the coordinator during one event of four VMs.
+
+Each case leaves the event over and all hosts healthy. The coordinator then finishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from promises.coordinators import Coordinator
+from promises.world import NAMES, World
+
+# seconds for which the slowest VM prepares, while something happens to the others
+LONG = 600.0
+OTHERS = ("vm1", "vm2", "vm3")
+
+
+class Case(NamedTuple):
+    """One case.
+
+    Attributes:
+        name: the line of the table.
+        happens: the course of the event.
+        approved_by: who has to have approved it; empty for no approval, None if it depends on the coordinator.
+        unprepared: the VMs that are interrupted unprepared.
+    """
+
+    name: str
+    happens: Callable[[World, Coordinator], None]
+    approved_by: tuple[str, ...] | None
+    unprepared: tuple[str, ...] = ()
+
+
+def _undisturbed(world: World, coordinator: Coordinator) -> None:
+    event = world.announce()
+    coordinator.start()
+    world.wait_for_start(event)
+    world.complete(event)
+
+
+def _one_fails_to_prepare(world: World, coordinator: Coordinator) -> None:
+    world.make_fail("vm3")
+    event = world.announce()
+    coordinator.start()
+    world.wait_until_prepared("vm1", "vm2", "vm4")
+    world.wait(lambda: world.count("vm3", "settle", "failed"), "the failure of vm3")
+    coordinator.wait_for_decision()
+    assert world.approvals() == [], world.explain()
+    world.pass_not_before(event)
+    world.complete(event)
+
+
+def _one_unreachable(world: World, coordinator: Coordinator) -> None:
+    coordinator.make_unreachable("vm4")
+    event = world.announce()
+    coordinator.start()
+    world.wait_until_prepared(*OTHERS)
+    coordinator.wait_for_decision()
+    assert world.approvals() == [], world.explain()
+    world.pass_not_before(event)
+    coordinator.make_reachable("vm4")
+    world.complete(event)
+
+
+def _approver_dies(world: World, coordinator: Coordinator) -> None:
+    world.make_slow("vm4", LONG)
+    event = world.announce()
+    coordinator.start()
+    world.wait_until_prepared(*OTHERS)
+    world.wait_until_begun("vm4")
+    world.vms["vm1"].crash()
+    world.end_slow_step("vm4")
+    coordinator.wait_for_decision()
+    if not world.approvals():
+        world.vms["vm1"].heal()
+        if not coordinator.approves_later(event):
+            world.pass_not_before(event)
+    world.wait_for_start(event)
+    world.complete(event)
+
+
+def _answer_is_lost(world: World, coordinator: Coordinator) -> None:
+    world.simulator.post(
+        "/faults", {"kind": "lost-answer", "method": "POST", "route": "scheduledevents", "requests": "1"}
+    )
+    _undisturbed(world, coordinator)
+
+
+def _another_client_approves(world: World, coordinator: Coordinator) -> None:
+    world.make_slow("vm4", LONG)
+    event = world.announce()
+    coordinator.start()
+    world.wait_until_prepared(*OTHERS)
+    world.wait_until_begun("vm4")
+    world.approve_elsewhere(event)
+    world.wait_for_start(event)
+    world.complete(event)
+
+
+def _cancelled(world: World, coordinator: Coordinator) -> None:
+    world.make_slow("vm4", LONG)
+    event = world.announce()
+    coordinator.start()
+    world.wait_until_prepared(*OTHERS)
+    world.wait_until_begun("vm4")
+    world.cancel(event)
+    world.end_slow_step("vm4")
+
+
+CASES = (
+    Case("undisturbed", _undisturbed, ("vm1",)),
+    Case("one fails to prepare", _one_fails_to_prepare, (), ("vm3",)),
+    Case("one is unreachable", _one_unreachable, (), ("vm4",)),
+    Case("approving host dies before the approval", _approver_dies, None),
+    Case("answer to the approval is lost", _answer_is_lost, None),
+    Case("another client approves first", _another_client_approves, ("another client",), ("vm4",)),
+    Case("cancelled half-way", _cancelled, ()),
+)
+assert all(set(case.unprepared) <= set(NAMES) for case in CASES)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The hosts, and the outcomes of which the table is printed at the end; see README.md."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from promises.hook_runners import install_hook_runners
+from promises.outcome import Outcome, table_of
+from promises.salt_site import salt_site
+from promises.world import Hosts
+from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.repository import REPOSITORY
+from support.salt.master import Master
+from tools.repository.collection_tree import copy_tree
+
+OUTCOMES: list[Outcome] = []
+
+
+@pytest.fixture(scope="session")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    if reason := skip_reason_of_this_process():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("promises")
+    with Lab("azure-imds-promises", folder) as lab:
+        yield Hosts(lab, folder)
+
+
+@pytest.fixture(scope="session")
+def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the collection under test."""
+    folder = tmp_path_factory.mktemp("collections")
+    copy_tree(REPOSITORY, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hook_runners(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The role hook_runner on all hosts, whose service is stopped."""
+    install_hook_runners(hosts, tmp_path_factory.mktemp("role") / "ansible")
+
+
+@pytest.fixture(scope="module")
+def salt_master(hosts: Hosts) -> Iterator[Master]:
+    """A Salt master, of which the hosts are minions."""
+    home = Path(os.environ.get("SALT_HOME", REPOSITORY / ".cache" / "salt" / "3008"))
+    if not (home / "bin" / "salt-master").exists():
+        pytest.skip(f"there is no Salt in {home}; make test-salt-3008 installs it")
+    # sockets need a short path
+    with tempfile.TemporaryDirectory(prefix="salt-") as folder, salt_site(hosts, home, Path(folder)) as master:
+        yield master
+
+
+@pytest.fixture(scope="session")
+def outcomes() -> list[Outcome]:
+    """The outcomes of all cases so far, for the table."""
+    return OUTCOMES
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table."""
+    if OUTCOMES:
+        terminalreporter.section("promises")
+        for line in table_of(OUTCOMES):
+            terminalreporter.write_line(line)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""No host is interrupted unprepared unless NotBefore passed, and each host recovers once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from promises.cases import CASES, Case
+from promises.coordinators import Coordinator, Playbook
+from promises.hook_runners import HookRunners
+from promises.outcome import Outcome, outcome_of
+from promises.salt_site import SaltEngine, running_minions
+from promises.world import Hosts, World, world_of
+from support.salt.master import Master
+
+SHORT = ("one fails to prepare", "answer to the approval is lost")
+PARAMETERS = [pytest.param(case, id=case.name, marks=[pytest.mark.short] * (case.name in SHORT)) for case in CASES]
+
+
+def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Outcome]) -> None:
+    """Run the case, and check its outcome."""
+    try:
+        case.happens(world, coordinator)
+        coordinator.finish()
+        outcome = outcome_of(case.name, coordinator.name, world)
+    finally:
+        coordinator.close()
+    outcomes.append(outcome)
+    assert list(outcome.broken_promises()) == [], world.explain()
+    if case.approved_by is not None:
+        assert outcome.approved_by == case.approved_by, world.explain()
+    assert outcome.unprepared == case.unprepared, world.explain()
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_playbook(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
+    with world_of(hosts, tmp_path / "case") as world:
+        check(case, world, Playbook(world, collections), outcomes)
+
+
+@pytest.mark.usefixtures("hook_runners")
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_hook_runners(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
+    with world_of(hosts, tmp_path / "case") as world:
+        check(case, world, HookRunners(world, collections), outcomes)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_salt(case: Case, hosts: Hosts, salt_master: Master, outcomes: list[Outcome], tmp_path: Path) -> None:
+    with world_of(hosts, tmp_path / "case") as world, running_minions(hosts):
+        check(case, world, SaltEngine(world, salt_master), outcomes)
