@@ -243,9 +243,7 @@ class SaltFleet(Simulation):
         group = chance.choices(self._groups, self._weights)[0]
         count = min(len(group.vms), chance.choice((1, 1, 2, 3, len(group.vms))), 20)
         vms = tuple(chance.sample(group.vms, count))
-        event = GroupedEvent(
-            f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0)
-        )
+        event = GroupedEvent(f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0))
         self.azure.add(event)
         self.events.append(event)
         for minion in self._minions(event):
