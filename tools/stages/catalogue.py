@@ -120,6 +120,12 @@ STAGES = (
         "random runs of the daemon's process, by a few seeds; `make soak` runs any number",
         partial(pytest_folder, folder="soak"),
     ),
+    Stage(
+        "fleet-simulation",
+        "the hook runner and Salt's engine for a fleet in virtual time; whole: 1,000 VMs and 10,000 events of each",
+        partial(pytest_folder, folder="fleet_simulation", limit=3600),
+        partial(pytest_folder, folder="fleet_simulation", options=SHORT),
+    ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", oldest_requests.transport),

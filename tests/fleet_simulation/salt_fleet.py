@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A fleet of minions in groups, with events that change, backends that differ, and messages that come twice.
+
+It extends `support.salt_simulation`, which has the masters with their disks, the honest and the
+hostile minions, and the loss of messages. The invariants are checked when something happens.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from azure_events_engine.messages import PublishJob, Returned
+from fleet_simulation.azure_model import NOTICE, STARTED, make_groups
+from support.salt_simulation.model import Answer, Azure, Event, HostileMinion, ModelMinion
+from support.salt_simulation.simulation import Master, Plan, Result, Simulation
+
+KINDS = ("Freeze", "Freeze", "Reboot", "Reboot", "Redeploy", "Preempt")
+# seconds after the end of its last event, or after its last restart, in which a minion is recovered
+RECOVERED_WITHIN = 900.0
+AUDIT_INTERVAL = 120.0
+# seconds after a reboot in which the engine must have noticed it
+SETTLED = 10.0
+
+
+class SaltViolation(NamedTuple):
+    """A broken invariant: its name, the minion, the event, and what happened."""
+
+    invariant: str
+    minion: str
+    event_id: str
+    text: str
+    at: float
+
+
+@dataclass
+class SaltPlan(Plan):
+    """As `Plan`, with groups.
+
+    Attributes:
+        changes: share of the events that are cancelled or moved.
+        longest_lag: seconds by which a document is late at most.
+        unknown: share of the polls at which IMDS does not answer.
+        twice: share of the returns that arrive twice.
+    """
+
+    group_sizes: tuple[int, ...] = (1, 1, 2, 3, 5, 8, 20)
+    changes: float = 0.2
+    longest_lag: float = 6.0
+    unknown: float = 0.03
+    twice: float = 0.03
+
+
+class GroupedEvent(Event):
+    """An event whose documents are late on some polls."""
+
+    gone_at = float("inf")
+    lag = 0.0
+
+
+class GroupAzure(Azure):
+    """Azure with documents that are late on some polls.
+
+    Args:
+        chance: random numbers.
+        longest_lag: see `SaltPlan`.
+    """
+
+    def __init__(self, chance: random.Random, longest_lag: float) -> None:
+        super().__init__()
+        self._chance = chance
+        self._longest_lag = longest_lag
+        self._of_vm: dict[str, list[GroupedEvent]] = {}
+
+    def add(self, event: GroupedEvent) -> None:
+        event.lag = self._chance.choice((0.0, 0.0, 0.5, 1.0)) * self._longest_lag
+        self.lasting[event.event_id] = event
+        for vm in event.vms:
+            self._of_vm.setdefault(vm, []).append(event)
+
+    def forget(self, event: GroupedEvent) -> None:
+        self.lasting.pop(event.event_id, None)
+        for vm in event.vms:
+            self._of_vm[vm].remove(event)
+
+    def of(self, vm: str, now: float) -> list[Event]:
+        """Return the events of one document, which may be late."""
+        moment = now - (self._longest_lag if self._chance.random() < 0.2 else 0.0)
+        found: list[Event] = []
+        for event in self._of_vm.get(vm, ()):
+            seen_at = max(moment, now - event.lag)
+            if event.announced_at <= seen_at < event.gone_at:
+                found.append(event)
+        return found
+
+    def is_listed(self, vm: str, event_id: str, now: float) -> bool:
+        """Return True if the newest document lists the event."""
+        return any(event.event_id == event_id and now < event.gone_at for event in self._of_vm.get(vm, ()))
+
+
+class GroupMinion(ModelMinion):
+    """An honest minion whose IMDS sometimes does not answer; it reads two documents before it recovers."""
+
+    unknown = 0.0
+
+    def status(self, now: float) -> Answer:
+        found = super().status(now)
+        if self.chance.random() < self.unknown:
+            found.update(available=False, complete=False, events=[], reason="no answer within 10 s")
+        return found
+
+    def recover(self, event_id: str, now: float) -> Answer:
+        if any(event.event_id in self.records for event in self.azure.of(self.vm, now)):
+            return self.done(event_id, "still_listed")
+        return super().recover(event_id, now)
+
+
+class GroupMaster(Master):
+    """A master that notes which documents its engine has received."""
+
+    def __init__(self, simulation: SaltFleet) -> None:
+        super().__init__(simulation)
+        self._fleet = simulation
+        # polls that are missing until the event counts as over, by (generation, minion, EventId)
+        self._missing: dict[tuple[int, str, str], set[int]] = {}
+        self._needed: dict[tuple[int, str, str], int] = {}
+
+    def give(self, given: Any, generation: int | None = None) -> None:
+        if isinstance(given, Returned) and self.is_up and generation in (None, self.generation):
+            self._note_document(given)
+        super().give(given, generation)
+
+    def documents_missing(self, minion: str, event_id: str) -> int:
+        """Return how many more documents without the event the engine needs before it requests a recovery.
+
+        One is enough after the start of the event: the minion reads two documents itself.
+        """
+        index = (self.generation, minion, event_id)
+        return self._needed.get(index, 0) - len(self._missing.get(index, ()))
+
+    def _note_document(self, given: Returned) -> None:
+        answer = given.answer
+        if not isinstance(answer, dict) or "events" not in answer or not self._fleet.by_name[given.minion].is_honest:
+            return
+        listed = {event["event_id"]: event["status"] for event in answer["events"]}
+        for event_id, status in listed.items():
+            index = (self.generation, given.minion, event_id)
+            self._missing[index], self._needed[index] = set(), 1 if status == STARTED else 2
+        if answer["available"] and answer["complete"]:
+            for event in self._fleet.events_of(given.minion):
+                jobs = self._missing.get((self.generation, given.minion, event))
+                if jobs is not None and event not in listed:
+                    jobs.add(given.job)
+
+
+class SaltFleet(Simulation):
+    """Runs one plan.
+
+    Attributes:
+        violations: found so far, the first one first.
+    """
+
+    plan: SaltPlan
+    azure: GroupAzure
+
+    def __init__(self, plan: SaltPlan) -> None:
+        self.violations: list[SaltViolation] = []
+        self._events_of: dict[str, list[str]] = {}
+        self._dirty_since: dict[str, float] = {}
+        super().__init__(plan)
+        self.masters = [GroupMaster(self) for _number in range(plan.masters)]
+        self._groups = make_groups(plan.minions, plan.group_sizes, self.chance)
+        self._weights = [len(group.vms) for group in self._groups]
+        self.later(AUDIT_INTERVAL, self._audit)
+
+    def run(self) -> Result:
+        result = super().run()
+        for text in result.problems():
+            self._violated("at the end", "", "", text)
+        return result
+
+    def events_of(self, minion: str) -> list[str]:
+        """Return the EventIds that ever affected a minion."""
+        return self._events_of.get(minion, [])
+
+    def publish(self, master: Master, ask: PublishJob) -> None:
+        """Check a job, and publish it."""
+        if ask.function == "recover":
+            assert isinstance(master, GroupMaster)
+            for name in ask.minions:
+                event_id = ask.kwargs["event_id"]
+                missing = master.documents_missing(name, event_id)
+                if missing > 0:
+                    text = f"recover is published {missing} documents too early"
+                    self._violated("recovery after the end", name, event_id, text)
+        super().publish(master, ask)
+
+    def approve(self, event: Event, vm: str) -> None:
+        """Check an approval that reached Azure."""
+        for unready in event.unready:
+            minion = self.azure.minions.get(unready)
+            text = f"approved by {vm}; record: {minion and minion.records.get(event.event_id)}"
+            self._violated("approval after all have prepared", unready, event.event_id, text)
+        event.unready.clear()
+        for minion in self._minions(event):
+            rebooted = minion.is_honest and event.event_id in minion.old_boot
+            if rebooted and self.now - minion.down_until > SETTLED:
+                text = f"approved by {vm}; it has rebooted since"
+                self._violated("approval after all have prepared", minion.name, event.event_id, text)
+        if event.approvals > 1:
+            self._violated("approval once", vm, event.event_id, f"{event.approvals} approvals")
+
+    def _make_minions(self) -> None:
+        self.azure = GroupAzure(self.chance, self.plan.longest_lag)
+        names = [f"vm{number:04d}" for number in range(self.plan.minions)]
+        for name in names:
+            is_hostile = self.chance.random() < self.plan.hostile
+            kind = HostileMinion if is_hostile else GroupMinion
+            minion = kind(name if self.chance.random() < 0.67 else f"id-{name}", name, self.azure, self.chance)
+            if isinstance(minion, HostileMinion):
+                minion.victims = self.chance.sample(names, 3)
+            elif isinstance(minion, GroupMinion):
+                minion.unknown = self.plan.unknown
+            self.azure.minions[name] = minion
+        self.by_name = {minion.name: minion for minion in self.azure.minions.values()}
+
+    def _announce(self, number: int) -> None:
+        chance = self.chance
+        kind = chance.choice(KINDS)
+        group = chance.choices(self._groups, self._weights)[0]
+        count = min(len(group.vms), chance.choice((1, 1, 2, 3, len(group.vms))), 20)
+        vms = tuple(chance.sample(group.vms, count))
+        event = GroupedEvent(
+            f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0)
+        )
+        self.azure.add(event)
+        self.events.append(event)
+        for minion in self._minions(event):
+            self._events_of.setdefault(minion.name, []).append(event.event_id)
+        self._hint(event)
+        self.later(NOTICE[kind], partial(self._start_at_not_before, event))
+        self._watch(event)
+        if chance.random() < self.plan.changes:
+            change = chance.choice((self._cancel, self._move))
+            self.later(chance.uniform(1.0, 0.8 * NOTICE[kind]), partial(change, event))
+
+    def _start_at_not_before(self, event: GroupedEvent) -> None:
+        if self.now >= event.not_before:
+            self._start(event)
+
+    def _start(self, event: Event) -> None:
+        assert isinstance(event, GroupedEvent)
+        if event.gone_at == float("inf"):
+            super()._start(event)
+
+    def _watch(self, event: Event) -> None:
+        assert isinstance(event, GroupedEvent)
+        if event.gone_at == float("inf"):
+            super()._watch(event)
+
+    def _cancel(self, event: GroupedEvent) -> None:
+        if event.started_at is None and not event.approvals:
+            self._end(event)
+
+    def _move(self, event: GroupedEvent) -> None:
+        if event.started_at is None and event.gone_at == float("inf"):
+            left = event.not_before - self.now
+            event.not_before = self.now + max(5.0, left + self.chance.choice((-0.5 * left, 300.0)))
+            self.later(event.not_before - self.now, partial(self._start_at_not_before, event))
+            self._hint(event)
+
+    def _end(self, event: Event) -> None:
+        assert isinstance(event, GroupedEvent)
+        if event.gone_at == float("inf"):
+            event.gone_at = self.now
+            self._hint(event)
+            self.later(2 * self.plan.longest_lag, partial(self.azure.forget, event))
+
+    def _work(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion) -> None:
+        event = self.azure.lasting.get(ask.kwargs.get("event_id", ""))
+        before = event.approvals if event is not None else 0
+        had_record = bool(minion.records)
+        super()._work(master, generation, ask, minion)
+        if event is not None and event.approvals > before and minion.is_honest:
+            self.approve(event, minion.vm)
+        if ask.function == "recover" and had_record and not minion.records and minion.is_honest:
+            event_id = ask.kwargs["event_id"]
+            lag = self.plan.longest_lag
+            if self.azure.is_listed(minion.vm, event_id, self.now) and event and self.now - event.announced_at > lag:
+                self._violated("recovery after the end", minion.name, event_id, "recovers while IMDS lists the event")
+
+    def _return(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion, answer: Any) -> None:
+        super()._return(master, generation, ask, minion, answer)
+        if self.chance.random() < self.plan.twice:
+            super()._return(master, generation, ask, minion, answer)
+
+    def _audit(self) -> None:
+        """Find minions that stay prepared although nothing hinders their recovery."""
+        for minion in self.by_name.values():
+            is_busy = self.now < minion.down_until or bool(self.azure.of(minion.vm, self.now))
+            if not minion.is_honest or not minion.records or is_busy or not all(each.is_up for each in self.masters):
+                self._dirty_since.pop(minion.name, None)
+            elif self.now - self._dirty_since.setdefault(minion.name, self.now) > RECOVERED_WITHIN:
+                self._violated("recovered in time", minion.name, "", f"still has {minion.records}")
+                minion.records.clear()
+        self.later(AUDIT_INTERVAL, self._audit)
+
+    def _violated(self, invariant: str, minion: str, event_id: str, text: str) -> None:
+        self.violations.append(SaltViolation(invariant, minion, event_id, text, self.now))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The promises of Salt's engine, for a fleet in virtual time (docs/promises.md)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from azure_events_engine import answer_handling, approvals, maintenance_jobs
+from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
+from support.salt_simulation.simulation import Result
+
+
+def run(plan: SaltPlan) -> Result:
+    fleet = SaltFleet(plan)
+    result = fleet.run()
+    assert not fleet.violations, f"seed {plan.seed}: " + "\n".join(map(str, fleet.violations[:5]))
+    return result
+
+
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.short), 2, 3])
+def test_promises_hold_through_loss_and_restarts(seed: int) -> None:
+    result = run(SaltPlan(seed, minions=40, events=80))
+    assert result.approved > 40 and result.prepared > 40 and result.approved_twice == 0
+
+
+def test_without_faults_every_event_is_approved_once() -> None:
+    plan = SaltPlan(3, minions=40, events=60, loss=0.0, hostile=0.0, restarts=0, changes=0.0, unknown=0.0, twice=0.0)
+    result = run(plan)
+    assert result.not_approved == [] and result.approved_twice == 0
+
+
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_promises_hold_with_many_faults(seed: int) -> None:
+    run(SaltPlan(seed, minions=60, events=300, loss=0.2, hostile=0.1, restarts=15, changes=0.5, unknown=0.2, twice=0.2))
+
+
+def test_promises_hold_for_1000_minions_and_10000_events() -> None:
+    plan = SaltPlan(1, minions=1000, events=10_000, restarts=20, group_sizes=(1, 1, 2, 2, 3, 3, 5, 5, 8, 20, 100))
+    assert run(plan).events == 10_000
+
+
+class Defect(NamedTuple):
+    """One value or function, what replaces it, and the invariants of which one must be broken."""
+
+    owner: Any
+    name: str
+    replacement: Any
+    invariants: tuple[str, ...]
+
+
+def _unknown_is_empty(answer: Any) -> Any:
+    return parse_status(answer)._replace(available=True, complete=True)
+
+
+parse_status = answer_handling.parse_status
+DEFECTS = {
+    "one document without the event is enough": Defect(
+        answer_handling, "_ABSENCES_NEEDED", 1, ("recovery after the end",)
+    ),
+    "an error counts as a document without events": Defect(
+        answer_handling, "parse_status", _unknown_is_empty, ("recovery after the end",)
+    ),
+    "each VM counts as prepared": Defect(
+        approvals, "_is_prepared", lambda member: True, ("approval after all have prepared",)
+    ),
+    "a preparation before a reboot counts": Defect(
+        answer_handling, "OLD_BOOT", answer_handling.PREPARED, ("approval after all have prepared",)
+    ),
+    "an event is never over": Defect(
+        maintenance_jobs, "may_be_over", lambda member: False, ("recovered in time", "at the end")
+    ),
+    "an approval without an answer is repeated at once": Defect(
+        approvals, "_APPROVAL_TIMEOUT", 0.0, ("approval once",)
+    ),
+}
+
+
+# those that the first seed shows
+QUICK = ("one document without the event is enough", "each VM counts as prepared")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.short if name in QUICK else ()) for name in DEFECTS]
+)
+def test_simulation_finds_the_defect(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    defect = DEFECTS[name]
+    monkeypatch.setattr(defect.owner, defect.name, defect.replacement)
+    found: set[str] = set()
+    for seed in (1, 2, 3, 4):
+        fleet = SaltFleet(SaltPlan(seed, minions=30, events=60, changes=0.4, unknown=0.1))
+        fleet.run()
+        found |= {violation.invariant for violation in fleet.violations}
+        if found.intersection(defect.invariants):
+            return
+    pytest.fail(f"no violation of {' or '.join(defect.invariants)}; found: {', '.join(sorted(found)) or 'none'}")
