@@ -28,9 +28,14 @@ class Coordinator(abc.ABC):
 
     Args:
         world: of the case.
+
+    Attributes:
+        name: for the table.
+        hosts_prepare_alone: whether hosts prepare that it does not reach.
     """
 
     name = ""
+    hosts_prepare_alone = False
 
     def __init__(self, world: World) -> None:
         self.world = world
