@@ -189,7 +189,8 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
     """Return the decision about one event; `ready` if it may be approved now, `waits` for the hosts that prepare."""
     by_vm = {known["vm"].casefold(): name for name, known in state["hosts"].items() if known["vm"]}
     resources = list(event["resources"])
-    obstacles, hosts = [], []
+    obstacles: list[Obstacle] = []
+    hosts: list[str] = []
     for vm in resources:
         name = by_vm.get(vm.casefold())
         hosts += [name] if name else []
