@@ -97,11 +97,12 @@ class ActionModule(ActionBase):
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
         """Return a warning if hosts have to wait for other hosts, as under host_pinned with fewer forks than hosts."""
         hosts, forks = len(variables["ansible_play_hosts"]), int(variables["ansible_forks"])
-        if hosts <= forks or str(self._task.get_play().strategy).rpartition(".")[2] != _PINNED:
+        late = hosts - forks
+        if late <= 0 or str(self._task.get_play().strategy).rpartition(".")[2] != _PINNED:
             return []
         return [
-            f"strategy: under {_PINNED} with {forks} forks, {hosts - forks} of {hosts} hosts begin to wait only after others have"
-            " recovered; set strategy to ansible.builtin.free"
+            f"strategy: under {_PINNED} with {forks} forks, {late} of {hosts} hosts begin to wait only after others"
+            " have recovered; set strategy to ansible.builtin.free"
         ]
 
     def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:

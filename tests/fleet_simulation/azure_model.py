@@ -13,7 +13,7 @@ import collections
 import json
 import random
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from azure_scheduled_events.document import EventDocument, parse_document
@@ -23,7 +23,7 @@ SCHEDULED, STARTED = "Scheduled", "Started"
 REBOOTING, REMOVING = ("Reboot", "Redeploy"), ("Preempt", "Terminate")
 NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 420.0}
 # virtual second 0
-EPOCH = datetime(2026, 11, 23, tzinfo=timezone.utc)
+EPOCH = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def date_at(moment: float) -> datetime:

@@ -116,9 +116,11 @@ class Daemon:
         self._log = Log("error", io.StringIO())
         self.clock = ServerClock(monotonic, wall)
         self.health = ImdsHealth(self._log)
-        self.journal = MortalJournal.open(
+        journal = MortalJournal.open(
             settings.journal, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
         )
+        assert isinstance(journal, MortalJournal)
+        self.journal = journal
         self._inbox: collections.deque[PollerEvent] = collections.deque()
         self._approvals_waiting = 0
         self._poller = Poller(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ class Profile(NamedTuple):
     """Settings and hooks, without what differs between hosts."""
 
     settings: Settings
-    hooks: dict[str, list[Hook]]
+    hooks: Mapping[str, Sequence[Hook]]
 
 
 def make_profiles(folder: Path) -> dict[str, Profile]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from azure_events_engine.messages import PublishJob, Returned
+from azure_events_engine.messages import Hint, PublishJob, Returned
 from fleet_simulation.azure_model import NOTICE, STARTED, make_groups
 from support.salt_simulation.model import Answer, Azure, Event, HostileMinion, ModelMinion
 from support.salt_simulation.simulation import Master, Plan, Result, Simulation
@@ -128,10 +128,16 @@ class GroupMaster(Master):
         # polls that are missing until the event counts as over, by (generation, minion, EventId)
         self._missing: dict[tuple[int, str, str], set[int]] = {}
         self._needed: dict[tuple[int, str, str], int] = {}
+        # job of the newest answer of a minion; the engine ignores older ones
+        self._newest: dict[tuple[int, str], int] = {}
 
     def give(self, given: Any, generation: int | None = None) -> None:
         if isinstance(given, Returned) and self.is_up and generation in (None, self.generation):
             self._note_document(given)
+        elif isinstance(given, Hint) and given.started:
+            # the engine ignores the polls that are under way
+            for index in [index for index in self._needed if index[1] == given.minion]:
+                del self._needed[index]
         super().give(given, generation)
 
     def documents_missing(self, minion: str, event_id: str) -> int:
@@ -146,6 +152,9 @@ class GroupMaster(Master):
         answer = given.answer
         if not isinstance(answer, dict) or "events" not in answer or not self._fleet.by_name[given.minion].is_honest:
             return
+        if given.job < self._newest.get((self.generation, given.minion), 0):
+            return
+        self._newest[self.generation, given.minion] = given.job
         listed = {event["event_id"]: event["status"] for event in answer["events"]}
         for event_id, status in listed.items():
             index = (self.generation, given.minion, event_id)
@@ -234,9 +243,7 @@ class SaltFleet(Simulation):
         group = chance.choices(self._groups, self._weights)[0]
         count = min(len(group.vms), chance.choice((1, 1, 2, 3, len(group.vms))), 20)
         vms = tuple(chance.sample(group.vms, count))
-        event = GroupedEvent(
-            f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0)
-        )
+        event = GroupedEvent(f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0))
         self.azure.add(event)
         self.events.append(event)
         for minion in self._minions(event):

@@ -63,15 +63,15 @@ DEFECTS = {
         ("approval after preparation", "approval after all have prepared"),
     ),
     "a recover hook that failed is not repeated": Defect(
-        stage_plan, "retry_at", lambda hook, step: None if step is None else stage_plan.NEVER,
+        stage_plan,
+        "retry_at",
+        lambda hook, step: None if step is None else stage_plan.NEVER,
         ("recovered in time", "idle at the end"),
     ),
     "a start does not read the open records": Defect(
         Journal, "open_records", lambda self: [], ("prepare once", "recovered in time", "recover once")
     ),
-    "an accepted approval is forgotten": Defect(
-        Approver, "answer_received", _forgets_the_answer, ("approval once",)
-    ),
+    "an accepted approval is forgotten": Defect(Approver, "answer_received", _forgets_the_answer, ("approval once",)),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from azure_events_engine import answer_handling, approvals, maintenance_jobs
+from azure_events_engine.answers import PREPARED, parse_status
 from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
 from support.salt_simulation.simulation import Result
 
@@ -56,7 +57,6 @@ def _unknown_is_empty(answer: Any) -> Any:
     return parse_status(answer)._replace(available=True, complete=True)
 
 
-parse_status = answer_handling.parse_status
 DEFECTS = {
     "one document without the event is enough": Defect(
         answer_handling, "_ABSENCES_NEEDED", 1, ("recovery after the end",)
@@ -68,7 +68,7 @@ DEFECTS = {
         approvals, "_is_prepared", lambda member: True, ("approval after all have prepared",)
     ),
     "a preparation before a reboot counts": Defect(
-        answer_handling, "OLD_BOOT", answer_handling.PREPARED, ("approval after all have prepared",)
+        answer_handling, "OLD_BOOT", PREPARED, ("approval after all have prepared",)
     ),
     "an event is never over": Defect(
         maintenance_jobs, "may_be_over", lambda member: False, ("recovered in time", "at the end")
