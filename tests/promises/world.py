@@ -29,6 +29,8 @@ from support.wait import wait_until
 NAMES = ("vm1", "vm2", "vm3", "vm4")
 # seconds; longer than any run, so that only an approval or `pass_not_before` starts the event
 NOTICE, STARTED_FOR, IMPACT_FOR = 1500, 1200, 1
+# seconds; a playbook on a busy machine takes minutes
+LIMIT = 300.0
 
 
 class ObservedImpacts(VmImpacts):
@@ -150,7 +152,7 @@ class World:
         self.wait(lambda: self.status(event_id) in ("Started", "Gone"), "the start of the event")
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
-        wait_until(condition, what, self.explain, pause=0.1)
+        wait_until(condition, what, self.explain, timeout=LIMIT, pause=0.1)
 
     def status(self, event_id: str) -> str:
         return str(self.simulator.get(f"/events/{event_id}")["status"])

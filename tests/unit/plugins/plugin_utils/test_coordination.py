@@ -160,6 +160,14 @@ def test_preparation_that_is_void_at_the_second_read_prevents_the_approval():
     assert next_state(state, {"h1": void, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)["decisions"] == []
 
 
+def test_host_that_is_lost_at_the_second_read_prevents_the_approval():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")))
+    state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    lost = {"unreachable": True, "msg": "no route"}
+    state = next_state(state, {"h1": lost, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    assert state["decisions"] == [] and withheld(state) == "vm1: no route"
+
+
 def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
     state = with_approvals(state, hosts_of(["h1"], approver("h1")))
