@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import typing as t
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_acknowledge import (
     APPROVED,
@@ -100,9 +101,13 @@ class ActionModule(ActionBase):
             "follow_redirects": "none",
             "timeout": options["timeout"],
         }
-        answer: Result = self._execute_module(
-            module_name="ansible.builtin.uri", module_args=request, task_vars=task_vars
-        )
+        try:
+            answer: Result = self._execute_module(
+                module_name="ansible.builtin.uri", module_args=request, task_vars=task_vars
+            )
+        except AnsibleError as error:
+            # the controller itself cannot run the module
+            return {"msg": str(error.message)}
         return answer
 
 

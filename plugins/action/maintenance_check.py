@@ -28,6 +28,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
 
 # strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")
+# the strategy under which a host occupies a fork until the end of the play
+_PINNED = "host_pinned"
 _PREPARE = "prepare_and_approve"
 _COORDINATE = "coordinate"
 # value of maintenance_leader: the hook runners of the hosts prepare and recover
@@ -93,13 +95,14 @@ class ActionModule(ActionBase):
         ]
 
     def _forks(self, variables: t.Mapping[str, t.Any]) -> list[str]:
-        """Return a warning if hosts have to wait for other hosts."""
+        """Return a warning if hosts have to wait for other hosts, as under host_pinned with fewer forks than hosts."""
         hosts, forks = len(variables["ansible_play_hosts"]), int(variables["ansible_forks"])
-        if hosts <= forks:
+        late = hosts - forks
+        if late <= 0 or str(self._task.get_play().strategy).rpartition(".")[2] != _PINNED:
             return []
         return [
-            f"forks: {hosts} hosts, but {forks} forks; a long event of one host delays the recovery of others;"
-            f" set forks to {hosts}"
+            f"strategy: under {_PINNED} with {forks} forks, {late} of {hosts} hosts begin to wait only after others"
+            " have recovered; set strategy to ansible.builtin.free"
         ]
 
     def _find(self, option: str, name: str, variables: t.Mapping[str, t.Any]) -> tuple[dict[str, str], list[str]]:

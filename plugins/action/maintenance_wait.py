@@ -41,10 +41,10 @@ class ActionModule(ActionBase):
         """Run the module again and again until the events are over or the time is up."""
         result: Result = super().run(tmp, task_vars)
         this = this_run()
-        release_fork()
         options = dict(self._task.args, run_id=this["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
         rules = WaitRules(task_vars or {}, float(options.pop("removed_after", 120)))
+        release_fork()
         started = answered = time.monotonic()
         patience = float(options.get("timeout", 3600))
         allowed = rules.patience(patience)

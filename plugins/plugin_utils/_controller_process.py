@@ -50,11 +50,6 @@ def has_ended(run: t.Mapping[str, t.Any]) -> bool:
     return bool(run.get("start")) and _start_of(run["pid"]) != run["start"]
 
 
-def is_orphan() -> bool:
-    """Return True if this process is a worker of a run that was killed."""
-    return _pid_of_run() not in (os.getpid(), os.getppid())
-
-
 def _pid_of_run() -> int:
     """Return the id of the ansible-playbook process that started this worker, even if it has ended."""
     parent = multiprocessing.parent_process()

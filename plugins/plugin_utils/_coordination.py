@@ -39,6 +39,13 @@ class Limits(t.NamedTuple):
     check_mode: bool = False
 
 
+class Obstacle(t.NamedTuple):
+    """Why an event is not approved: a code, and a sentence that begins with the VM."""
+
+    code: str
+    text: str
+
+
 def first_state(hosts: t.Sequence[str], now: float) -> State:
     """Return the state before the first round, which reads all hosts without a wait."""
     return {
@@ -75,12 +82,11 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
     events = _open_events(state)
     is_fresh = all(each["wait_for"] == "nothing" for each in before["read"].values())
     decisions = [_decision(state, key, event) for key, event in events.items()]
-    state["withheld"] = {
-        **before["withheld"],
-        **{each["key"]: each["why_not"] for each in decisions if each["why_not"]},
-    }
+    state["withheld"] = dict(before["withheld"])
     for each in decisions:
-        if not each["why_not"]:
+        if each["why_not"]:
+            state["withheld"][each["key"]] = {"code": each["code"], "text": each["why_not"]}
+        else:
             state["withheld"].pop(each["key"], None)
     ready = [each for each in decisions if each["ready"]]
     # each VM is read once more, because a wait for others may have made its state old
@@ -98,15 +104,15 @@ def with_approvals(before: State, approvers: t.Sequence[MaintenanceHost]) -> Sta
     )
     for decision in before["decisions"]:
         key = decision["key"]
-        outcomes = [host.approval_of(decision["event_id"]) for host in approvers]
-        at = next((at for at, dummy in outcomes if at), None)
-        if at:
-            state["approved"][key] = at
+        results = [approval for approval in (host.approval_of(decision["event_id"]) for host in approvers) if approval]
+        given = next((approval for approval in results if approval.at), None)
+        if given:
+            state["approved"][key] = {"at": given.at, "code": given.outcome}
             state["refusals"].pop(key, None)
             continue
         state["attempts"][key] = state["attempts"].get(key, 0) + 1
-        reasons = [reason for dummy, reason in outcomes if reason]
-        state["refusals"][key] = reasons[0] if reasons else f"host {decision['by']} was lost during the approval"
+        lost = {"code": "failed", "text": f"host {decision['by']} was lost during the approval"}
+        state["refusals"][key] = {"code": results[0].outcome, "text": results[0].why_not} if results else lost
     state["decisions"] = []
     return state
 
@@ -183,19 +189,21 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
     """Return the decision about one event; `ready` if it may be approved now, `waits` for the hosts that prepare."""
     by_vm = {known["vm"].casefold(): name for name, known in state["hosts"].items() if known["vm"]}
     resources = list(event["resources"])
-    reasons, hosts = [], []
+    obstacles: list[Obstacle] = []
+    hosts: list[str] = []
     for vm in resources:
         name = by_vm.get(vm.casefold())
         hosts += [name] if name else []
-        reasons.append(_reason_of(state, key, event, vm, name))
-    why_not = "; ".join(filter(None, reasons))
+        obstacles += filter(None, [_obstacle(state, key, event, vm, name)])
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:
-        why_not = "" if key in state["approved"] else state["withheld"].get(key, "")
+        withheld = state["withheld"].get(key)
+        obstacles = [] if key in state["approved"] or not withheld else [Obstacle(withheld["code"], withheld["text"])]
     elif not resources:
-        why_not = "the event names no VM"
+        obstacles = [Obstacle("no_vm", "the event names no VM")]
     elif len({vm.casefold() for vm in resources}) == 1:
-        why_not = f"{resources[0]}: the event affects no other VM; the policy of its hook runner decides"
+        text = f"{resources[0]}: the event affects no other VM; the policy of its hook runner decides"
+        obstacles = [Obstacle("own_policy", text)]
     attempt = state["attempts"].get(key, 0)
     return {
         "key": key,
@@ -204,8 +212,9 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
         "resources": resources,
         # another VM tries after a failure
         "by": hosts[attempt % len(hosts)] if hosts else "",
-        "ready": not is_decided and not why_not,
-        "why_not": why_not,
+        "ready": not is_decided and not obstacles,
+        "code": obstacles[0].code if obstacles else "",
+        "why_not": "; ".join(obstacle.text for obstacle in obstacles),
     }
 
 
@@ -215,30 +224,29 @@ def _is_scheduled(state: State, key: str) -> bool:
     return all(event["status"] == "Scheduled" and event["stage"] == "prepare" for event in known)
 
 
-def _reason_of(state: State, key: str, event: Variables, vm: str, name: str | None) -> str:
-    """Return why this VM prevents the approval, or ""."""
+def _obstacle(state: State, key: str, event: Variables, vm: str, name: str | None) -> Obstacle | None:
+    """Return why this VM prevents the approval, or None; ``name`` is its host."""
     if name is None:
         unknown = [each for each, known in state["hosts"].items() if not known["vm"]]
         hint = " (not known: %s)" % "; ".join(f"{each}: {state['hosts'][each]['reason']}" for each in unknown)
-        return f"{vm}: no host of this play is known to be this VM" + (hint if unknown else "")
-    known = state["hosts"][name]
+        return Obstacle("unknown_vm", f"{vm}: no host of this play is known to be this VM" + (hint if unknown else ""))
+    known, own = state["hosts"][name], state["events"][name].get(key)
     if not known["available"]:
-        return f"{vm}: {known['reason']}"
+        return Obstacle("not_known", f"{vm}: {known['reason']}")
     if known["blocked"]:
-        return f"{vm}: {known['blocked']}"
-    own = state["events"][name].get(key)
+        return Obstacle("blocked", f"{vm}: {known['blocked']}")
     if own is None:
-        return f"{vm}: its hook runner does not know this event"
+        return Obstacle("not_listed", f"{vm}: its hook runner does not know this event")
     if _names(own) != _names(event):
-        return f"{vm}: its hook runner lists other VMs for this event: {', '.join(own['resources'])}"
+        names = ", ".join(own["resources"])
+        return Obstacle("other_vms", f"{vm}: its hook runner lists other VMs for this event: {names}")
     if own["prepared_state"] == "ok":
-        return ""
+        return None
     if own["prepared_state"] == "failed":
-        return (
-            f"{vm}: the preparation failed: {', '.join(own.get('failed_hooks') or ['see the log of its hook runner'])}"
-        )
+        hooks = ", ".join(own.get("failed_hooks") or ["see the log of its hook runner"])
+        return Obstacle("not_prepared", f"{vm}: the preparation failed: {hooks}")
     waiting = f": {own['waiting']}" if own.get("waiting") else ""
-    return f"{vm}: its hook runner has not prepared yet{waiting}"
+    return Obstacle("not_prepared", f"{vm}: its hook runner has not prepared yet{waiting}")
 
 
 def _names(event: Variables) -> set[str]:

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import State, Variables
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+    COMPLETED,
     FAILED,
     Course,
     outcome_of,
@@ -28,7 +29,7 @@ def coordination_rows(state: State) -> list[Row]:
     for name, own in state["events"].items():
         rows += [_row(state, name, event, problems.get(name, "")) for event in own.values()]
         if not own and name in problems:
-            rows.append(_blank(state, name, {}, problems[name]))
+            rows.append({**_blank(state, name, {}, problems[name]), "outcome": FAILED})
     return rows
 
 
@@ -51,7 +52,7 @@ def _problems(state: State, name: str) -> t.Iterator[str]:
             hooks = ", ".join(event.get("failed_hooks") or ["see the log of its hook runner"])
             yield f"the preparation failed: {hooks}"
         if key in state["refusals"] and not state["approved"].get(key):
-            yield f"not approved: {state['refusals'][key]}"
+            yield f"not approved: {state['refusals'][key]['text']}"
         yield "" if state.get("check_mode") else _not_recovered(event)
 
 
@@ -65,19 +66,22 @@ def _not_recovered(event: Variables) -> str:
 
 def _row(state: State, name: str, event: Variables, problem: str) -> Row:
     key = event["key"]
-    approvals = [state["approved"].get(key), *(own.get(key, {}).get("approved") for own in state["events"].values())]
-    approved = next(filter(None, approvals), None)
-    why_not = "" if approved else state["withheld"].get(key, "")
+    given = state["approved"].get(key)
+    by_daemon = next(filter(None, (own.get(key, {}).get("approved") for own in state["events"].values())), None)
+    withheld = state["refusals"].get(key) or state["withheld"].get(key) or {"code": "", "text": ""}
+    approved, code = (given["at"], given["code"]) if given else (by_daemon, "approved" if by_daemon else "")
     # a host whose own problem prevents the approval does not name it twice
-    withheld = f"not approved: {why_not}" if why_not and event.get("prepared_state") != "failed" else ""
-    row = _blank(state, name, event, "; ".join(filter(None, [withheld, problem])))
-    row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval="approved" if approved else "")
+    is_named = approved or not withheld["text"] or key in state["refusals"] or event.get("prepared_state") == "failed"
+    reasons = ["" if is_named else f"not approved: {withheld['text']}", problem]
+    row = _blank(state, name, event, "; ".join(filter(None, reasons)))
+    row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval=code or withheld["code"])
     row["outcome"] = outcome_of(
         Course(
             checked=bool(state.get("check_mode")),
             failed=bool(problem),
+            reported=COMPLETED if event.get("outcome") == COMPLETED else "",
             prepared=bool(event.get("prepared")),
-            started=bool(event.get("started")),
+            started=any(own.get(key, {}).get("started") for own in state["events"].values()),
             approved=bool(approved),
         )
     )
@@ -95,6 +99,6 @@ def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:
         "moved_to": None,
         **dict.fromkeys(_TIMES),
         "approval": "",
-        "outcome": FAILED if why_not else "",
+        "outcome": "",
         "why_not": why_not,
     }

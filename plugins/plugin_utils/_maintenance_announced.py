@@ -190,7 +190,7 @@ def _announced(entry: t.Any, where: str) -> Announced:
     outcome = str(change.get("outcome") or "").casefold()
     status = str(event["status"])
     is_over = change.get("change") == _GONE or status.casefold() in _LAST_STATUSES
-    read = {
+    read: Event = {
         **{name: str(event[name]) for name in _REQUIRED},
         "resources": list(map(str, names)),
         "not_before": None if not_before is None else as_utc_text(not_before),

@@ -40,7 +40,8 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     obstacles = [obstacle for obstacle in found if obstacle is not None]
     if not found:
         obstacles.append(_Obstacle("no_vm", "the event names no VM"))
-    waits_because = next(filter(None, (host.waits_because(event["key"]) for host in hosts)), "")
+    # all hosts have the same plan, except those that were lost before it was made
+    waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
         obstacles = [_Obstacle("waiting", f"it waits for a later run: {waits_because}")]
     known = [by_vm[vm.casefold()] for vm in event["resources"] if vm.casefold() in by_vm]

@@ -167,6 +167,11 @@ class MaintenanceHost:
                 return Approval(approval["outcome"], None, approval["reason"])
         return None
 
+    @property
+    def has_plan(self) -> bool:
+        """True if the run has a plan."""
+        return "events" in self._plan
+
     def waits_because(self, key: str) -> str:
         """Return why the plan leaves the event of this key to a later run, "" if it does not."""
         waiting = (event for event in self._plan.get("events", ()) if event["action"] == "wait")

@@ -39,14 +39,13 @@ class WaitRules:
         plan = variables.get("maintenance__plan") or {}
         own = plan.get("hosts", {}).get(variables.get("inventory_hostname"), {})
         note = (variables.get("maintenance__note") or {}).get("note") or {}
-        hosts = hosts_of(variables.get("ansible_play_hosts_all", ()), variables.get("hostvars", {}))
+        self._variables = variables
         self._removed_after = removed_after
         self._now = now
         self._yields_at: str | None = plan.get("yields_at")
         self._waiting = [event for event in plan.get("events", ()) if event["action"] == "wait"]
         self._starts_at: dict[str, str] = own.get("starts_at", {})
         self._events: list[Event] = note.get("events", [])
-        self._approved = approved_keys(hosts)
 
     def patience(self, seconds: float) -> float:
         """Return how long to wait: ``seconds``, or less if a waiting event has to be prepared for before."""
@@ -64,7 +63,10 @@ class WaitRules:
         """
         if unreachable < self._removed_after:
             return False
-        return is_removed(events or self._events, self._approved, self._starts_at, self._now().strftime(_FORMAT))
+        # read only now, because reading the variables of all hosts takes long
+        hosts = hosts_of(self._variables.get("ansible_play_hosts_all", ()), self._variables.get("hostvars", {}))
+        now = self._now().strftime(_FORMAT)
+        return is_removed(events or self._events, approved_keys(hosts), self._starts_at, now)
 
     def continues_because(self) -> str:
         """Return why the run ends the wait before its patience is over."""

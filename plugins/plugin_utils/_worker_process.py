@@ -13,9 +13,8 @@ import os
 def release_fork() -> None:
     """Continue the task in a child of this worker process, and end the worker, so that its fork is free.
 
-    A fork is in use while the process of its worker exists. The result of a task comes through a queue, and the child sends it as
-    the worker would have. Until then Ansible begins no other task of the host, and the play does not end. This is the same in all
-    versions of ansible-core that the collection supports; tests/maintenance/test_maintenance_forks.py proves it for the installed one.
+    A fork is in use while the process of its worker exists. The result of a task comes through a queue, and the child
+    sends it as the worker would have. Until then Ansible begins no other task of the host, and the play does not end.
 
     Under the strategy host_pinned a host keeps its place among the active hosts, whose number is that of the forks.
     """

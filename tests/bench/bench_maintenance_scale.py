@@ -118,13 +118,11 @@ def main() -> None:
     columns = ["prepared", "approved", "over", "first rec.", "last rec.", "end", "CPU", "CPU hosts", "MiB", "processes"]
     print_table(f"A maintenance with {options.forks} forks", ["", *columns], rows)
     print(
-        "Seconds from the announcement to: all prepared, approval, event over; from the end of the event to: first and last\n"
-        "recovery, end of the playbook. CPU seconds of the controller and of all modules on the hosts; highest memory of the\n"
-        "controller's processes (PSS) and their number. %s cores, load before %s, Python %s."
+        "Seconds from the announcement to: all prepared, approval, event over; from the end of the event to: first\n"
+        "and last recovery, end of the playbook. CPU seconds of the controller and of all modules on the hosts;\n"
+        "highest memory of the controller's processes (PSS) and their number. %s cores, load before %s, Python %s."
         % (os.cpu_count(), LOAD, platform.python_version())
     )
-
-
 
 
 def cells(figures: Figures) -> list[str]:
@@ -149,7 +147,10 @@ def measure(which: str, collections: Path, hosts: int, forks: int) -> Figures:
         controller, host, memory, processes = run(folder, azure, collections, names, forks, playbook)
         ended = time.time()
         lines = azure.get("/log")["lines"]
-        times = {step: sorted(path.stat().st_mtime for path in folder.glob(step + "-*")) for step in ("prepared", "recovered")}
+        times = {
+            step: sorted(path.stat().st_mtime for path in folder.glob(step + "-*"))
+            for step in ("prepared", "recovered")
+        }
     approvals = [line for line in lines if line["what"] == "approval"]
     if len(approvals) != 1 or any(len(times[step]) != hosts for step in times):
         raise RuntimeError(f"{len(approvals)} approvals, and {len(times['recovered'])} of {hosts} hosts recovered")
@@ -232,9 +233,10 @@ def run(
         "ANSIBLE_PIPELINING": "1",
     }
     before = cpu()
-    with (folder / "output").open("w") as output, subprocess.Popen(
-        command, env=environment, stdout=output, stderr=subprocess.STDOUT
-    ) as process:
+    with (
+        (folder / "output").open("w") as output,
+        subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
         limit = threading.Timer(RUN_TIMEOUT, process.kill)
         limit.start()
         memory, processes = watch(process, str(inventory))

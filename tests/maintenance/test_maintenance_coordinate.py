@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.maintenance.control_plane import TOKEN, by_arm, requests_of_route
 from support.maintenance.fleet import LATE, PLAYBOOK, failed
-from support.maintenance.hook_runners import DECIDE, HookRunners, rows
+from support.maintenance.hook_runners import DECIDE, HookRunners
+from support.maintenance.reports import rows
 from support.recipes.printed import printed_in
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -242,3 +244,17 @@ def test_prepare_and_approve_refuses_hosts_whose_hook_runners_prepare(
     site.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [{"import_role": role}]}]))
     ran = fleet.hosts.playbook(str(site), {"maintenance_leader": "external"})
     assert failed(ran) == {"vm1", "vm2"} and "use the entry point coordinate" in ran.stdout
+
+
+def test_coordinate_approves_through_azure_resource_manager(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    fleet.hosts.environment["ARM_TOKEN"] = TOKEN
+    event = announce(fleet)
+    for name in fleet.daemons:
+        fleet.wait_for(name, event, prepared="ok")
+    ran = fleet.coordinate(at={APPROVED: lambda: start_and_end(fleet, event)}, **by_arm(azure))
+    assert ran.returncode == 0, ran.stdout
+    assert requests_of_route(azure, "arm") == [200] and TOKEN not in ran.stdout
+    assert all(row["approved"] and row["recovered"] for row in rows(ran).values())

@@ -24,7 +24,6 @@ def each_vm(azure: Simulator, **changes: object) -> None:
         azure.post("/events", {**LATE, "resources": [name], "notice": f"{120 + number}m", **changes})
 
 
-@pytest.mark.short
 def test_events_that_do_not_fit_wait_for_the_next_run(trio: Simulator, tmp_path: Path) -> None:
     each_vm(trio)
     fleet = with_statistics(Fleet(trio, tmp_path, ALL))
@@ -50,7 +49,7 @@ def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
     azure.post("/events", {**FREEZE, "resources": ["vm1"], "notice": "600s"})
     azure.post("/events", {**FREEZE, "resources": ["vm2"], "notice": "601s"})
     fleet = reporting(azure, tmp_path)
-    limits = {"maintenance_at_most": 1, "maintenance_yield": 541}
+    limits = {"maintenance_at_most": 1, "maintenance_yield": 501}
     ran = fleet.maintain(at={WAIT: lambda: None}, given=limits)
     assert ran.returncode == 0, ran.stdout
     report = rows(ran)
@@ -58,7 +57,7 @@ def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
     left = fleet.note("vm1")
     assert left and not left["held"] and fleet.did("recover") == set() and fleet.note("vm2") is None
 
-    azure.advance(90)
+    azure.advance(150)
     ran = fleet.maintain(given=limits)
     assert ran.returncode == 0, ran.stdout
     assert planned(ran)["vm2"]["because"] == "not_before"
@@ -81,7 +80,7 @@ def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) 
     fleet = reporting(azure, tmp_path)
     slow = tmp_path / "slow.yml"
     slow.write_text("- ansible.builtin.command: sleep 300\n")
-    ran = fleet.maintain(given={"maintenance_prepare": str(slow), "maintenance_deadline": 15 * 60 - 40})
+    ran = fleet.maintain(given={"maintenance_prepare": str(slow), "maintenance_deadline": 15 * 60 - 90})
     assert failed(ran) == {"vm1"} and fleet.approvals() == [], ran.stdout
     row = rows(ran)["vm1"]
     assert (row["outcome"], row["approval"], row["prepared"]) == ("failed", "not_prepared", None)

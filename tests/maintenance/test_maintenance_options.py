@@ -87,6 +87,18 @@ def test_strategy_without_a_common_pace_is_refused(azure: Simulator, tmp_path: P
     assert not has_had_requests(azure)
 
 
+@pytest.mark.parametrize(("strategy", "warns"), [("host_pinned", True), ("ansible.builtin.free", False)])
+def test_fewer_forks_than_hosts_delay_the_recovery_only_under_host_pinned(
+    azure: Simulator, tmp_path: Path, strategy: str, warns: bool
+) -> None:
+    fleet = Fleet(azure, tmp_path)
+    play = own_plays(tmp_path, {"strategy": strategy, "tasks": [entry("wait_and_recover")]})
+    ran = fleet.hosts.playbook(play, fleet.steps(), "--forks", "1")
+    assert ran.returncode == 0, ran.stdout
+    said = " ".join((ran.stdout + ran.stderr).split())
+    assert ("1 of 2 hosts begin to wait only after others have recovered" in said) is warns
+
+
 def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)

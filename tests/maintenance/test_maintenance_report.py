@@ -30,8 +30,8 @@ def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Pa
         )
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", row[step]) for step in STEPS)
         assert row["why_not"] == ""
-    assert re.search(r"host +event +prepared +approved +started +over +recovered +why not", ran.stdout)
-    assert re.search(rf"vm1 +Freeze {report['vm1']['event_id']}( +\d\d:\d\d:\d\d){{5}}", ran.stdout)
+    assert re.search(r"host +event +not before +prepared +approved +started +over +recovered +outcome +why not", ran.stdout)
+    assert re.search(rf"vm1 +Freeze {report['vm1']['event_id']}( +\d\d:\d\d:\d\d){{6}} +completed", ran.stdout)
 
 
 def test_report_says_why_an_event_was_not_approved(azure: Simulator, tmp_path: Path) -> None:

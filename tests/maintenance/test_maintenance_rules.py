@@ -108,7 +108,7 @@ def test_another_client_approves_first(azure: Simulator, tmp_path: Path) -> None
     ran = fleet.maintain(meanwhile=is_approved)
     assert ran.returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
     for row in rows(ran).values():
-        assert (row["outcome"], row["approval"]) == ("completed", "already_approved")
+        assert (row["outcome"], row["approval"], row["approved"]) == ("completed", "started", None)
 
 
 def test_failed_preparation(azure: Simulator, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
 
 def test_paths_of_the_architecture_exist() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:docs|playbooks|plugins|roles|salt|tests|tools)/[^` ]*)`", text)
+    named = re.findall(r"`((?:docs|extensions|playbooks|plugins|roles|salt|tests|tools)/[^` ]*)`", text)
     assert named and [path for path in named if not (DOCS.parent / path).exists()] == []
 
 

@@ -24,6 +24,8 @@ DOCUMENTS = [
 WHOLE = {
     ("docs/configuration.md", "text"): "tests/hook_runner/test_documentation.py",
     ("docs/configuration.md", "yaml"): "tests/hook_runner/test_documentation.py",
+    ("docs/event-driven.md", "sh"): "tests/eda/test_page.py",
+    ("docs/event-driven.md", "yaml"): "tests/eda/test_page.py",
     ("docs/helper.md", "python"): "tests/project/test_docs.py",
     ("docs/hook-runner.md", "console"): "tests/hook_runner/test_documentation.py",
     ("docs/hook-runner.md", "yaml"): "tests/hook_runner/test_documentation.py",
@@ -73,11 +75,15 @@ REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60
 NOTIFY = (
     "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
 )
+REPORT = (
+    "host  event                                        not before  prepared  approved  started   over      recovered"
+    "  outcome    why not"
+)
+PLAN = "event                                        not before            hosts  wave  action   approve  why"
 GET_TOKEN = (
     'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
     ' --query accessToken --output tsv)"'
 )
-REPORT = "host  event                                        prepared  approved  started   over      recovered  why not"
 LEFT_OUT = {
     "README.md": {
         "make rehearsal": README_TEST,
@@ -130,6 +136,7 @@ LEFT_OUT = {
     },
     "roles/maintenance/README.md": {
         REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
+        PLAN: "test_check_mode_prints_the_plan of tests/maintenance/test_maintenance_limits.py reads this table",
         "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
         "arm.yml": "tests/maintenance/test_maintenance_arm.py runs it",
         "windows.yml": "tests/maintenance/test_maintenance_announced.py runs it",

@@ -27,12 +27,18 @@ class Case(NamedTuple):
         happens: the course of the event.
         approved_by: who has to have approved it; empty for no approval, None if it depends on the coordinator.
         unprepared: the VMs that are interrupted unprepared.
+        only_connection: whether they are so only because the coordinator does not reach them.
     """
 
     name: str
     happens: Callable[[World, Coordinator], None]
     approved_by: tuple[str, ...] | None
     unprepared: tuple[str, ...] = ()
+    only_connection: bool = False
+
+    def unprepared_with(self, coordinator: Coordinator) -> tuple[str, ...]:
+        """Return the VMs that are interrupted unprepared with this coordinator."""
+        return () if self.only_connection and coordinator.hosts_prepare_alone else self.unprepared
 
 
 def _undisturbed(world: World, coordinator: Coordinator) -> None:
@@ -114,7 +120,7 @@ def _cancelled(world: World, coordinator: Coordinator) -> None:
 CASES = (
     Case("undisturbed", _undisturbed, ("vm1",)),
     Case("one fails to prepare", _one_fails_to_prepare, (), ("vm3",)),
-    Case("one is unreachable", _one_unreachable, (), ("vm4",)),
+    Case("one is unreachable", _one_unreachable, (), ("vm4",), only_connection=True),
     Case("approving host dies before the approval", _approver_dies, None),
     Case("answer to the approval is lost", _answer_is_lost, None),
     Case("another client approves first", _another_client_approves, ("another client",), ("vm4",)),

@@ -28,9 +28,14 @@ class Coordinator(abc.ABC):
 
     Args:
         world: of the case.
+
+    Attributes:
+        name: for the table.
+        hosts_prepare_alone: whether hosts prepare that it does not reach.
     """
 
     name = ""
+    hosts_prepare_alone = False
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -74,10 +79,10 @@ class Playbook(Coordinator):
         super().__init__(world)
         shutil.copy2(world.key, world.folder / "key")
         # sockets need a short path
-        self._sockets = Path("/run/promises-ssh")
-        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        self.sockets = Path("/run/promises-ssh")
+        self.sockets.mkdir(mode=0o700, exist_ok=True)
         plan = Plan(0, "", NAMES, (), (), (), (), (), 0.0, False, True, False)
-        self._testbed = Testbed(plan, world.folder, self._sockets, collections, world.vms, world.simulator)
+        self._testbed = Testbed(plan, world.folder, self.sockets, collections, world.vms, world.simulator)
         self.runs: list[Controller] = []
 
     def start(self) -> None:

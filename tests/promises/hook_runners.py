@@ -52,6 +52,7 @@ class HookRunners(Playbook):
     """Hook runners with `leader: external`, and the playbook with `maintenance_leader: external`."""
 
     name = "playbook with hook runners"
+    hosts_prepare_alone = True
     decided = "Follow the events further"
     variables: Mapping[str, Any] = {"maintenance_leader": "external"}
 

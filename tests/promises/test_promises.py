@@ -13,8 +13,10 @@ from promises.cases import CASES, Case
 from promises.coordinators import Coordinator, Playbook
 from promises.hook_runners import HookRunners
 from promises.outcome import Outcome, outcome_of
+from promises.rulebook import RulebookEngine
 from promises.salt_site import SaltEngine, running_minions
 from promises.world import Hosts, World, world_of
+from support.eda.rulebook import PROGRAM, java_home
 from support.salt.master import Master
 
 SHORT = ("one fails to prepare", "answer to the approval is lost")
@@ -33,7 +35,7 @@ def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Out
     assert list(outcome.broken_promises()) == [], world.explain()
     if case.approved_by is not None:
         assert outcome.approved_by == case.approved_by, world.explain()
-    assert outcome.unprepared == case.unprepared, world.explain()
+    assert outcome.unprepared == case.unprepared_with(coordinator), world.explain()
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
@@ -53,3 +55,10 @@ def test_hook_runners(case: Case, hosts: Hosts, collections: Path, outcomes: lis
 def test_salt(case: Case, hosts: Hosts, salt_master: Master, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world, running_minions(hosts):
         check(case, world, SaltEngine(world, salt_master), outcomes)
+
+
+@pytest.mark.skipif(not java_home() or not PROGRAM.exists(), reason="ansible-rulebook and Java are not installed")
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_rulebook(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
+    with world_of(hosts, tmp_path / "case") as world:
+        check(case, world, RulebookEngine(world, collections), outcomes)

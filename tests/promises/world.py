@@ -188,6 +188,8 @@ def world_of(hosts: Hosts, folder: Path) -> Iterator[World]:
             "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in NAMES}}},
             "knobs": KNOBS,
             "impact": impacts.commands,
+            # a rulebook polls from the machine of the controller, whose address is that of no VM
+            "default_vm": NAMES[1],
         }
         sources = [word for name, vm in hosts.vms.items() for word in ("--source", f"{name}={vm.host.address}")]
         with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:

@@ -32,7 +32,10 @@ FOLDER = (
     "drain.yml",
     "undrain.yml",
 )
-TABLE = "host  event                                        prepared  approved  started   over      recovered  why not"
+TABLE = (
+    "host  event                                        not before  prepared  approved  started   over      recovered"
+    "  outcome    why not"
+)
 ROLE_PLAYS = (
     "# site.yml, with drain.yml and undrain.yml beside it",
     "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance",

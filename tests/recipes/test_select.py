@@ -17,7 +17,6 @@ GUIDE = "docs/ansible.md"
 COMMAND = "ansible-playbook drain-early.yml"
 
 
-@pytest.mark.short
 @pytest.mark.follows(GUIDE, "drain-early.yml", COMMAND)
 def test_only_vms_with_an_interrupting_event_and_enough_time_leave(
     fleet: Callable[..., Fleet], project: Project

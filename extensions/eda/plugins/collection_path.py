@@ -13,19 +13,18 @@ _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6
 
 
 def make_importable() -> None:
-    """Add the folder with ansible_collections to the search path of Python.
+    """Put the folder with ansible_collections first in the search path of Python.
 
-    The package `ansible` has a folder ansible_collections too, which may hide this one; therefore the path of the
-    imported package gets this folder in any case.
+    The package `ansible` has a folder ansible_collections too. It hides all others if it is an ordinary package;
+    therefore this folder becomes a part of that package.
     """
     if _ROOT not in sys.path:
-        sys.path.append(_ROOT)
-    names = ("ansible_collections", "ansible_collections.azure_imds")
-    for number, name in enumerate(names, start=1):
-        folder = os.path.join(_ROOT, *("ansible_collections", "azure_imds")[:number])
-        found = import_module(name).__path__
-        if folder not in list(found):
-            found.insert(0, folder) if isinstance(found, list) else found.append(folder)
+        sys.path.insert(0, _ROOT)
+    for names in (("ansible_collections",), ("ansible_collections", "azure_imds")):
+        folder = os.path.join(_ROOT, *names)
+        parts = import_module(".".join(names)).__path__
+        if isinstance(parts, list) and folder not in parts:
+            parts.insert(0, folder)
 
 
 make_importable()

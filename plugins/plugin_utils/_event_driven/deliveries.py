@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import typing as t
 
@@ -42,11 +43,13 @@ def find_changes(event: t.Mapping[str, t.Any]) -> Found:
         event: as the source has delivered it: a member `payload` or `body` (an object, a list, or JSON as text), or the
             object itself.
     """
+    found: t.Iterator[t.Any]
     if any(name in event for name in BODIES):
-        items = [item for name in BODIES if name in event for item in _items(event[name], 0)]
+        found = (item for name in BODIES if name in event for item in _items(event[name], 0))
     else:
-        items = list(_items({name: value for name, value in event.items() if name != "meta"}, 0))
-    changes, problems, others = [], [], len(items) > _MAX_ITEMS
+        found = _items({name: value for name, value in event.items() if name != "meta"}, 0)
+    items = list(itertools.islice(found, _MAX_ITEMS + 1))
+    changes, problems, others = [], [], False
     for item in items[:_MAX_ITEMS]:
         try:
             change = _change_of(item)
@@ -57,7 +60,7 @@ def find_changes(event: t.Mapping[str, t.Any]) -> Found:
                 others = True
             else:
                 changes.append(change)
-    if len(items) > _MAX_ITEMS:
+    if len(items) > _MAX_ITEMS and (changes or problems):
         problems.append(f"more than {_MAX_ITEMS} items in one delivery")
     return Found(tuple(changes), tuple(problems), others)
 

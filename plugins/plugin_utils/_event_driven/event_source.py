@@ -42,7 +42,9 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
         Exception: the queue did not take an event, because a filter failed.
     """
     if REQUESTS_IMPORT_ERROR is not None:
-        raise ImportError("azure_imds.scheduled_events.scheduled_events: no library requests; install it for this Python")
+        raise ImportError(
+            "azure_imds.scheduled_events.scheduled_events: no library requests; install it for this Python"
+        )
     watch = ImdsWatch(parse_options(args))
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     thread = _PollThread(watch, queue, asyncio.get_running_loop(), failed)

@@ -24,7 +24,7 @@ from tools.repository.collection_tree import copy_tree
 COLLECTION = "azure_imds.scheduled_events."
 PROGRAM = Path(sys.executable).with_name("ansible-rulebook")
 # seconds; long, because only a hanging process takes all of it
-READY_TIMEOUT = 180
+READY_TIMEOUT = 300
 END_TIMEOUT = 60
 _JAVA_HOMES = ("/usr/lib/jvm/default-java", "/usr/lib/jvm/java-17-openjdk-amd64")
 

@@ -18,7 +18,7 @@ NAMES = ("vm1", "vm2", "vm3")
 # starts only when it is approved; later than the option maintenance_within of the inventory allows
 EVENT: dict[str, Any] = {"type": "Freeze", "resources": list(NAMES), "notice": "6h", "started_for": LIFE}
 # seconds; playbooks of several hosts run meanwhile, on a machine that may be busy
-LIMIT = 240.0
+LIMIT = 600.0
 
 
 class ThreeHosts(Fleet):
@@ -28,17 +28,24 @@ class ThreeHosts(Fleet):
         azure: the simulator, with a manual clock.
         folder: for all files.
         names: host -> VM.
-        prepare: the shell command that prepares a host.
+        more: VM -> further variables of its host.
     """
 
     def __init__(
-        self, azure: Simulator, folder: Path, names: dict[str, str] | None = None, prepare: str = "true"
+        self,
+        azure: Simulator,
+        folder: Path,
+        names: dict[str, str] | None = None,
+        more: dict[str, dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(azure, folder, ())
         self.names = names or {name: name for name in NAMES}
-        steps = self.steps(prepare)
+        steps = self.steps()
         given = json.loads((folder / "inventory.json").read_text())
-        given["all"]["hosts"] = {host: {**variables(azure, folder, vm), **steps} for host, vm in self.names.items()}
+        given["all"]["hosts"] = {
+            host: {**variables(azure, folder, vm), **steps, **(more or {}).get(vm, {})}
+            for host, vm in self.names.items()
+        }
         self.inventory = folder / "hosts.json"
         self.inventory.write_text(json.dumps(given))
         self.source_variables = {"maintenance_source_endpoint": azure.endpoints["vm1"]}

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,19 +53,19 @@ class HookRunners:
                 "maintenance_endpoint": simulator.endpoints[name],
                 "maintenance_receipts": str(own / "receipts"),
                 "maintenance_leader": "external",
-                "maintenance_hook_runner_command": str(self._command(name)),
+                "maintenance_hook_runner_command": self.command(name),
             }
         self.hosts = Hosts(folder, {**hosts, **more})
         self.hosts.environment["ANSIBLE_SHOW_CUSTOM_STATS"] = "1"
 
-    def _command(self, name: str) -> Path:
-        """Write the command azure-scheduled-events of this VM."""
+    def command(self, name: str) -> str:
+        """Write the command azure-scheduled-events of this VM, and return its path."""
         path = self._folder / name / "azure-scheduled-events"
         config = self._folder / name / "config.yml"
         verb = f'verb=$1; shift\nexec {sys.executable} -m hook_runner "$verb" --config {config} "$@"'
         path.write_text(f"#!/bin/sh\nexport PYTHONPATH={PYTHONPATH} PYTHONDONTWRITEBYTECODE=1\n{verb}\n")
         path.chmod(0o755)
-        return path
+        return str(path)
 
     def hook(self, name: str, hook: str, body: str) -> None:
         """Write the hook STAGE/NAME of a VM; its body may wait while a file exists."""
@@ -100,15 +98,8 @@ class HookRunners:
         self, *options: str, at: dict[str, Callable[[], object]] | None = None, playbook: str = PLAYBOOK, **given: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook, by default that of the collection, for hosts with maintenance_leader: external."""
-        variables = {"maintenance_patience": 60, "maintenance_within": 5 * 3600}
+        variables = {"maintenance_patience": 400, "maintenance_within": 5 * 3600}
         return self.hosts.playbook(playbook, {**variables, **given}, *options, at=at)
 
     def approvals(self) -> list[dict[str, Any]]:
         return [line for line in self.azure.simulator.get("/log")["lines"] if line["what"] == "approval"]
-
-
-def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """Return the rows of the report by host, from the custom statistics."""
-    match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
-    assert match, ran.stdout + ran.stderr
-    return {row["host"]: row for row in json.loads(match[1])["maintenance_report"]}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from http.client import HTTPMessage
+from email.message import Message
 from typing import Any, NamedTuple
 
 from support.salt.http_server import HttpServer, QuietHandler
@@ -17,7 +17,7 @@ class Received(NamedTuple):
 
     method: str
     path: str
-    headers: HTTPMessage
+    headers: Message
     body: Any
 
     @property
@@ -50,7 +50,7 @@ class Webhook(HttpServer):
         class Handler(QuietHandler):
             def answer(self) -> None:
                 data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                body = json.loads(data) if data else None
+                body: Any = json.loads(data) if data else None
                 hook.received.append(Received(self.command, self.path, self.headers, body))
                 status = hook.statuses.pop(0) if hook.statuses else 200
                 answer = b""

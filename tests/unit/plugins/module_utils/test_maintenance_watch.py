@@ -161,3 +161,28 @@ def test_a_process_older_than_the_task_timeout_is_ignored(tmp_path):
         return processes_of(["run"], "prepare", younger_than, str(tmp_path))
 
     assert found(0) == found(20) == ["17 (drain --all)"] and found(19) == []
+
+
+def test_moved_not_before_is_written_into_the_note_and_kept_after_the_start():
+    held = Held()
+    held.ended(event("A"))
+    held.added.clear()
+    held.ended(event("A"))
+    assert held.added == []
+    held.ended(event("A", minutes=20))
+    assert [each["not_before"] for each in held.added] == ["2026-11-21T12:20:00Z"]
+    held.ended(event("A", status="Started"))
+    (seen,) = held.watch.events
+    assert (seen["not_before"], seen["last_not_before"]) == (None, "2026-11-21T12:20:00Z")
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_early"),
+    [([event("A")], True), ([event("A", minutes=-1)], False), ([event("A"), event("A", status="Started")], False)],
+)
+def test_event_that_is_gone_before_its_not_before_has_ended_early(seen, is_early):
+    held = Held()
+    for each in seen:
+        held.ended(each)
+    held.ended()
+    assert held.watch.events[0]["ended_early"] is is_early

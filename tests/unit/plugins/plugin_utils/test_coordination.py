@@ -73,7 +73,8 @@ def after(*results, limits=LIMITS, now=0.0):
 
 def withheld(state):
     (reason,) = state["withheld"].values()
-    return reason
+    assert reason["code"]
+    return reason["text"]
 
 
 def approver(by, **result):
@@ -162,7 +163,7 @@ def test_preparation_that_is_void_at_the_second_read_prevents_the_approval():
 def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
     state = with_approvals(state, hosts_of(["h1"], approver("h1")))
-    assert state["approved"] == {"ab-1": AT} and state["decisions"] == []
+    assert state["approved"] == {"ab-1": {"at": AT, "code": "approved"}} and state["decisions"] == []
     for now in (1.0, 2.0):
         results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}
         state = next_state(state, results, now, LIMITS)
@@ -175,6 +176,7 @@ def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
     for row in coordination_rows(state):
         assert (row["approved"], row["started"], row["over"], row["recovered"]) == (AT, "S", "O", "R")
         assert row["prepared"] and row["why_not"] == "" and row["not_before"]
+        assert (row["approval"], row["outcome"]) == ("approved", "completed")
 
 
 def test_after_a_failed_approval_the_next_vm_approves():
@@ -193,7 +195,7 @@ def test_after_a_failed_approval_the_next_vm_approves():
 def test_approver_that_is_lost_counts_as_a_failed_approval():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
     state = with_approvals(state, hosts_of(["h1"], {"h1": {}}))
-    assert "h1 was lost" in state["refusals"]["ab-1"] and state["approved"] == {}
+    assert "h1 was lost" in state["refusals"]["ab-1"]["text"] and state["approved"] == {}
 
 
 def test_second_event_of_the_same_hosts_is_approved_by_itself():

@@ -102,6 +102,40 @@ def test_event_without_vms_is_not_approved():
     assert not decision["approve"] and decision["by"] == "" and decision["why_not"] == "the event names no VM"
 
 
+def test_event_that_waits_for_a_later_run_is_not_approved():
+    waiting = {"event_id": "Ab-1", "event_type": "Reboot", "action": "wait", "why": "too many"}
+    plan = {"events": [waiting], "hosts": {"a": {"prepares": True}, "b": {"prepares": False}}}
+    other = {"maintenance__info": prepared("vm2")["maintenance__info"], "maintenance__plan": plan}
+    (decision,) = decisions(a=prepared("vm1", plan=plan), b=other)
+    assert (decision["approve"], decision["code"]) == (False, "waiting") and "too many" in decision["why_not"]
+    row = report(a=prepared("vm1", plan=plan), b=other)["b"]
+    assert (row["outcome"], row["why_not"]) == ("waiting", "too many")
+
+
+def test_host_that_the_plan_does_not_prepare_has_not_failed():
+    late = {"event_id": "Ab-1", "event_type": "Reboot", "action": "no_preparation", "why": "too late"}
+    plan = {"events": [late], "hosts": {"a": {"prepares": False}}}
+    host = recovered("vm1", prepared={}, plan=plan)
+    assert problem(a=host) == "" and report(a=host)["a"]["outcome"] == "unprepared"
+    (decision,) = decisions(a=host)
+    assert "VM1: too late" in decision["why_not"]
+
+
+@pytest.mark.parametrize("outcome", ["removed", "continues"])
+def test_host_for_which_the_run_stopped_waiting_has_not_failed(outcome):
+    host = recovered("vm1", wait={"outcome": outcome, "msg": "a reason", "events": []}, recovered={})
+    row = report(a=host)["a"]
+    assert problem(a=host) == "" and (row["outcome"], row["why_not"]) == (outcome, "a reason")
+
+
+def test_moved_event_is_reported_with_both_times():
+    moved = {"event_id": "Ab-1", "event_type": "Reboot", "status": "Started", "resources": ["VM1"], "not_before": None}
+    moved.update(started=AT, over=AT, last_not_before="2026-11-21T12:45:00Z")
+    row = report(a=recovered("vm1", wait={"outcome": "over", "events": [moved]}))["a"]
+    assert (row["not_before"], row["moved_to"]) == ("2026-11-21T12:15:00Z", "2026-11-21T12:45:00Z")
+    assert "12:15:00>12:45:00" in table_of([row])[1]
+
+
 def test_event_that_has_started_needs_no_decision():
     assert decisions(a=prepared("vm1", dict(EVENT, status="Started"))) == []
 

@@ -152,6 +152,7 @@ def test_event_id_is_taken_from_the_resource_id_if_it_is_missing():
         {"payload": [{"eventType": "Microsoft.EventGrid.SubscriptionValidationEvent", "data": {"x": 1}}]},
         {"body": {"specversion": "1.0", "type": "com.example.other", "data": {}}},
         {"body": "[" * 100000},
+        {"payload": [1] * 1001},
         {},
     ],
     ids=lambda event: json.dumps(event)[:30],
@@ -191,6 +192,11 @@ def test_unreadable_delivery_is_logged_and_marked(body, named, caplog):
     assert result["scheduled_event_problem"].startswith(named) or named in result["scheduled_event_problem"]
     assert "scheduled_event" not in result and result["meta"]["hosts"] == [NO_HOST]
     assert len(caplog.records) == 1
+
+
+def test_delivery_with_too_many_items_is_marked():
+    results = filtered({"payload": [CHANGE, *[1] * 1000]})
+    assert results[0]["scheduled_event"]["id"] == "one" and "1000" in results[1]["scheduled_event_problem"]
 
 
 def test_list_of_several_becomes_several_events_and_keeps_the_others():
