@@ -15,11 +15,13 @@ from azure_scheduled_events.errors import ImdsError
 from fleet_simulation.fleet import Fleet
 from fleet_simulation.plan import Plan
 from hook_runner.journal.journal import Journal
+from hook_runner.journal.known_records import KnownRecords
 from hook_runner.lifecycle import engine, event_tracker, leader, stage_plan, stage_runner
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.records import EventRecord
+from hook_runner.service.poller import Poller
 
 # runs of a plan until a defect counts as not found
 SEEDS = (1, 2, 3, 4)
@@ -70,6 +72,18 @@ DEFECTS = {
     ),
     "a start does not read the open records": Defect(
         Journal, "open_records", lambda self: [], ("prepare once", "recovered in time", "recover once")
+    ),
+    "an approval is sent for an event that has changed": Defect(
+        Poller,
+        "_is_unchanged",
+        lambda self, event: True,
+        ("approval after preparation", "approval by the leader", "approval of a scheduled event"),
+    ),
+    "a restart closes an occurrence that came back": Defect(
+        KnownRecords,
+        "supersedes",
+        lambda self, record: record.occurrence > 1,
+        ("prepare once",),
     ),
     "an accepted approval is forgotten": Defect(Approver, "answer_received", _forgets_the_answer, ("approval once",)),
 }
