@@ -223,7 +223,9 @@ class Ledger:
             own = [run for run in runs if run.key == key]
             if reasons:
                 return reasons[-1]
-            return f"{hook.name} {'runs' if own[-1].ended > now else 'failed'}" if own else f"{hook.name} never ran for it"
+            return (
+                f"{hook.name} {'runs' if own[-1].ended > now else 'failed'}" if own else f"{hook.name} never ran for it"
+            )
         return ""
 
     def _lost(self, hook: Hook, run: Run) -> str:
