@@ -38,7 +38,7 @@ COORDINATOR = "the coordinator"
 API_VERSION = "2020-07-01"
 LIMITS = Limits(patience=900.0, within=1800.0)
 # seconds between two looks for events, and between two reads of a host that waits
-INTERVAL, READ_INTERVAL = 10.0, 5.0
+INTERVAL, READ_INTERVAL = 10.0, 10.0
 # most seconds between the reads and the decision, and between the decision and the approval
 DELAY = 2.0
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def run(plan: Plan, disks: Path) -> Fleet:
     if soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))
     fleet = Fleet(plan, disks)
-    violations = fleet.run()
+    began = time.process_time()
+    violations = fleet.run(stops_at_violation=True)
+    print(f"{plan.events} events for {plan.vms} VMs took {time.process_time() - began:.0f} s of CPU")
     print(counts_as_text(fleet.counts))
     assert not violations, violations_as_text(plan.seed, violations)
     return fleet
@@ -68,7 +71,10 @@ def test_promises_hold_with_backends_that_differ_for_long(disks: Path, lag: floa
 
 
 def test_promises_hold_for_1000_vms_and_10000_events(disks: Path) -> None:
-    fleet = run(Plan(1, vms=1000, events=10_000, group_sizes=(1, 1, 2, 2, 3, 3, 5, 5, 8, 20, 40)), disks)
+    # few events at a time for each group: the cost of a document grows with them, and the other tests have many
+    fleet = run(
+        Plan(1, vms=1000, events=10_000, events_per_vm_hour=1.0, group_sizes=(1, 1, 1, 2, 2, 3, 3, 5, 8)), disks
+    )
     assert fleet.counts["events"] == 10_000
 
 
