@@ -89,7 +89,8 @@ def read_announced(entries: t.Any) -> list[Announced]:
         read = _announced(entry, f"{ANNOUNCED}[{number}]")
         known = found.get(read.event["key"])
         if known is None or read.progress >= known.progress:
-            found[read.event["key"]] = read
+            # IMDS reports an end without its outcome, Event Grid with it
+            found[read.event["key"]] = read._replace(outcome=read.outcome or (known.outcome if known else ""))
     return list(found.values())
 
 
@@ -147,7 +148,9 @@ def events_of(
 
 
 def end_of(note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str) -> tuple[list[Event], str]:
-    """Return the events of the note, each with ``listed``, ``started`` and ``over``, and why they are not all over.
+    """Return the events of the note, and why they are not all over.
+
+    Each event has ``listed``, ``started`` and ``over``, and ``outcome`` if the caller knows it.
 
     Args:
         note: the note of the host.
@@ -168,6 +171,10 @@ def end_of(note: Note, announced: t.Iterable[Announced], ended: t.Collection[str
             event["started"] = event["started"] or now
         if key in ended or (known and known.is_over):
             event["over"] = event["over"] or now
+        if known and known.is_over and known.outcome:
+            event["outcome"] = known.outcome
+        elif event["over"] and event["status"] == _STARTED:
+            event.setdefault("outcome", _COMPLETED)
         events.append(dict(event, listed=event["over"] is None))
     pending = [f"{event['event_type']} {event['event_id']}" for event in events if event["listed"]]
     return events, ", ".join(pending)
@@ -205,7 +212,7 @@ def _announced(entry: t.Any, where: str) -> Announced:
     return Announced(
         read,
         is_over,
-        outcome or (status.casefold() if is_over else ""),
+        outcome or (status.casefold() if status.casefold() in _LAST_STATUSES else ""),
         hosts,
         mapping,
         str(resource_id) if resource_id else None,
