@@ -16,12 +16,18 @@ _NAME = "azure_imds.scheduled_events.hook_runner_info"
 class ActionModule(ActionBase):
     """The action plugin hook_runner_info."""
 
+    _supports_async = True
     _supports_check_mode = True
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module."""
         result: dict[str, t.Any] = super().run(tmp, task_vars)
-        if self._task.args.get("wait_for", "nothing") != "nothing" and not self._task.check_mode:
+        is_async = bool(self._task.async_val)
+        if self._task.args.get("wait_for", "nothing") != "nothing" and not (self._task.check_mode or is_async):
             release_fork()
-        result.update(self._execute_module(module_name=_NAME, module_args=self._task.args, task_vars=task_vars))
+        result.update(
+            self._execute_module(
+                module_name=_NAME, module_args=self._task.args, task_vars=task_vars, wrap_async=is_async
+            )
+        )
         return result

@@ -87,7 +87,7 @@ class ActionModule(ActionBase):
         ]
 
     def _leader(self, entry_point: str, variables: t.Mapping[str, t.Any]) -> list[str]:
-        """Return a problem if hook runners own the hosts that the role is to prepare, or cannot do what the role can."""
+        """Return what is wrong if hook runners prepare the hosts."""
         if entry_point == _COORDINATE:
             return _problems_of_coordination(self._task.args, variables)
         if entry_point != _PREPARE or self._task.args.get("leader") != _EXTERNAL:

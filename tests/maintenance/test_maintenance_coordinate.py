@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -266,7 +267,7 @@ def test_hosts_are_awaited_at_the_same_time_with_one_fork(
 
         def turns() -> int:
             reads = log.read_text().split()[begun:]
-            return sum(one != other for one, other in zip(reads, reads[1:]))
+            return sum(one != other for one, other in itertools.pairwise(reads))
 
         wait_until(lambda: turns() >= 6, "reads of both hosts in turn")
         took.append(time.monotonic() - began)
