@@ -170,6 +170,7 @@ def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
     kept = ("prepared", "approved", "started", "over", "recovered", "not_before", "prepared_state")
     merged = {**known, **event}
     merged.update({name: known.get(name) for name in kept if merged.get(name) is None})
+    merged["first_not_before"] = known.get("first_not_before") or merged.get("not_before")
     if event.get("prepared_state") in ("none", "running", "failed"):
         merged["prepared"] = None
     return merged
