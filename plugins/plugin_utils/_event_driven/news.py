@@ -5,12 +5,15 @@
 
 An event passes through the phases pending, started and gone. A delivery of an earlier phase than the known one is late.
 Several VMs report the same event; the first report of each state is news. An end without an outcome is the observation
-of one VM; it is news when every VM that has reported the event has reported its end.
+of one VM; it is news when every VM that has reported the event has reported its end. The clocks of two reporters may
+differ. Therefore a report after the end counts as a new occurrence of the event only if its own reporter has reported
+the end before, by the same clock, or if it is the first report of this reporter.
 """
 
 from __future__ import annotations
 
 import collections
+import hashlib
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
@@ -24,7 +27,7 @@ from .change import REPORTED_BY_EVENT_GRID, moment
 _PENDING, _STARTED, _GONE = 0, 1, 2
 # types after which a VM does not return, so that it reports no end
 _VM_IS_LOST = ("preempt", "terminate")
-_MAX_REPORTERS = 10000
+_MAX_REPORTERS = 2000
 
 Change = t.Mapping[str, t.Any]
 
@@ -36,8 +39,11 @@ class _Known:
         self.phase = -1
         self.at = float("-inf")
         self.state: tuple[t.Any, ...] = ()
-        # reporter -> whether it has reported the end
-        self.reporters: dict[str, bool] = {}
+        self.has_resources = False
+        # reporter -> time of its latest report of an end
+        self.ends: dict[str, float] = {}
+        # reporters of this occurrence that have not reported its end
+        self.awaited: set[str] = set()
 
 
 class News:
@@ -78,36 +84,46 @@ class News:
 
 
 def _is_news(known: _Known, change: Change) -> bool:
-    phase, at = _phase(change), moment(change)
-    if known.phase == _GONE and phase != _GONE and at > known.at:
-        known.phase, known.reporters = -1, {}  # the same ID again, observed after the end
-    reporter = change["reporter"]
-    if len(known.reporters) < _MAX_REPORTERS or reporter in known.reporters:
-        known.reporters[reporter] = phase == _GONE or known.reporters.get(reporter, False)
+    phase, at, reporter = _phase(change), moment(change), change["reporter"]
+    if at <= known.ends.get(reporter, float("-inf")):
+        return False  # this reporter observed it before the end
+    if known.phase == _GONE and phase != _GONE and _begins_again(known, change, at):
+        known.phase, known.awaited = -1, set()
+    _note_reporter(known, reporter, phase, at)
     if phase < known.phase:
         return False
-    if phase == _GONE:
-        if known.phase == _GONE:
-            return False
-        if change["outcome"] is None and _awaited(known, change):
-            return False
-    state = _state(change)
-    if phase == known.phase and (state == known.state or at < known.at):
+    if phase == _GONE and (known.phase == _GONE or (change["outcome"] is None and _is_awaited(known, change))):
         return False
-    known.phase, known.at, known.state = phase, max(at, known.at), state
+    state, has_resources = _state(change), bool(change["event"]["resources"])
+    if phase == known.phase and known.has_resources >= has_resources:
+        # Salt omits a list of VMs that is too long: such a report adds nothing to a complete one
+        if known.has_resources > has_resources or state == known.state or at < known.at:
+            return False
+    known.phase, known.at, known.state, known.has_resources = phase, max(at, known.at), state, has_resources
     return True
 
 
-def _awaited(known: _Known, change: Change) -> list[str]:
-    """Return the reporters of the event whose end is still to come."""
+def _begins_again(known: _Known, change: Change, at: float) -> bool:
+    """Return True if a report of an event that is gone belongs to a new occurrence of the same ID."""
+    return change["reporter"] in known.ends or (change["change"] == APPEARED and at > known.at)
+
+
+def _note_reporter(known: _Known, reporter: str, phase: int, at: float) -> None:
+    if phase != _GONE:
+        if len(known.awaited) < _MAX_REPORTERS:
+            known.awaited.add(reporter)
+        return
+    known.awaited.discard(reporter)
+    if len(known.ends) < _MAX_REPORTERS or reporter in known.ends:
+        known.ends[reporter] = at
+
+
+def _is_awaited(known: _Known, change: Change) -> bool:
+    """Return True if the end of the event at one of its reporters is still to come."""
     event = change["event"]
     lost = {name.casefold() for name in event["resources"]} if event["event_type"].casefold() in _VM_IS_LOST else set()
-    return [
-        name
-        for name, has_ended in known.reporters.items()
-        # Event Grid has no name and reports the end itself, with its outcome
-        if not has_ended and name.casefold() not in lost
-    ]
+    # Event Grid has no name and reports the end itself, with its outcome
+    return any(name.casefold() not in lost for name in known.awaited)
 
 
 def _phase(change: Change) -> int:
@@ -122,7 +138,7 @@ def _state(change: Change) -> tuple[t.Any, ...]:
     started = _phase(change) != _PENDING
     return (
         event["event_type"].casefold(),
-        tuple(sorted(name.casefold() for name in event["resources"])),
+        hashlib.sha256("\n".join(sorted(name.casefold() for name in event["resources"])).encode()).digest(),
         None if started else event["not_before"],
         "" if started else event["status"].casefold(),
     )
