@@ -72,17 +72,16 @@ def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
 
 
 def test_clock_that_is_set_back_does_not_make_a_change_late(trio: Simulator) -> None:
-    """The filter compares these times: an event that is listed again is observed after its end."""
+    """The filter compares these times: a change that the source finds later is observed later."""
     times = (datetime(2026, 11, 21, hour, tzinfo=timezone.utc) for hour in range(12, 0, -1))
     options = parse_options({"endpoint": trio.endpoints["vm1"]})
     watch = ImdsWatch(options, now=lambda: next(times), sleep=lambda _seconds: None)
     observed = []
-    for _ in range(2):
-        trio.post("/events", {**EVENT, "name": "it"})
+    for name in ("one", "two"):
+        trio.post("/events", {**EVENT, "name": name})
         observed += watch.poll()[0]
-        trio.post("/events/it/cancel")
+        trio.post(f"/events/{name}/cancel")
         observed += [change for _ in range(3) for change in watch.poll()[0]]
-        trio.delete("/events/it")
     assert [change["change"] for change in observed] == ["appeared", "gone"] * 2
     assert [change["observed_at"] for change in observed] == sorted({change["observed_at"] for change in observed})
 
