@@ -29,7 +29,7 @@ def with_short_pauses(folder: Path) -> Path:
 
 def test_host_that_fails_at_first_is_prepared_before_the_event(trio: Simulator, tmp_path: Path) -> None:
     hosts = ThreeHosts(trio, tmp_path)
-    trio.post("/faults", {"kind": "status", "status": 403, "route": "scheduledevents", "vms": ["vm2"]})
+    trio.post("/faults", {"kind": "status", "status": 403, "route": "scheduledevents", "vm": "vm2"})
     with Rulebook(tmp_path, hosts.inventory, with_short_pauses(tmp_path), hosts.source_variables) as rulebook:
         trio.post("/events", {**EVENT, "resources": ["vm2"]})
         wait_until(lambda: rulebook.runs() >= 1, "the run that fails", rulebook.log)
