@@ -68,12 +68,13 @@ class EventFilter:
 
 
 def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: News) -> Event:
-    is_news, kind = news.judge(change)
+    is_news, kind, occurrence = news.judge(change)
     hosts, unknown = rule.apply(change["event"]["resources"])
     scheduled_event = {
         **change,
         "change": kind,
         "event_key": change["event"]["event_id"].casefold(),
+        "occurrence": occurrence,
         "hosts": hosts,
         "limit": ",".join(sorted(hosts)) or NO_HOST,
         "unknown_resources": unknown,

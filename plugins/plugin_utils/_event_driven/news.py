@@ -32,10 +32,26 @@ _MAX_REPORTERS = 2000
 Change = t.Mapping[str, t.Any]
 
 
+class Judgement(t.NamedTuple):
+    """What a change adds to the known state of its event.
+
+    Attributes:
+        is_news: whether it adds anything.
+        kind: of the change. The kind of a pending event that is known is "changed", because Event Grid says
+            "Scheduled" for both.
+        occurrence: 1, and one more each time the event is listed again after its end.
+    """
+
+    is_news: bool
+    kind: str
+    occurrence: int
+
+
 class _Known:
     """The latest state of an event."""
 
     def __init__(self) -> None:
+        self.occurrence = 1
         self.phase = -1
         self.at = float("-inf")
         self.state: tuple[t.Any, ...] = ()
@@ -59,18 +75,15 @@ class News:
         self._events: collections.OrderedDict[str, _Known] = collections.OrderedDict()
         self._deliveries: collections.OrderedDict[tuple[str, str], None] = collections.OrderedDict()
 
-    def judge(self, change: Change) -> tuple[bool, str]:
-        """Remember a change; return whether it is news, and its kind.
-
-        The kind of a pending event that is known is "changed", because Event Grid says "Scheduled" for both.
-        """
+    def judge(self, change: Change) -> Judgement:
+        """Remember a change; return what it adds."""
+        key = change["event"]["event_id"].casefold()
         delivery = (change["reported_by"], change["id"])
         if delivery in self._deliveries:
-            return False, change["change"]
+            return Judgement(False, change["change"], self._events[key].occurrence if key in self._events else 1)
         self._deliveries[delivery] = None
         if len(self._deliveries) > self._max_deliveries:
             self._deliveries.popitem(last=False)
-        key = change["event"]["event_id"].casefold()
         known = self._events.get(key)
         if known is None:
             known = self._events[key] = _Known()
@@ -80,7 +93,7 @@ class News:
         kind = change["change"]
         if kind == APPEARED and known.phase == _PENDING and change["reported_by"] == REPORTED_BY_EVENT_GRID:
             kind = CHANGED
-        return _is_news(known, change), kind
+        return Judgement(_is_news(known, change), kind, known.occurrence)
 
 
 def _is_news(known: _Known, change: Change) -> bool:
@@ -88,6 +101,7 @@ def _is_news(known: _Known, change: Change) -> bool:
     if at <= known.ends.get(reporter, float("-inf")):
         return False  # this reporter observed it before the end
     if known.phase == _GONE and phase != _GONE and _begins_again(known, change, at):
+        known.occurrence += 1
         known.phase, known.awaited = -1, set()
     _note_reporter(known, reporter, phase, at)
     if phase < known.phase:
