@@ -16,8 +16,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 # seconds of a round while an event may still be approved, and afterwards at least
 DECISION_ROUND = 15.0
 LONGEST_ROUND = 60.0
-# a run has at most about this number of rounds, because each is nested in the one before
-_ROUNDS = 60
+# a run has at most about this number of rounds, because Ansible becomes slower with each
+_ROUNDS = 240
 
 State = t.Dict[str, t.Any]
 Variables = t.Mapping[str, t.Any]

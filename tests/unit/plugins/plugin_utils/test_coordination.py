@@ -238,7 +238,7 @@ def test_hosts_that_return_at_once_cause_a_pause_and_few_rounds():
 
 def test_long_patience_has_long_rounds():
     state = after(result_of("vm1", event_of(prepared_state="running")), result_of("vm2"), limits=Limits(36000, 1800))
-    assert state["read"]["h1"]["until"] == 600
+    assert state["read"]["h1"]["until"] == 150
 
 
 def test_leader_that_approves_by_itself_is_a_problem():
