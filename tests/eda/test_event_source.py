@@ -10,7 +10,7 @@ import logging
 import os
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
 
 def test_clock_that_is_set_back_does_not_make_a_change_late(trio: Simulator) -> None:
     """The filter compares these times: a change that the source finds later is observed later."""
-    times = (datetime(2026, 11, 21, hour, tzinfo=timezone.utc) for hour in range(12, 0, -1))
+    times = (datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in range(12, 0, -1))
     options = parse_options({"endpoint": trio.endpoints["vm1"]})
     watch = ImdsWatch(options, now=lambda: next(times), sleep=lambda _seconds: None)
     observed = []

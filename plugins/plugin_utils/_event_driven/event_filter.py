@@ -54,7 +54,8 @@ class EventFilter:
         for problem in found.problems:
             LOGGER.warning("scheduled events: unreadable delivery ignored: %s", problem)
         if found.problems:
-            events.append(_with_meta(event, [NO_HOST], scheduled_event_problem="; ".join(found.problems[:10])))
+            problem = without_templates("; ".join(found.problems[:10]))
+            events.append(_with_meta(without_templates(event), [NO_HOST], scheduled_event_problem=problem))
         elif found.others:
             events.append(event)
         return events if len(events) > 1 else events[0]

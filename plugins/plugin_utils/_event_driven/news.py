@@ -109,10 +109,10 @@ def _is_news(known: _Known, change: Change) -> bool:
     if phase == _GONE and (known.phase == _GONE or (change["outcome"] is None and _is_awaited(known, change))):
         return False
     state, has_resources = _state(change), bool(change["event"]["resources"])
-    if phase == known.phase and known.has_resources >= has_resources:
-        # Salt omits a list of VMs that is too long: such a report adds nothing to a complete one
-        if known.has_resources > has_resources or state == known.state or at < known.at:
-            return False
+    # Salt omits a list of VMs that is too long: such a report adds nothing to a complete one
+    completes, is_cut = has_resources > known.has_resources, has_resources < known.has_resources
+    if phase == known.phase and not completes and (is_cut or state == known.state or at < known.at):
+        return False
     known.phase, known.at, known.state, known.has_resources = phase, max(at, known.at), state, has_resources
     return True
 

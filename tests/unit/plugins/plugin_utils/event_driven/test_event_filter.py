@@ -223,6 +223,12 @@ def test_texts_cannot_be_templates(form):
     assert got["scheduled_event"]["event"]["description"] == "{ { lookup('pipe', 'id') }} { % raw %} { # { { {"
 
 
+@pytest.mark.parametrize("body", [{"schema": CHANGE["schema"] + "{{ 1 }}"}, grid({"EventStatus": "{{ 1 }}"})])
+def test_texts_of_an_unreadable_delivery_cannot_be_templates(body):
+    got = filtered({"payload": {**body, "x": ["{% raw %}"]}})
+    assert "scheduled_event_problem" in got and not any(mark in json.dumps(got) for mark in ("{{", "{%"))
+
+
 def test_lone_surrogates_are_escaped():
     event = {**EVENT, "resources": ["vm\ud800"]}
     got = filtered({"payload": {**CHANGE, "event": event}})

@@ -146,7 +146,7 @@ def test_report_without_resources_does_not_hide_a_complete_one():
 def test_second_scheduled_of_event_grid_is_a_change():
     news = News()
     assert news.judge(change("appeared", reporter=""))[1] == "appeared"
-    assert news.judge(change("appeared", 5, "", not_before=None)) [:2] == (True, "changed")
+    assert news.judge(change("appeared", 5, "", not_before=None))[:2] == (True, "changed")
 
 
 def test_memory_is_bounded():
