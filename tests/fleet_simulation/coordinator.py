@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import (

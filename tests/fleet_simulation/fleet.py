@@ -18,7 +18,8 @@ from fleet_simulation.coordinator import COORDINATOR, Coordinator, Decision
 from fleet_simulation.host import Host
 from fleet_simulation.ledger import Violation
 from fleet_simulation.plan import Plan
-from fleet_simulation.profiles import make_profiles
+from fleet_simulation.profiles import HOOK_TIMEOUT, make_profiles
+from hook_runner.lifecycle.stage_plan import LONGEST_RECOVER_PAUSE
 
 KINDS = ("Freeze", "Freeze", "Reboot", "Reboot", "Redeploy", "Preempt", "Terminate")
 LEADERS = ("self-only", "first", "external", "external")
@@ -26,6 +27,8 @@ LEADERS = ("self-only", "first", "external", "external")
 USER = "user"
 # seconds between two searches for hosts that stay prepared, and the longest time that they may
 AUDIT_INTERVAL, RECOVERED_WITHIN = 60.0, 300.0
+# the same after a hook that failed: the daemon repeats it after a pause that grows, and the other hooks follow
+RECOVERED_AFTER_FAILURE = LONGEST_RECOVER_PAUSE + 2 * HOOK_TIMEOUT
 # seconds of notice in which a host without faults is prepared: two hooks, and the lag of a backend
 ENOUGH_NOTICE = 240.0
 # seconds after which each host has had a document, once both backends had it
@@ -344,14 +347,18 @@ class Fleet:
                 continue
             since = max(ledger.disturbed_at, self._last_over.get(host.name, 0.0), host.group.settled_at)
             hidden = any(host.name in event.vms for event in host.group.events)
-            if not hidden and now - since > RECOVERED_WITHIN:
+            if not hidden and now - since > RECOVERED_WITHIN and self._has_repeated(host):
                 ledger.violated("recovered in time", "", f"to undo: {', '.join(ledger.to_undo)}", now)
                 ledger.to_undo.clear()
         self.agenda.after(AUDIT_INTERVAL, self._audit)
 
+    def _has_repeated(self, host: Host) -> bool:
+        """Return True if a hook that failed must have been repeated since."""
+        return self.agenda.now - host.ledger.failed_at > RECOVERED_AFTER_FAILURE
+
     def _check_end(self) -> None:
         for host in self.hosts.values():
-            if not host.is_idle or host.ledger.to_undo:
+            if (not host.is_idle or host.ledger.to_undo) and self._has_repeated(host):
                 records = [] if host.daemon is None else [record.key for record in host.daemon.engine.records]
                 text = f"up: {host.is_up}, records: {records}, to undo: {', '.join(host.ledger.to_undo)}"
                 host.ledger.violated("idle at the end", "", text, self.agenda.now)

@@ -64,6 +64,7 @@ class Ledger:
         violations: found so far.
         log: (moment, text) since the host was idle last.
         disturbed_at: latest moment of a fault on this host, or of a hook that failed.
+        failed_at: latest moment at which a hook failed.
         idle_at: since when nothing is left to do; None while something is.
         prepared, recovered: number of hook runs that succeeded.
     """
@@ -72,7 +73,7 @@ class Ledger:
         self.host = host
         self.violations: list[Violation] = []
         self.log: collections.deque[tuple[float, str]] = collections.deque(maxlen=LINES)
-        self.disturbed_at = float("-inf")
+        self.disturbed_at = self.failed_at = float("-inf")
         self.idle_at: float | None = 0.0
         self.prepared = self.recovered = 0
         self._hooks = profile.hooks
@@ -159,7 +160,7 @@ class Ledger:
         if run is not None:
             run.ended, run.ok = now, is_good
         if not is_good:
-            self.disturbed_at = max(self.disturbed_at, now)
+            self.disturbed_at, self.failed_at = max(self.disturbed_at, now), now
             return
         self.prepared += identity.stage == PREPARE
         self.recovered += identity.stage == RECOVER
@@ -222,7 +223,9 @@ class Ledger:
             own = [run for run in runs if run.key == key]
             if reasons:
                 return reasons[-1]
-            return f"{hook.name} {'runs' if own[-1].ended > now else 'failed'}" if own else f"{hook.name} never ran for it"
+            return (
+                f"{hook.name} {'runs' if own[-1].ended > now else 'failed'}" if own else f"{hook.name} never ran for it"
+            )
         return ""
 
     def _lost(self, hook: Hook, run: Run) -> str:
