@@ -50,7 +50,7 @@ class Watched:
     def polls(self, number: int) -> list[str]:
         """Poll so many times; return the kinds of the changes."""
         kinds = []
-        for _ in range(number):
+        for _poll in range(number):
             found, pause = self.watch.poll()
             assert 0 < pause <= 31
             self.now += pause
@@ -81,7 +81,7 @@ def test_clock_that_is_set_back_does_not_make_a_change_late(trio: Simulator) -> 
         trio.post("/events", {**EVENT, "name": name})
         observed += watch.poll()[0]
         trio.post(f"/events/{name}/cancel")
-        observed += [change for _ in range(3) for change in watch.poll()[0]]
+        observed += [change for _poll in range(3) for change in watch.poll()[0]]
     assert [change["change"] for change in observed] == ["appeared", "gone"] * 2
     assert [change["observed_at"] for change in observed] == sorted({change["observed_at"] for change in observed})
 

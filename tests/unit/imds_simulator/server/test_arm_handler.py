@@ -22,8 +22,8 @@ def path(event, vm="vm1", *, kind="virtualMachines", subscription=SUBSCRIPTION, 
     )
 
 
-def acknowledge(sim, where, *, headers=TOKEN, version=VERSION, method="POST"):
-    return send_request(sim.control, where + version, method, headers)
+def acknowledge(sim, where, *, headers=None, version=VERSION, method="POST"):
+    return send_request(sim.control, where + version, method, TOKEN if headers is None else headers)
 
 
 def expect_error(status, code, answer):
