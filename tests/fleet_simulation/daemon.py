@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from fleet_simulation.profiles import Profile
 from fleet_simulation.simulated_runs import SimulatedRuns
 from hook_runner.clock import ServerClock
@@ -21,6 +21,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
+from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.status import to_dict
 from hook_runner.service.poller import (
@@ -37,6 +38,8 @@ from hook_runner.service.poller import (
 NEVER = math.inf
 # shortest pause of the daemon's main loop in seconds, as in hook_runner.service.daemon
 AFTERWARDS = 0.1
+# seconds until the answer of a poll that is under way
+ANSWER_IN = 1.0
 
 
 class Killed(BaseException):
@@ -100,6 +103,8 @@ class Daemon:
         monotonic: the host's monotonic clock.
         wall: the host's own clock.
         boot: identifies the boot.
+        is_poll_under_way: called with the EventId of each decision to approve; returns whether the answer of a
+            poll comes before the poller can send it.
     """
 
     def __init__(
@@ -111,7 +116,11 @@ class Daemon:
         monotonic: Callable[[], float],
         wall: Callable[[], datetime],
         boot: str,
+        is_poll_under_way: Callable[[str], bool],
     ) -> None:
+        self._is_poll_under_way = is_poll_under_way
+        # approvals that the poller takes when the poll that is under way has ended
+        self._after_poll: list[tuple[int, ScheduledEvent]] = []
         self._monotonic, self._runs = monotonic, runs
         self._log = Log("error", io.StringIO())
         self.clock = ServerClock(monotonic, wall)
@@ -175,6 +184,8 @@ class Daemon:
         is_due = self._monotonic() >= self._tick_at - 1e-6
         if self._monotonic() >= self._next_poll - 1e-6:
             self._next_poll = self._monotonic() + max(AFTERWARDS, self._poller.poll_once())
+            while self._after_poll:
+                self._poller.approve(*self._after_poll.pop(0))
         if self._inbox or is_due or self._runs.has_result():
             while self._inbox:
                 self._handle(self._inbox.popleft())
@@ -183,7 +194,7 @@ class Daemon:
             self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
             self._poller.deliver_unchanged(self._wants_all)
             self._tick_at = self._monotonic() + self._tick_in(laziness)
-        if self._approvals_waiting:
+        if self._approvals_waiting > len(self._after_poll):
             self._next_poll = self._monotonic() + 0.01
         polls = is_unsettled or self._wants_all or self._failed or self._approvals_waiting
         return min(max(0.0, self._tick_at - self._monotonic()), self.next_poll_in() if polls else NEVER)
@@ -199,9 +210,13 @@ class Daemon:
             pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
         return min(pause, AFTERWARDS) if self._runs.has_result() else pause
 
-    def _send(self, record: Any, event: Any) -> None:
+    def _send(self, record: EventRecord, event: ScheduledEvent) -> None:
         self._approvals_waiting += 1
-        self._poller.approve(record.id, event)
+        if self._is_poll_under_way(event.event_id):
+            self._after_poll.append((record.id, event))
+            self._next_poll = self._monotonic() + ANSWER_IN
+        else:
+            self._poller.approve(record.id, event)
 
     def _handle(self, event: PollerEvent) -> None:
         """Handle one message of the poller, as `hook_runner.service.daemon` does."""

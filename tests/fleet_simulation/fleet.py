@@ -14,11 +14,12 @@ from pathlib import Path
 from azure_scheduled_events.errors import ImdsRefused, ImdsUnreachable
 from fleet_simulation.agenda import Agenda
 from fleet_simulation.azure_model import NOTICE, REBOOTING, REMOVING, SCHEDULED, STARTED, Event, Group, make_groups
-from fleet_simulation.coordinator import COORDINATOR, Coordinator
+from fleet_simulation.coordinator import COORDINATOR, Coordinator, Decision
 from fleet_simulation.host import Host
 from fleet_simulation.ledger import Violation
 from fleet_simulation.plan import Plan
-from fleet_simulation.profiles import make_profiles
+from fleet_simulation.profiles import HOOK_TIMEOUT, make_profiles
+from hook_runner.lifecycle.stage_plan import LONGEST_RECOVER_PAUSE
 
 KINDS = ("Freeze", "Freeze", "Reboot", "Reboot", "Redeploy", "Preempt", "Terminate")
 LEADERS = ("self-only", "first", "external", "external")
@@ -26,12 +27,12 @@ LEADERS = ("self-only", "first", "external", "external")
 USER = "user"
 # seconds between two searches for hosts that stay prepared, and the longest time that they may
 AUDIT_INTERVAL, RECOVERED_WITHIN = 60.0, 300.0
+# the same after a hook that failed: the daemon repeats it after a pause that grows, and the other hooks follow
+RECOVERED_AFTER_FAILURE = LONGEST_RECOVER_PAUSE + 2 * HOOK_TIMEOUT
 # seconds of notice in which a host without faults is prepared: two hooks, and the lag of a backend
 ENOUGH_NOTICE = 240.0
-# seconds that a decision and its request may take, in which the state of a host may change
-IN_FLIGHT = 1.5
-# seconds in which a change of an event reaches all hosts
-CHANGE_TIME = 15.0
+# seconds after which each host has had a document, once both backends had it
+POLLED_WITHIN = 5.0
 
 
 class Fleet:
@@ -64,10 +65,11 @@ class Fleet:
                     self.agenda,
                     self.chance,
                     self._approve_from,
+                    self._decided,
                     plan.failing_hooks,
                 )
             if leader == "external" and len(group.vms) > 1:
-                Coordinator(group, self.hosts, self.agenda, self.chance, plan.lost_requests, self._approve).begin()
+                Coordinator(group, self.hosts, self.agenda, self.chance, plan.lost_requests, self._coordinated).begin()
 
     def run(self, stops_at_violation: bool = False) -> list[Violation]:
         """Run the plan to its end; return the violations."""
@@ -146,11 +148,8 @@ class Fleet:
             raise ImdsUnreachable("the request was lost")
         if lost < self.plan.lost_requests * 0.6:
             raise ImdsRefused("IMDS answered 400", status=400, retryable=False)
+        host.ledger.approves(event.key, self.agenda.now)
         self._check_leader(host, event)
-        unprepared = host.ledger.unprepared(event, self.agenda.now)
-        changes_now = self.agenda.now - event.changed_at < CHANGE_TIME
-        if unprepared and event.status == SCHEDULED and not event.is_over and not changes_now:
-            self._violated("approval after preparation", host.name, event, unprepared)
         self._check_once(host.name, event, host.ledger.disturbed_at)
         self._approve(event, host.name)
         if lost < self.plan.lost_requests:
@@ -159,10 +158,11 @@ class Fleet:
 
     def _check_leader(self, host: Host, event: Event) -> None:
         """A daemon approves events of its own VM alone, or as `leader: first` in its turn."""
-        if event.vms == (host.name,) or self.agenda.now - event.changed_at < CHANGE_TIME:
+        listed = host.ledger.listed(event.key)
+        if listed is None or listed.resources == (host.name,):
             return
-        if host.leader == "first" and host.name in event.vms:
-            waits = event.vms.index(host.name) * host.profile.settings.takeover_after
+        if host.leader == "first":
+            waits = listed.resources.index(host.name) * host.profile.settings.takeover_after
             if self.agenda.now - event.announced_at >= waits - 1.0:
                 return
         self._violated("approval by the leader", host.name, event, f"with leader {host.leader}")
@@ -177,15 +177,29 @@ class Fleet:
         if event.status != SCHEDULED or event.is_over:
             return
         self.counts["approved by the coordinator" if client == COORDINATOR else f"approved by {_kind_of(client)}"] += 1
-        if client == COORDINATOR:
-            for name in event.vms:
-                unprepared = self.hosts[name].ledger.unprepared(event, self.agenda.now - IN_FLIGHT)
-                is_calm = self._is_calm(self.hosts[name], event)
-                if unprepared and (is_calm or "rebooted" not in unprepared):
-                    self._violated("approval after all have prepared", name, event, unprepared)
         event.approvals.append((self.agenda.now, client))
         if len(event.approvals) == 1:
             self.agenda.after(self.chance.uniform(0.3, 5.0), partial(self._start, event))
+
+    def _decided(self, event_id: str) -> None:
+        """Let an event change while a daemon sends its approval."""
+        if self.chance.random() < self.plan.changes_at_approval:
+            change = self.chance.choice((self._retype, self._resize, self._hide))
+            self.agenda.after(self.chance.random(), partial(change, self.events[event_id]))
+
+    def _coordinated(self, decision: Decision) -> None:
+        """Take the approval of a coordinator; all VMs must have prepared when it read them."""
+        event = self.events[decision.event_id]
+        for name in decision.resources:
+            unprepared = decision.evidence.get(name, "it has not reported that it has prepared")
+            if unprepared:
+                self._violated("approval after all have prepared", name, event, unprepared)
+        # VMs that the event got before the reads
+        known_since = max(event.group.settled_at, event.changed_at) + POLLED_WITHIN
+        for name in set(event.vms).difference(decision.resources):
+            if decision.read_at > known_since:
+                self._violated("approval after all have prepared", name, event, "the coordinator did not regard it")
+        self._approve(event, COORDINATOR)
 
     def _approve_as_user(self, event: Event) -> None:
         if event.status == SCHEDULED and not event.is_over:
@@ -226,7 +240,7 @@ class Fleet:
 
     def _note_interruption(self, host: Host, event: Event) -> None:
         """Count in which state an event finds a VM; a host without faults must be prepared."""
-        unprepared = host.ledger.unprepared(event, self.agenda.now)
+        unprepared = host.ledger.unprepared(event.key, event.kind, self.agenda.now)
         approver = event.approvals[0][1] if event.approvals else ""
         if not unprepared:
             self.counts["VMs interrupted, prepared"] += 1
@@ -333,14 +347,18 @@ class Fleet:
                 continue
             since = max(ledger.disturbed_at, self._last_over.get(host.name, 0.0), host.group.settled_at)
             hidden = any(host.name in event.vms for event in host.group.events)
-            if not hidden and now - since > RECOVERED_WITHIN:
+            if not hidden and now - since > RECOVERED_WITHIN and self._has_repeated(host):
                 ledger.violated("recovered in time", "", f"to undo: {', '.join(ledger.to_undo)}", now)
                 ledger.to_undo.clear()
         self.agenda.after(AUDIT_INTERVAL, self._audit)
 
+    def _has_repeated(self, host: Host) -> bool:
+        """Return True if a hook that failed must have been repeated since."""
+        return self.agenda.now - host.ledger.failed_at > RECOVERED_AFTER_FAILURE
+
     def _check_end(self) -> None:
         for host in self.hosts.values():
-            if not host.is_idle or host.ledger.to_undo:
+            if (not host.is_idle or host.ledger.to_undo) and self._has_repeated(host):
                 records = [] if host.daemon is None else [record.key for record in host.daemon.engine.records]
                 text = f"up: {host.is_up}, records: {records}, to undo: {', '.join(host.ledger.to_undo)}"
                 host.ledger.violated("idle at the end", "", text, self.agenda.now)

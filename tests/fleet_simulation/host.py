@@ -24,6 +24,8 @@ from fleet_simulation.simulated_runs import HostProcesses, Process, SimulatedRun
 
 # share of the polls that the second backend answers
 SECOND_BACKEND = 0.3
+# share of the decisions to approve that fall while the poller waits for an answer
+POLL_UNDER_WAY = 0.3
 
 
 class Host:
@@ -38,6 +40,7 @@ class Host:
         agenda: virtual time.
         chance: random numbers.
         approve: takes (host, EventId) at Azure, or raises ImdsError.
+        decided: called with the EventId when the daemon has decided to approve it.
         failing_hooks: share of the hook runs that fail, and the half of it that hangs.
 
     Attributes:
@@ -56,6 +59,7 @@ class Host:
         agenda: Agenda,
         chance: random.Random,
         approve: Callable[[Host, str], None],
+        decided: Callable[[str], None],
         failing_hooks: float,
     ) -> None:
         self.name, self.group, self.profile, self.leader = name, group, profile, leader
@@ -64,7 +68,7 @@ class Host:
         self.is_up = False
         self.daemon: Daemon | None = None
         self.ledger = Ledger(name, profile)
-        self._approve = approve
+        self._approve, self._decided = approve, decided
         self._failing_hooks = failing_hooks
         self._folder = folder / name
         self._vm_number = self._boots = 0
@@ -91,7 +95,9 @@ class Host:
             imds = ImdsOfHost(self._events, partial(self._approve, self), self._instance(vm_id))
             view = SimulatedRuns(runs, settings.environment, settings.output_tail, settings.kill_after)
             boot = f"{vm_id} boot {self._boots}"
-            self.daemon = Daemon(self.profile, settings, imds, view, self._monotonic, self._wall, boot)
+            self.daemon = Daemon(
+                self.profile, settings, imds, view, self._monotonic, self._wall, boot, self._is_poll_under_way
+            )
             self.wake_in(0.0)
 
     def kill_daemon(self, back_in: float) -> None:
@@ -189,6 +195,7 @@ class Host:
 
     def _events(self) -> EventDocument:
         if self.agenda.now < self.outage_until:
+            self.ledger.poll_failed()
             raise self._error()
         document = self.group.document(self.agenda.now, self.chance.random() < SECOND_BACKEND)
         self.ledger.document(self.agenda.now, document)
@@ -199,6 +206,11 @@ class Host:
         if status is None:
             return ImdsUnreachable("no answer within 10 s")
         return ImdsRefused(f"IMDS answered {status}", status=status)
+
+    def _is_poll_under_way(self, event_id: str) -> bool:
+        """Take a decision to approve; return whether the answer of a poll comes before the poller can send it."""
+        self._decided(event_id)
+        return self.chance.random() < POLL_UNDER_WAY
 
     def _instance(self, vm_id: str) -> dict[str, object]:
         return {"compute": {"name": self.name, "vmId": vm_id}}

@@ -8,11 +8,12 @@ from __future__ import annotations
 import collections
 from typing import NamedTuple
 
-from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.identity import affects
-from fleet_simulation.azure_model import Event
+from fleet_simulation.azure_model import SCHEDULED
 from fleet_simulation.profiles import Profile
 from fleet_simulation.simulated_runs import HostProcesses, Process
+from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.records import PREPARE, RECOVER
 
@@ -45,14 +46,15 @@ class Run:
 
 
 class Presence:
-    """Whether the documents that this host received list an event for it."""
+    """Whether the documents that this host received list an event for it, and how the last of them listed it."""
 
-    __slots__ = ("absences", "first_seen", "is_gone")
+    __slots__ = ("absences", "first_seen", "is_gone", "latest")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, latest: ScheduledEvent) -> None:
         self.absences = 0
         self.is_gone = False
         self.first_seen = now
+        self.latest = latest
 
 
 class Ledger:
@@ -62,6 +64,7 @@ class Ledger:
         violations: found so far.
         log: (moment, text) since the host was idle last.
         disturbed_at: latest moment of a fault on this host, or of a hook that failed.
+        failed_at: latest moment at which a hook failed.
         idle_at: since when nothing is left to do; None while something is.
         prepared, recovered: number of hook runs that succeeded.
     """
@@ -70,7 +73,7 @@ class Ledger:
         self.host = host
         self.violations: list[Violation] = []
         self.log: collections.deque[tuple[float, str]] = collections.deque(maxlen=LINES)
-        self.disturbed_at = float("-inf")
+        self.disturbed_at = self.failed_at = float("-inf")
         self.idle_at: float | None = 0.0
         self.prepared = self.recovered = 0
         self._hooks = profile.hooks
@@ -87,6 +90,7 @@ class Ledger:
         self._succeeded: dict[tuple[str, int, str, str], float] = {}
         self._permitted: dict[str, float] = {}
         self._last_document: tuple[object, ...] = ()
+        self._last_poll_failed = False
 
     def note(self, now: float, text: str) -> None:
         """Add a line to the log."""
@@ -108,6 +112,7 @@ class Ledger:
 
     def document(self, now: float, document: EventDocument) -> None:
         """Note a good document that this host received."""
+        self._last_poll_failed = False
         if document.events is not self._last_document:
             self._last_document = document.events
             shown = " ".join(f"{event.event_id}={event.status}/{event.event_type}" for event in document.events)
@@ -115,17 +120,21 @@ class Ledger:
                 self.note(now, f"document: {shown}")
         elif not document.events and not self._presence:
             return
-        listed = {event.key for event in document.events if affects(event, self.host)}
-        for key in listed:
+        listed = {event.key: event for event in document.events if affects(event, self.host)}
+        for key, event in listed.items():
             presence = self._presence.get(key)
             if presence is None:
-                self._presence[key] = Presence(now)
+                self._presence[key] = Presence(now, event)
             else:
-                presence.absences, presence.is_gone = 0, False
+                presence.absences, presence.is_gone, presence.latest = 0, False, event
         for key, presence in self._presence.items():
             if key not in listed:
                 presence.absences += 1
                 presence.is_gone = presence.is_gone or presence.absences >= 2
+
+    def poll_failed(self) -> None:
+        """Note that IMDS did not answer this host."""
+        self._last_poll_failed = True
 
     def run_began(self, now: float, process: Process) -> None:
         """Note the begin of a hook, and check that it may begin."""
@@ -151,7 +160,7 @@ class Ledger:
         if run is not None:
             run.ended, run.ok = now, is_good
         if not is_good:
-            self.disturbed_at = max(self.disturbed_at, now)
+            self.disturbed_at, self.failed_at = max(self.disturbed_at, now), now
             return
         self.prepared += identity.stage == PREPARE
         self.recovered += identity.stage == RECOVER
@@ -177,27 +186,55 @@ class Ledger:
         self.to_undo.clear()
         self.disturbed_at = now
 
-    def unprepared(self, event: Event, now: float) -> str:
-        """Return why this host is not prepared for an event at this moment; "" if it is."""
-        seen = self._presence.get(event.key)
+    def listed(self, key: str) -> ScheduledEvent | None:
+        """Return the event as the last answer of IMDS listed it for this host; None without it or without an answer."""
+        presence = self._presence.get(key)
+        return None if presence is None or presence.absences or self._last_poll_failed else presence.latest
+
+    def approves(self, key: str, now: float) -> None:
+        """Check an approval by the daemon of this host."""
+        event = self.listed(key)
+        if event is None or event.status != SCHEDULED:
+            text = "the last answer of IMDS does not list it" if event is None else event.status
+            self.violated("approval of a scheduled event", key, text, now)
+            return
+        why_not = self.unprepared(key, event.event_type, now)
+        if why_not:
+            self.violated("approval after preparation", key, why_not, now)
+
+    def reports_prepared(self, key: str, now: float) -> str:
+        """Return why the report that this host is prepared is wrong; "" if it is right."""
+        presence = self._presence.get(key)
+        return self.unprepared(key, presence.latest.event_type, now) if presence else "no document has listed it"
+
+    def unprepared(self, key: str, kind: str | None, now: float) -> str:
+        """Return why this host is not prepared for an event of this type at this moment; "" if it is."""
+        seen = self._presence.get(key)
         for hook in self._hooks.get(PREPARE, ()):
-            if hook.settings.on_failure == "ignore" or (hook.settings.types and event.kind not in hook.settings.types):
+            if hook.settings.on_failure == "ignore" or (hook.settings.types and kind not in hook.settings.types):
                 continue
             runs = self._runs.get(hook.name, ())
-            own = [run for run in runs if run.key == event.key]
             since = seen.first_seen if seen is not None else now
             # a run for another event counts for one that waited for it
-            shared = [run for run in runs if run.ok and run.ended >= since]
-            run = own[-1] if own and own[-1].ok else (shared[-1] if shared else own[-1] if own else None)
-            if run is None:
-                return f"{hook.name} never ran for it"
-            if not run.ok:
-                return f"{hook.name} {'runs' if run.ended > now else 'failed'}"
-            if run.began < self._booted_at and not hook.settings.persists:
-                return f"the host has rebooted after {hook.name}"
-            for name, undone_at in self._undone_at.items():
-                if undone_at > run.began and self._undoes(name, hook.name):
-                    return f"{RECOVER}/{name} has undone {hook.name}"
+            good = [run for run in runs if run.ok and (run.key == key or run.ended >= since)]
+            reasons = [self._lost(hook, run) for run in good]
+            if "" in reasons:
+                continue
+            own = [run for run in runs if run.key == key]
+            if reasons:
+                return reasons[-1]
+            return (
+                f"{hook.name} {'runs' if own[-1].ended > now else 'failed'}" if own else f"{hook.name} never ran for it"
+            )
+        return ""
+
+    def _lost(self, hook: Hook, run: Run) -> str:
+        """Return what has undone a run of a prepare hook, or ""."""
+        if run.began < self._booted_at and not hook.settings.persists:
+            return f"the host has rebooted after {hook.name}"
+        for name, undone_at in self._undone_at.items():
+            if undone_at > run.began and self._undoes(name, hook.name):
+                return f"{RECOVER}/{name} has undone {hook.name}"
         return ""
 
     def _check_recovery(self, now: float, key: str, hook: str) -> None:

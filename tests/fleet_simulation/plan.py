@@ -20,6 +20,7 @@ class Plan:
         lost_requests: share of the approvals of which the request or the answer is lost.
         by_user: share of the events that another client approves.
         changes: share of the events that are cancelled, moved, changed, or missing for a moment.
+        changes_at_approval: share of the decisions of a daemon to approve, after which the event changes at once.
         longest_lag: seconds by which the second backend is late at most.
     """
 
@@ -33,9 +34,21 @@ class Plan:
     lost_requests: float = 0.1
     by_user: float = 0.02
     changes: float = 0.2
+    changes_at_approval: float = 0.05
     longest_lag: float = 8.0
 
 
 def without_faults(seed: int, vms: int = 40, events: int = 200) -> Plan:
     """Return a plan in which nothing fails and both backends agree."""
-    return Plan(seed, vms, events, faults=0, failing_hooks=0, lost_requests=0, by_user=0, changes=0, longest_lag=0.0)
+    return Plan(
+        seed,
+        vms,
+        events,
+        faults=0,
+        failing_hooks=0,
+        lost_requests=0,
+        by_user=0,
+        changes=0,
+        changes_at_approval=0,
+        longest_lag=0.0,
+    )

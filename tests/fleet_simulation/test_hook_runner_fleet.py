@@ -47,7 +47,19 @@ def test_without_faults_nothing_is_interrupted_unprepared(disks: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(10, 16))
 def test_promises_hold_with_many_faults(disks: Path, seed: int) -> None:
-    run(Plan(seed, vms=40, events=150, faults=2.0, failing_hooks=0.15, lost_requests=0.3, changes=0.6), disks)
+    run(
+        Plan(
+            seed,
+            vms=40,
+            events=150,
+            faults=2.0,
+            failing_hooks=0.15,
+            lost_requests=0.3,
+            changes=0.6,
+            changes_at_approval=0.4,
+        ),
+        disks,
+    )
 
 
 @pytest.mark.parametrize("lag", [20.0, 50.0])

@@ -101,7 +101,6 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
         assert (runs_of(fleet, name, "prepare/10-drain"), runs_of(fleet, name, "recover/10-drain")) == (1, 1)
 
 
-@pytest.mark.short
 def test_coordinate_does_not_approve_after_a_failed_preparation(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -145,7 +144,6 @@ def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     assert report["vm1"]["recovered"] and report["vm2"]["why_not"]
 
 
-@pytest.mark.short
 def test_coordinate_approves_after_the_pause_of_a_hook_runner(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -214,7 +212,6 @@ def test_coordinate_reports_a_hook_runner_that_does_not_run(
     assert "the daemon does not run" in rows(ran)["vm2"]["why_not"]
 
 
-@pytest.mark.short
 def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:

@@ -268,3 +268,13 @@ def test_saving_costs_little_more_than_reaching_the_disk(journal: Journal, tmp_p
 def test_reader_without_a_journal_fails_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(JournalUnreadable, match="journal.db cannot be read: .*No such file"):
         JournalReader.open(str(tmp_path / "journal.db"))
+
+
+def test_two_open_records_of_an_event_that_came_back_are_both_loaded(journal: Journal, path: str) -> None:
+    ended, again = make_record(journal.next_id()), make_record(journal.next_id())
+    ended.gone_at, again.occurrence = NOON, 2
+    assert journal.save(ended) and journal.save(again)
+    journal.close()
+    after_restart = Journal.open(path, print)
+    assert [everything(record) for record in after_restart.open_records()] == [everything(ended), everything(again)]
+    after_restart.close()

@@ -422,15 +422,18 @@ class Journal:
     def _load_open_records(self, connection: sqlite3.Connection) -> None:
         """Read the file's open records and notes. Raises sqlite3.Error."""
         self._notes = {**rows.notes(connection), **self._notes}
+        found = []
         for record_id in rows.open_ids(connection):
             if record_id in self._records:
                 continue
             try:
-                record = rows.load(connection, record_id)
+                found.append(rows.load(connection, record_id))
             except ValueError as error:
                 self._set_write_error(error)  # in a file open for reading; otherwise the file was quarantined
-                continue
-            if self._records.supersedes(record):
+        # an event that came back has two open records in the file, which do not supersede each other
+        superseded = [record for record in found if self._records.supersedes(record)]
+        for record in found:
+            if record in superseded:
                 self._supersede(record)
                 continue
             self._records.open.add(record)
