@@ -31,6 +31,7 @@ _OPTIONS: dict[str, t.Any] = dict(
     notes=dict(type="path"),
     types=dict(type="list", elements="str"),
     within=dict(type="float", default=1800),
+    prepared=dict(type="str"),
 )
 
 Result = t.Dict[str, t.Any]
@@ -68,10 +69,11 @@ class ActionModule(ActionBase):
             message = f"{describe_note(notes.path, note)}: another run has taken over the host"
             return {"failed": True, "msg": message, "outcome": "taken_over", "events": []}
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        events, pending = end_of(note, read_announced(options["announced"]), read_ended(options["ended"]), now)
+        announced, ended = read_announced(options["announced"]), read_ended(options["ended"])
+        events, pending = end_of(note, announced, ended, now, options["prepared"])
         if not pending:
             return {"outcome": "over", "events": events}
-        # a later run has to know which events are over
+        # a later run has to know which events are over, and for which the host is prepared
         notes.update(run_id, events)
         message = f"the host stays prepared until a run with the end of {pending}"
         return {"outcome": "pending", "events": events, "msg": message}

@@ -20,6 +20,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._calle
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
     CONTROL_PLANE_OPTIONS,
+    HOSTS,
     problems_of_control_plane,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
@@ -50,7 +51,7 @@ class ActionModule(ActionBase):
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         entry_point = self._task.args["entry_point"]
-        problems = self._misspelt(variables) + self._strategy(entry_point) + self._leader(entry_point)
+        problems = self._misspelt(variables) + self._strategy(entry_point) + self._leader(entry_point, variables)
         found: dict[str, dict[str, str]] = {}
         for option in ("prepare", "recover"):
             found[option], missing = self._find("maintenance_" + option, self._task.args.get(option) or "", variables)
@@ -85,8 +86,10 @@ class ActionModule(ActionBase):
             " set strategy to ansible.builtin.linear"
         ]
 
-    def _leader(self, entry_point: str) -> list[str]:
-        """Return a problem if hook runners own the hosts that the role is to prepare."""
+    def _leader(self, entry_point: str, variables: t.Mapping[str, t.Any]) -> list[str]:
+        """Return what is wrong if hook runners prepare the hosts."""
+        if entry_point == _COORDINATE:
+            return _problems_of_coordination(self._task.args, variables)
         if entry_point != _PREPARE or self._task.args.get("leader") != _EXTERNAL:
             return []
         return [
@@ -144,6 +147,27 @@ def _problems_of(ready_hooks: t.Any) -> list[str]:
     except ValueError as error:
         return [str(error)]
     return []
+
+
+def _problems_of_coordination(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:
+    """Return which options would have no effect although they promise something about the hosts."""
+    try:
+        limits = parse_limits(options.get("limits") or {}, variables["ansible_play_hosts_all"], variables["groups"])
+    except ValueError:
+        # reported with the other problems
+        return []
+    problems = [
+        f"maintenance_{name}: each hook runner prepares at its own time, which the role cannot limit; remove the option"
+        for name, given in (
+            ("at_most", limits.at_most is not None),
+            ("one_fault_domain", limits.one_fault_domain),
+            ("deadline", limits.deadline > 0),
+        )
+        if given
+    ]
+    if options.get("events_from", HOSTS) != HOSTS:
+        problems.append("maintenance_events_from: the hook runners read the events themselves; set it to hosts")
+    return problems
 
 
 def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:

@@ -13,7 +13,8 @@ author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Reads the state of the daemon that the role P(azure_imds.scheduled_events.hook_runner#role) installs, by its command
     C(azure-scheduled-events). The state has the events that the daemon knows, and the progress of their preparation.
-  - Can wait until the preparation or the recovery has ended.
+  - Can wait until the preparation or the recovery has ended. The wait uses none of Ansible's forks, but two processes
+    on the controller.
   - Does not fail because of the daemon. RV(available) is V(false) instead, and RV(reason) has the problem and a remedy.
   - The daemon answers root, and the members of the groups that its configuration names.
 extends_documentation_fragment:

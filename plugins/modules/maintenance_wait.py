@@ -15,8 +15,8 @@ description:
   - Continues after reboots of the host, and after connections that break or hang. An action plugin runs the module for
     O(attempt) seconds at a time, gives up a connection that does not answer within another O(grace) seconds, and
     connects again until O(timeout) has passed.
-  - Uses none of Ansible's forks while it waits, but a process on the controller. Under the strategy C(free) any number
-    of hosts can therefore wait at the same time.
+  - Uses none of Ansible's forks while it waits, but two processes on the controller. Under the strategy C(free) any
+    number of hosts can therefore wait at the same time.
   - Updates the note in each of these attempts. Other runs therefore know that this run is active.
   - Adds an event that is announced during the wait and is due to the note. The host then stays prepared until the end
     of that event too.

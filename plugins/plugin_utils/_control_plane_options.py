@@ -22,8 +22,9 @@ CONTROL_PLANE_OPTIONS = frozenset(
 )
 ARM = "arm"
 CALLER = "caller"
+HOSTS = "hosts"
 _WAYS = ("module", ARM)
-_SOURCES = ("hosts", CALLER)
+_SOURCES = (HOSTS, CALLER)
 
 
 def problems_of_control_plane(options: t.Mapping[str, t.Any]) -> list[str]:

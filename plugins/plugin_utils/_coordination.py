@@ -16,8 +16,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 # seconds of a round while an event may still be approved, and afterwards at least
 DECISION_ROUND = 15.0
 LONGEST_ROUND = 60.0
-# a run has at most about this number of rounds, because each is nested in the one before
-_ROUNDS = 60
+# a run has at most about this number of rounds, because Ansible becomes slower with each
+_ROUNDS = 240
 
 State = t.Dict[str, t.Any]
 Variables = t.Mapping[str, t.Any]
@@ -170,6 +170,7 @@ def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
     kept = ("prepared", "approved", "started", "over", "recovered", "not_before", "prepared_state")
     merged = {**known, **event}
     merged.update({name: known.get(name) for name in kept if merged.get(name) is None})
+    merged["first_not_before"] = known.get("first_not_before") or merged.get("not_before")
     if event.get("prepared_state") in ("none", "running", "failed"):
         merged["prepared"] = None
     return merged

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    parse_time,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import State, Variables
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
     COMPLETED,
@@ -82,10 +85,17 @@ def _row(state: State, name: str, event: Variables, problem: str) -> Row:
             reported=COMPLETED if event.get("outcome") == COMPLETED else "",
             prepared=bool(event.get("prepared")),
             started=any(own.get(key, {}).get("started") for own in state["events"].values()),
+            ended_early=any(_ended_early(own.get(key, {})) for own in state["events"].values()),
             approved=bool(approved),
         )
     )
     return row
+
+
+def _ended_early(event: Variables) -> bool:
+    """Return True if the hook runner has seen the end of the event before its last NotBefore."""
+    over, not_before = parse_time(event.get("over") or ""), parse_time(event.get("not_before") or "")
+    return over is not None and not_before is not None and over < not_before
 
 
 def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:
@@ -95,8 +105,8 @@ def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:
         "event_id": event.get("event_id", ""),
         "event_type": event.get("event_type") or "",
         "resources": list(event.get("resources", ())),
-        "not_before": event.get("not_before"),
-        "moved_to": None,
+        "not_before": event.get("first_not_before"),
+        "moved_to": event.get("not_before") if event.get("not_before") != event.get("first_not_before") else None,
         **dict.fromkeys(_TIMES),
         "approval": "",
         "outcome": "",

@@ -89,7 +89,8 @@ def read_announced(entries: t.Any) -> list[Announced]:
         read = _announced(entry, f"{ANNOUNCED}[{number}]")
         known = found.get(read.event["key"])
         if known is None or read.progress >= known.progress:
-            found[read.event["key"]] = read
+            # IMDS reports an end without its outcome, Event Grid with it
+            found[read.event["key"]] = read._replace(outcome=read.outcome or (known.outcome if known else ""))
     return list(found.values())
 
 
@@ -124,7 +125,7 @@ def events_of(
         note: the note of the host.
         now: the time of the controller, aware.
     """
-    held = {str(event["event_id"]).casefold() for event in note["events"]} if note else set()
+    held = {str(event["event_id"]).casefold(): event for event in note["events"]} if note else {}
     wanted = None if types is None else {kind.casefold() for kind in types}
     shown, name = [], vm_name
     result = {"available": True, "reason": "", "resource_id": None, "note": note, "announced": True}
@@ -142,32 +143,46 @@ def events_of(
         is_wanted = wanted is None or event["event_type"].casefold() in wanted
         if vm is None or each.is_over or key in ended or not (is_wanted or key in held):
             continue
-        shown.append(dict(event, due=key in held or _seconds_left(event, now) <= within))
+        # an earlier run may have prepared the host
+        kept = {"prepared": held[key]["prepared"]} if held.get(key, {}).get("prepared") else {}
+        shown.append(dict(event, due=key in held or _seconds_left(event, now) <= within, **kept))
     return dict(result, resource_name=name or host, events=shown)
 
 
-def end_of(note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str) -> tuple[list[Event], str]:
-    """Return the events of the note, each with ``listed``, ``started`` and ``over``, and why they are not all over.
+def end_of(
+    note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str, prepared: str | None = None
+) -> tuple[list[Event], str]:
+    """Return the events of the note, and why they are not all over.
+
+    Each event has ``listed``, ``started`` and ``over``, ``outcome`` if the caller knows it, and ``prepared`` if a run
+    has prepared the host.
 
     Args:
         note: the note of the host.
         announced: the events of the caller.
         ended: keys of events that are over.
         now: the time in ISO 8601.
+        prepared: when this run has prepared the host, in ISO 8601, or None.
     """
     latest = {each.event["key"]: each for each in announced}
     events = []
     for held in note["events"]:
         event = {"started": None, "over": None, **held}
+        if prepared and not event["over"]:
+            event["prepared"] = prepared
         key = str(event["event_id"]).casefold()
         known = latest.get(key)
         if known and (known.event["status"] == _STARTED or known.outcome == _COMPLETED):
             # a completed event has started, at a time that the caller does not know
             event["status"] = _STARTED
-        if event["status"] == _STARTED and not (known and known.is_over):
+        if event["status"] == _STARTED and not (event["over"] or (known and known.is_over)):
             event["started"] = event["started"] or now
         if key in ended or (known and known.is_over):
             event["over"] = event["over"] or now
+        if known and known.is_over and known.outcome:
+            event["outcome"] = known.outcome
+        elif event["over"] and event["status"] == _STARTED:
+            event.setdefault("outcome", _COMPLETED)
         events.append(dict(event, listed=event["over"] is None))
     pending = [f"{event['event_type']} {event['event_id']}" for event in events if event["listed"]]
     return events, ", ".join(pending)
@@ -205,7 +220,7 @@ def _announced(entry: t.Any, where: str) -> Announced:
     return Announced(
         read,
         is_over,
-        outcome or (status.casefold() if is_over else ""),
+        outcome or (status.casefold() if status.casefold() in _LAST_STATUSES else ""),
         hosts,
         mapping,
         str(resource_id) if resource_id else None,

@@ -64,7 +64,8 @@ def _row(
     not_approved = "not approved: " + approval.why_not if approval.why_not and not host.failed_to_prepare else ""
     waits_because = "" if host.takes_part else host.waits_because(key)
     row = _blank(host, event, _joined(not_approved, waits_because, host.problem(), host.awaits()))
-    row.update(prepared=host.prepared_at, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
+    prepared = host.prepared_at or event.get("prepared")
+    row.update(prepared=prepared, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
     row["outcome"] = outcome_of(
         Course(
@@ -75,7 +76,7 @@ def _row(
             failed=bool(host.problem()),
             pending=bool(host.awaits()),
             reported=event.get("outcome") or "",
-            prepared=host.is_prepared,
+            prepared=bool(prepared),
             started=key in seen["started"],
             ended_early=key in seen["ended_early"],
             approved=approval.at is not None,

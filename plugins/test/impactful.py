@@ -45,6 +45,7 @@ _value:
   type: bool
 """
 
+import math
 import typing as t
 
 from ansible.errors import AnsibleFilterError
@@ -53,7 +54,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event
 
 def impactful(event: t.Any, freeze_limit: float = 9) -> bool:
     """Return True unless the event is a Freeze that is known to be shorter than the limit."""
-    if isinstance(freeze_limit, bool) or not isinstance(freeze_limit, (int, float)) or not freeze_limit >= 0:
+    is_number = isinstance(freeze_limit, (int, float)) and not isinstance(freeze_limit, bool)
+    if not is_number or math.isnan(freeze_limit) or freeze_limit < 0:
         raise AnsibleFilterError(f"impactful: freeze_limit is not a number from 0: {freeze_limit!r}; give seconds")
     read = event_of(event, "impactful")
     if read.event_type.casefold() != "freeze" or read.duration is None:

@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class Watched:
     def polls(self, number: int) -> list[str]:
         """Poll so many times; return the kinds of the changes."""
         kinds = []
-        for _ in range(number):
+        for _poll in range(number):
             found, pause = self.watch.poll()
             assert 0 < pause <= 31
             self.now += pause
@@ -68,6 +69,21 @@ def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
     assert change["event"]["resources"] == EVENT["resources"] and change["event"]["status"] == "Scheduled"
     trio.post("/events/it/cancel")
     assert watched.polls(3) == ["gone"]
+
+
+def test_clock_that_is_set_back_does_not_make_a_change_late(trio: Simulator) -> None:
+    """The filter compares these times: a change that the source finds later is observed later."""
+    times = (datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in range(12, 0, -1))
+    options = parse_options({"endpoint": trio.endpoints["vm1"]})
+    watch = ImdsWatch(options, now=lambda: next(times), sleep=lambda _seconds: None)
+    observed = []
+    for name in ("one", "two"):
+        trio.post("/events", {**EVENT, "name": name})
+        observed += watch.poll()[0]
+        trio.post(f"/events/{name}/cancel")
+        observed += [change for _poll in range(3) for change in watch.poll()[0]]
+    assert [change["change"] for change in observed] == ["appeared", "gone"] * 2
+    assert [change["observed_at"] for change in observed] == sorted({change["observed_at"] for change in observed})
 
 
 def test_outage_is_logged_once_and_is_never_the_end_of_an_event(

@@ -63,7 +63,8 @@ def test_printed_rule_is_that_of_the_rulebooks_with_a_job_template() -> None:
         name: first[name] for name in ("name", "condition", "throttle")
     }
     action, printed = first["action"]["run_playbook"], RULE[0]["action"]["run_job_template"]
-    assert printed["lock"] == action["lock"]
+    for name in ("lock", "retries", "delay"):
+        assert printed[name] == action[name]
     assert set(printed["job_args"]["extra_vars"]) == set(action["extra_vars"])
 
 

@@ -79,7 +79,11 @@ def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(t
     ran = fleet.hosts.playbook(playbook, {"maintenance_ended": [event["id"].lower()]})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
-    assert all(row["over"] and row["recovered"] and row["why_not"] == "" for row in rows(ran).values())
+    for row in rows(ran).values():
+        # the first run has prepared the host
+        assert (
+            row["prepared"] and row["over"] and row["recovered"] and (row["outcome"], row["why_not"]) == ("ended", "")
+        )
     assert fleet.course_of("prepare").count("web1") == 1 and len(fleet.approvals()) == 1
     # nothing else has sent a request
     assert len(trio.get("/requests")["requests"]) == 1
@@ -101,6 +105,10 @@ def test_host_recovers_after_the_end_of_all_of_its_events(trio: Simulator, tmp_p
     ran = run(fleet, announced(second, change="gone", outcome="canceled"))
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
+    # web1 has one row for each event, the second one last
+    assert {name: row["outcome"] for name, row in rows(ran).items()} == {"web1": "canceled", "web2": "canceled"}
+    (line,) = [line for line in ran.stdout.splitlines() if "web1" in line and f"Freeze {first['id']}" in line]
+    assert " completed" in line, line
 
 
 def test_host_that_is_unreachable_but_not_down_prevents_the_approval(trio: Simulator, tmp_path: Path) -> None:

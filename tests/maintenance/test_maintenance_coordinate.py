@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -99,7 +101,6 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
         assert (runs_of(fleet, name, "prepare/10-drain"), runs_of(fleet, name, "recover/10-drain")) == (1, 1)
 
 
-@pytest.mark.short
 def test_coordinate_does_not_approve_after_a_failed_preparation(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -143,7 +144,6 @@ def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     assert report["vm1"]["recovered"] and report["vm2"]["why_not"]
 
 
-@pytest.mark.short
 def test_coordinate_approves_after_the_pause_of_a_hook_runner(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -212,7 +212,6 @@ def test_coordinate_reports_a_hook_runner_that_does_not_run(
     assert "the daemon does not run" in rows(ran)["vm2"]["why_not"]
 
 
-@pytest.mark.short
 def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -233,6 +232,49 @@ def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
     fleet.start()
     ran = fleet.hosts.playbook(PLAYBOOK, {"maintenance_patience": 1})
     assert failed(ran) == {"vm1"} and "run the maintenance once for each of them" in ran.stdout
+
+
+def test_coordinate_refuses_limits_that_it_cannot_keep(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure)
+    limits = {"maintenance_at_most": "50%", "maintenance_one_fault_domain": True, "maintenance_deadline": 60}
+    ran = fleet.coordinate(**limits, maintenance_events_from="caller")
+    assert failed(ran) == {"vm1", "vm2"}
+    for name in (*limits, "maintenance_events_from"):
+        assert f"{name}: " in ran.stdout
+
+
+def test_hosts_are_awaited_at_the_same_time_with_one_fork(
+    azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
+) -> None:
+    drained, log = tmp_path / "drained", tmp_path / "reads"
+    fleet = make_fleet(azure)
+    for name in fleet.daemons:
+        fleet.hook(name, "prepare/10-drain", waits_for(drained))
+        command = Path(fleet.command(name))
+        command.write_text(command.read_text().replace("verb=$1;", f"echo {name} >> {log}; verb=$1;"))
+    fleet.start()
+    event = announce(fleet)
+
+    took: list[float] = []
+
+    def follows() -> None:
+        begun, began = len(log.read_text().split()), time.monotonic()
+
+        def turns() -> int:
+            reads = log.read_text().split()[begun:]
+            return sum(one != other for one, other in itertools.pairwise(reads))
+
+        wait_until(lambda: turns() >= 6, "reads of both hosts in turn")
+        took.append(time.monotonic() - began)
+        drained.touch()
+
+    course = {AFTER_DECISION: lambda: threading.Thread(target=follows, daemon=True).start()}
+    ran = fleet.coordinate("--forks", "1", at={**course, APPROVED: lambda: start_and_end(fleet, event)})
+    assert ran.returncode == 0, ran.stdout
+    # with one wait after the other the reads change twice in a round of 15 seconds
+    assert took[0] < 40
 
 
 def test_prepare_and_approve_refuses_hosts_whose_hook_runners_prepare(

@@ -19,7 +19,7 @@ from promises.world import Hosts, World, world_of
 from support.eda.rulebook import PROGRAM, java_home
 from support.salt.master import Master
 
-SHORT = ("one fails to prepare", "answer to the approval is lost")
+SHORT = ("one fails to prepare",)
 PARAMETERS = [pytest.param(case, id=case.name, marks=[pytest.mark.short] * (case.name in SHORT)) for case in CASES]
 
 

@@ -67,7 +67,10 @@ class Hosts:
         for vm in self.vms.values():
             vm.heal()
             for file in vm.host.file(STATE).iterdir():
-                file.unlink()
+                if file.is_dir():
+                    file.rmdir()
+                else:
+                    file.unlink()
 
 
 class World:
@@ -128,8 +131,8 @@ class World:
         self.vms[name].host.run(["pkill", "-x", "sleep"], check=False)
 
     def make_fail(self, name: str) -> None:
-        """Have the last step of the preparation fail once."""
-        (self.vms[name].host.file(STATE) / f"fail-before-{SETTLE}").touch()
+        """Have the last step of the preparation fail each time: Salt repeats it, and a step cannot remove a folder."""
+        (self.vms[name].host.file(STATE) / f"fail-before-{SETTLE}").mkdir()
 
     # observations
 

@@ -30,6 +30,7 @@ REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"
 
 _LONGEST_TEXT = 2048
 _LONGEST_LIST = 10000
+_DEEPEST = 20
 # Ansible would render a text with these as a template
 _TEMPLATE_MARK = re.compile(r"\{(?=[{%#])")
 _FRACTION = re.compile(r":\d{2}(\.\d{1,9})")
@@ -125,6 +126,24 @@ def moment(change: t.Mapping[str, t.Any]) -> float:
     return time.timestamp() + (float(fraction[1]) if fraction else 0.0)
 
 
+def without_templates(value: t.Any, depth: int = 0) -> t.Any:
+    """Return JSON values with texts that Ansible does not render; what is nested too deeply becomes None.
+
+    Args:
+        value: untrusted.
+        depth: of the value.
+    """
+    if isinstance(value, str):
+        return _TEMPLATE_MARK.sub("{ ", value)
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth >= _DEEPEST:
+        return None
+    if isinstance(value, list):
+        return [without_templates(item, depth + 1) for item in value]
+    return {name: without_templates(item, depth + 1) for name, item in value.items()}
+
+
 def _choice(data: t.Mapping[str, t.Any], name: str, known: tuple[str, ...]) -> str:
     value = data.get(name)
     if value not in known:
@@ -139,4 +158,4 @@ def _text(data: t.Mapping[str, t.Any], name: str, prefix: str = "", may_be_empty
 def _checked_text(value: t.Any, name: str, may_be_empty: bool) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not (may_be_empty or value.strip()):
         raise NotAChange(f"{name}: not a text of at most {_LONGEST_TEXT} characters")
-    return _TEMPLATE_MARK.sub("{ ", escape_surrogates(value))
+    return str(without_templates(escape_surrogates(value)))

@@ -16,6 +16,8 @@ from .event_grid import is_notification, read_notification
 BODIES = ("scheduled_event", "payload", "body")
 # members of a wrapper that has the deliveries as a list
 _LISTS = ("events", "value")
+# a later version of the shape
+_ANY_SCHEMA = SCHEMA.rpartition("/")[0] + "/"
 _MAX_DEPTH = 4
 _MAX_ITEMS = 1000
 
@@ -68,8 +70,11 @@ def find_changes(event: t.Mapping[str, t.Any]) -> Found:
 def _change_of(item: t.Any) -> Change | None:
     if not isinstance(item, dict):
         return None
-    if item.get("schema") == SCHEMA:
+    schema = item.get("schema")
+    if schema == SCHEMA:
         return read(item)
+    if isinstance(schema, str) and schema.startswith(_ANY_SCHEMA):
+        raise NotAChange(f"schema: {schema[:60]!r} is unknown; update the collection here, or the sender")
     return read_notification(item) if is_notification(item) else None
 
 

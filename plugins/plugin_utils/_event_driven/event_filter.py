@@ -10,6 +10,7 @@ import logging
 import os
 import typing as t
 
+from .change import without_templates
 from .deliveries import BODIES, find_changes
 from .host_names import HostRule, host_rule
 from .news import News
@@ -53,7 +54,8 @@ class EventFilter:
         for problem in found.problems:
             LOGGER.warning("scheduled events: unreadable delivery ignored: %s", problem)
         if found.problems:
-            events.append(_with_meta(event, [NO_HOST], scheduled_event_problem="; ".join(found.problems[:10])))
+            problem = without_templates("; ".join(found.problems[:10]))
+            events.append(_with_meta(without_templates(event), [NO_HOST], scheduled_event_problem=problem))
         elif found.others:
             events.append(event)
         return events if len(events) > 1 else events[0]
@@ -67,12 +69,13 @@ class EventFilter:
 
 
 def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: News) -> Event:
-    is_news, kind = news.judge(change)
+    is_news, kind, occurrence = news.judge(change)
     hosts, unknown = rule.apply(change["event"]["resources"])
     scheduled_event = {
         **change,
         "change": kind,
         "event_key": change["event"]["event_id"].casefold(),
+        "occurrence": occurrence,
         "hosts": hosts,
         "limit": ",".join(sorted(hosts)) or NO_HOST,
         "unknown_resources": unknown,
@@ -84,9 +87,16 @@ def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: N
             ascii(change["event"]["event_id"]),
             ", ".join(map(ascii, unknown[:20])),
         )
-    # without the delivery: a playbook gets the event as variables, and Ansible renders their texts as templates
+    if is_news and not change["event"]["resources"]:
+        LOGGER.warning(
+            "scheduled events: event %s: the report has no resources, and starts no run; run the playbook on its hosts",
+            ascii(change["event"]["event_id"]),
+        )
+    # without the delivery: a playbook gets the event as variables, and Ansible renders their texts as templates; the
+    # headers of a request are in meta
     others = {name: value for name, value in event.items() if name not in BODIES} if _has_body(event) else {}
-    return _with_meta({"meta": event.get("meta"), **others}, hosts or [NO_HOST], scheduled_event=scheduled_event)
+    others = without_templates({"meta": event.get("meta"), **others})
+    return _with_meta(others, hosts or [NO_HOST], scheduled_event=scheduled_event)
 
 
 def _has_body(event: Event) -> bool:

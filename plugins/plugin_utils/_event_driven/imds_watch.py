@@ -9,7 +9,7 @@ import logging
 import time
 import typing as t
 import uuid
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     ImdsError,
@@ -36,6 +36,9 @@ LOGGER = logging.getLogger("azure_imds.scheduled_events.event_source")
 
 # seconds between two requests for the name of this VM, which only describes the reports
 _NAME_INTERVAL = 60.0
+# a clock that is set back must not make a later change look older than an earlier one
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SMALLEST_STEP = timedelta(milliseconds=1)
 
 
 class ImdsWatch:
@@ -58,6 +61,7 @@ class ImdsWatch:
         self._imds = Imds(options.endpoint, options.api_version, timeout=options.timeout)
         self._pacer = Pacer(self._imds, options.interval, clock, sleep, retries=WATCHING)
         self._clock, self._now = clock, now
+        self._latest = _LONG_AGO
         self._tracker = EventTracker(options.due_within)
         self._name = options.resource_name
         self._name_requested: float | None = None
@@ -76,7 +80,7 @@ class ImdsWatch:
             found: list[dict[str, t.Any]] = []
         else:
             self._note_success(document.warnings)
-            now = self._now()
+            now = self._latest = max(self._now(), self._latest + _SMALLEST_STEP)
             changes = self._tracker.update(document, document.server_time or now)
             if changes:
                 LOGGER.info("scheduled events: %s", describe(changes))

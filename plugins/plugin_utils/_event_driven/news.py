@@ -5,12 +5,15 @@
 
 An event passes through the phases pending, started and gone. A delivery of an earlier phase than the known one is late.
 Several VMs report the same event; the first report of each state is news. An end without an outcome is the observation
-of one VM; it is news when every VM that has reported the event has reported its end.
+of one VM; it is news when every VM that has reported the event has reported its end. The clocks of two reporters may
+differ. Therefore a report after the end counts as a new occurrence of the event only if its own reporter has reported
+the end before, by the same clock, or if it is the first report of this reporter.
 """
 
 from __future__ import annotations
 
 import collections
+import hashlib
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
@@ -24,20 +27,39 @@ from .change import REPORTED_BY_EVENT_GRID, moment
 _PENDING, _STARTED, _GONE = 0, 1, 2
 # types after which a VM does not return, so that it reports no end
 _VM_IS_LOST = ("preempt", "terminate")
-_MAX_REPORTERS = 10000
+_MAX_REPORTERS = 2000
 
 Change = t.Mapping[str, t.Any]
+
+
+class Judgement(t.NamedTuple):
+    """What a change adds to the known state of its event.
+
+    Attributes:
+        is_news: whether it adds anything.
+        kind: of the change. The kind of a pending event that is known is "changed", because Event Grid says
+            "Scheduled" for both.
+        occurrence: 1, and one more each time the event is listed again after its end.
+    """
+
+    is_news: bool
+    kind: str
+    occurrence: int
 
 
 class _Known:
     """The latest state of an event."""
 
     def __init__(self) -> None:
+        self.occurrence = 1
         self.phase = -1
         self.at = float("-inf")
         self.state: tuple[t.Any, ...] = ()
-        # reporter -> whether it has reported the end
-        self.reporters: dict[str, bool] = {}
+        self.has_resources = False
+        # reporter -> time of its latest report of an end
+        self.ends: dict[str, float] = {}
+        # reporters of this occurrence that have not reported its end
+        self.awaited: set[str] = set()
 
 
 class News:
@@ -53,18 +75,15 @@ class News:
         self._events: collections.OrderedDict[str, _Known] = collections.OrderedDict()
         self._deliveries: collections.OrderedDict[tuple[str, str], None] = collections.OrderedDict()
 
-    def judge(self, change: Change) -> tuple[bool, str]:
-        """Remember a change; return whether it is news, and its kind.
-
-        The kind of a pending event that is known is "changed", because Event Grid says "Scheduled" for both.
-        """
+    def judge(self, change: Change) -> Judgement:
+        """Remember a change; return what it adds."""
+        key = change["event"]["event_id"].casefold()
         delivery = (change["reported_by"], change["id"])
         if delivery in self._deliveries:
-            return False, change["change"]
+            return Judgement(False, change["change"], self._events[key].occurrence if key in self._events else 1)
         self._deliveries[delivery] = None
         if len(self._deliveries) > self._max_deliveries:
             self._deliveries.popitem(last=False)
-        key = change["event"]["event_id"].casefold()
         known = self._events.get(key)
         if known is None:
             known = self._events[key] = _Known()
@@ -74,40 +93,51 @@ class News:
         kind = change["change"]
         if kind == APPEARED and known.phase == _PENDING and change["reported_by"] == REPORTED_BY_EVENT_GRID:
             kind = CHANGED
-        return _is_news(known, change), kind
+        return Judgement(_is_news(known, change), kind, known.occurrence)
 
 
 def _is_news(known: _Known, change: Change) -> bool:
-    phase, at = _phase(change), moment(change)
-    if known.phase == _GONE and phase != _GONE and at > known.at:
-        known.phase, known.reporters = -1, {}  # the same ID again, observed after the end
-    reporter = change["reporter"]
-    if len(known.reporters) < _MAX_REPORTERS or reporter in known.reporters:
-        known.reporters[reporter] = phase == _GONE or known.reporters.get(reporter, False)
+    phase, at, reporter = _phase(change), moment(change), change["reporter"]
+    if at <= known.ends.get(reporter, float("-inf")):
+        return False  # this reporter observed it before the end
+    if known.phase == _GONE and phase != _GONE and _begins_again(known, change, at):
+        known.occurrence += 1
+        known.phase, known.awaited = -1, set()
+    _note_reporter(known, reporter, phase, at)
     if phase < known.phase:
         return False
-    if phase == _GONE:
-        if known.phase == _GONE:
-            return False
-        if change["outcome"] is None and _awaited(known, change):
-            return False
-    state = _state(change)
-    if phase == known.phase and (state == known.state or at < known.at):
+    if phase == _GONE and (known.phase == _GONE or (change["outcome"] is None and _is_awaited(known, change))):
         return False
-    known.phase, known.at, known.state = phase, max(at, known.at), state
+    state, has_resources = _state(change), bool(change["event"]["resources"])
+    # Salt omits a list of VMs that is too long: such a report adds nothing to a complete one
+    completes, is_cut = has_resources > known.has_resources, has_resources < known.has_resources
+    if phase == known.phase and not completes and (is_cut or state == known.state or at < known.at):
+        return False
+    known.phase, known.at, known.state, known.has_resources = phase, max(at, known.at), state, has_resources
     return True
 
 
-def _awaited(known: _Known, change: Change) -> list[str]:
-    """Return the reporters of the event whose end is still to come."""
+def _begins_again(known: _Known, change: Change, at: float) -> bool:
+    """Return True if a report of an event that is gone belongs to a new occurrence of the same ID."""
+    return change["reporter"] in known.ends or (change["change"] == APPEARED and at > known.at)
+
+
+def _note_reporter(known: _Known, reporter: str, phase: int, at: float) -> None:
+    if phase != _GONE:
+        if len(known.awaited) < _MAX_REPORTERS:
+            known.awaited.add(reporter)
+        return
+    known.awaited.discard(reporter)
+    if len(known.ends) < _MAX_REPORTERS or reporter in known.ends:
+        known.ends[reporter] = at
+
+
+def _is_awaited(known: _Known, change: Change) -> bool:
+    """Return True if the end of the event at one of its reporters is still to come."""
     event = change["event"]
     lost = {name.casefold() for name in event["resources"]} if event["event_type"].casefold() in _VM_IS_LOST else set()
-    return [
-        name
-        for name, has_ended in known.reporters.items()
-        # Event Grid has no name and reports the end itself, with its outcome
-        if not has_ended and name.casefold() not in lost
-    ]
+    # Event Grid has no name and reports the end itself, with its outcome
+    return any(name.casefold() not in lost for name in known.awaited)
 
 
 def _phase(change: Change) -> int:
@@ -122,7 +152,7 @@ def _state(change: Change) -> tuple[t.Any, ...]:
     started = _phase(change) != _PENDING
     return (
         event["event_type"].casefold(),
-        tuple(sorted(name.casefold() for name in event["resources"])),
+        hashlib.sha256("\n".join(sorted(name.casefold() for name in event["resources"])).encode()).digest(),
         None if started else event["not_before"],
         "" if started else event["status"].casefold(),
     )

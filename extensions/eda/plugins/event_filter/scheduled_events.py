@@ -21,7 +21,8 @@ description:
     in C(payload) (webhook, event stream), in C(body) (Service Bus, Kafka) and in the event itself, as an object, a
     list, or JSON as text.
   - It adds C(scheduled_event), the change with C(hosts), C(limit) (the hosts as one text), C(unknown_resources),
-    C(event_key) (the ID of the event in lower case) and C(is_news), and C(meta.hosts), by which ansible-rulebook
+    C(event_key) (the ID of the event in lower case), C(occurrence) (1, and one more each time the event is listed
+    again after its end) and C(is_news), and C(meta.hosts), by which ansible-rulebook
     limits a playbook.
   - C(is_news) is false for a repeated delivery, for a state that another machine has reported before, and for a
     delivery that is late. The end that one machine observed is news when all machines that have reported the event

@@ -18,9 +18,9 @@ from hook_runner.preflight.report import WARNING, Report
 ENDPOINT = "http://169.254.169.254"
 
 
-def findings(root: Path) -> list[tuple[str, str]]:
+def findings(root: Path, approves: bool = True) -> list[tuple[str, str]]:
     report = Report()
-    check_other_handlers(ENDPOINT, report, str(root))
+    check_other_handlers(ENDPOINT, approves, report, str(root))
     assert all(finding.what == "other handlers" for finding in report.findings)
     return [(finding.severity, finding.where) for finding in report.findings]
 
@@ -50,6 +50,7 @@ def test_recent_approval_by_a_module_is_a_warning(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
     Receipts(folder, ENDPOINT).write("E-1", "2026-11-21T12:00:00Z", None)
     assert findings(tmp_path) == [(WARNING, folder)]
+    assert findings(tmp_path, approves=False) == []
     old = time.time() - RECENT - 60
     for entry in os.scandir(folder):
         os.utime(entry.path, (old, old))

@@ -22,8 +22,8 @@ def path(event, vm="vm1", *, kind="virtualMachines", subscription=SUBSCRIPTION, 
     )
 
 
-def acknowledge(sim, where, *, headers=TOKEN, version=VERSION, method="POST"):
-    return send_request(sim.control, where + version, method, headers)
+def acknowledge(sim, where, *, headers=None, version=VERSION, method="POST"):
+    return send_request(sim.control, where + version, method, TOKEN if headers is None else headers)
 
 
 def expect_error(status, code, answer):
@@ -109,6 +109,8 @@ def test_acknowledge_without_a_bearer_token_is_401(frozen_simulator, event, head
 def test_acknowledge_with_another_token_than_the_configured_one_is_401(frozen_simulator, event):
     frozen_simulator.post("/knobs", {"arm_token": "right"})
     expect_error(401, "InvalidAuthenticationToken", acknowledge(frozen_simulator, path(event)))
+    not_utf_8 = acknowledge(frozen_simulator, path(event), headers={"Authorization": b"Bearer \xff\xfe"})
+    expect_error(401, "InvalidAuthenticationToken", not_utf_8)
     assert not state(frozen_simulator, event)["approved"]
     assert acknowledge(frozen_simulator, path(event), headers={"authorization": "bearer right"}).status == 200
 

@@ -238,7 +238,24 @@ def test_hosts_that_return_at_once_cause_a_pause_and_few_rounds():
 
 def test_long_patience_has_long_rounds():
     state = after(result_of("vm1", event_of(prepared_state="running")), result_of("vm2"), limits=Limits(36000, 1800))
-    assert state["read"]["h1"]["until"] == 600
+    assert state["read"]["h1"]["until"] == 150
+
+
+@pytest.mark.parametrize(
+    ("ended", "outcome"),
+    [({}, "canceled"), ({"started": "2026-11-21T12:20:00Z"}, "completed"), ({"over": "2026-11-21T12:31:00Z"}, "ended")],
+)
+def test_event_that_moves_and_ends_is_reported_as_by_the_role(ended, outcome):
+    lists = [result_of(vm, event_of()) for vm in ("vm1", "vm2")]
+    moved = event_of(not_before="2026-11-21T12:30:00Z")
+    closed = {**moved, "stage": "closed", "over": "2026-11-21T12:25:00Z", "recovered": "R", **ended}
+    state = after(*lists)
+    for changes in ({"events": [moved]}, {"history": [closed]}):
+        results = {name: result_of(vm, **changes) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
+        state = next_state(state, results, 1.0, LIMITS)
+    for row in coordination_rows(state):
+        assert (row["not_before"], row["moved_to"]) == ("2026-11-21T12:15:00Z", "2026-11-21T12:30:00Z")
+        assert row["outcome"] == outcome
 
 
 def test_leader_that_approves_by_itself_is_a_problem():

@@ -166,6 +166,33 @@ def test_cancelled_event_has_not_started():
     assert (event["status"], event["started"]) == ("Scheduled", None)
 
 
+@pytest.mark.parametrize("outcome", ["completed", "canceled"])
+def test_outcome_of_the_caller_remains_in_the_events(outcome):
+    # a hook runner reports the same end later, without its outcome
+    event = ended_of([EVENT], change("gone", outcome=outcome), change("gone"))[0][0]
+    assert event["outcome"] == outcome
+    # the next run has it from the note
+    assert ended_of([event], ended=["ab-1"])[0][0]["outcome"] == outcome
+    assert "outcome" not in ended_of([EVENT], ended=["ab-1"])[0][0]
+
+
+def test_later_run_knows_that_the_host_was_prepared():
+    note = {"events": end_of({"events": [EVENT]}, [], set(), AT, "2026-11-23T11:58:00Z")[0]}
+    # it takes the event from the caller again, and does not prepare for a started one
+    started = {"change": "started", "event": dict(EVENT, status="Started")}
+    taken_again = taken("vm1", started, note=note)["events"]
+    (event,) = ended_of(taken_again, change("gone", outcome="completed"))[0]
+    assert (event["prepared"], event["outcome"]) == ("2026-11-23T11:58:00Z", "completed")
+    # the next run shows no other time of the start
+    assert ended_of([event])[0][0]["started"] is None
+
+
+def test_event_that_has_started_and_is_gone_is_completed():
+    started = {"change": "started", "event": dict(EVENT, status="Started")}
+    assert ended_of(ended_of([EVENT], started)[0], change("gone"))[0][0]["outcome"] == "completed"
+    assert "outcome" not in ended_of([EVENT], change("gone"))[0][0]
+
+
 def test_started_event_is_awaited():
     ((event,), pending) = ended_of([EVENT], {"change": "started", "event": dict(EVENT, status="Started")})
     assert pending == "Reboot Ab-1" and (event["started"], event["over"]) == (AT, None)

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 
+import pytest
+from ansible.errors import AnsibleError
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils import _worker_process
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
 
@@ -39,6 +42,38 @@ def test_worker_ends_before_its_task():
     goes_on.set()
     first, second = answers.get()
     assert first == worker.pid != second
+
+
+def work_and_die(answers, end):
+    try:
+        release_fork()
+    except AnsibleError as error:
+        answers.put(str(error))
+    else:
+        end()
+
+
+@pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(1)])
+def test_death_of_the_process_fails_the_task(end):
+    answers = FORK.SimpleQueue()
+    worker = FORK.Process(target=work_and_die, args=(answers, end))
+    worker.start()
+    assert "has died" in answers.get()
+    wait_for_end(worker)
+    assert worker.exitcode == 0
+
+
+def work_with_a_timer(answers):
+    signal.signal(signal.SIGALRM, lambda *dummy: answers.put("the time is up"))
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    release_fork()
+    signal.pause()
+
+
+def test_time_limit_of_the_task_remains():
+    answers = FORK.SimpleQueue()
+    FORK.Process(target=work_with_a_timer, args=(answers,)).start()
+    assert answers.get() == "the time is up"
 
 
 def no_process():

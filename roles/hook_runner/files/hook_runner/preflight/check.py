@@ -20,6 +20,7 @@ from hook_runner.config.settings import (
     load_settings,
 )
 from hook_runner.hooks.discovery import Hook
+from hook_runner.lifecycle.leader import EXTERNAL
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hook_checks import check_hooks_themselves
 from hook_runner.preflight.hook_records import FOLDER, check_hook_records
@@ -63,7 +64,7 @@ def run_checks(
     hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
-    check_other_handlers(settings.endpoint, report, root)
+    check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, report, root)
     if ask_hooks or (ask_hooks is None and not offline):
         check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
         check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)

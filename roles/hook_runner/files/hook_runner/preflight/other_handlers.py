@@ -21,11 +21,12 @@ RECENT = 7 * 86400.0
 _ADVICE = 'one component has to own a host, see "One owner for each host" in docs/hook-runner.md'
 
 
-def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None:
+def check_other_handlers(endpoint: str, approves: bool, report: Report, root: str = "/") -> None:
     """Report a configured Salt beacon and recent approvals by playbooks.
 
     Args:
         endpoint: base URL of IMDS; approvals at another one do not count.
+        approves: whether the daemon itself approves. If not, approvals by a playbook are expected.
         report: gets a warning for each.
         root: folder below which the files of the host are.
     """
@@ -37,6 +38,8 @@ def check_other_handlers(endpoint: str, report: Report, root: str = "/") -> None
                     f" {_ADVICE}"
                 )
                 report.add(WARNING, "other handlers", path, text)
+    if not approves:
+        return
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
     recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
     receipts = [path for path in recent if f'"{endpoint}"' in _text(path)]

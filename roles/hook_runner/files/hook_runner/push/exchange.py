@@ -42,6 +42,10 @@ class Reply(NamedTuple):
     retry_after: float | None
 
 
+# characters of the reason in a sentence; a part of it may be the text of the other side
+_LONGEST_REASON = 200
+
+
 class NoReply(Exception):
     """No answer came; the text is a sentence."""
 
@@ -163,7 +167,7 @@ class Exchange:
         elif isinstance(error, socket.timeout):
             text = f"no answer within {self._timeout:g} s"
         else:
-            text = f"no answer ({error or error.__class__.__name__})"
+            text = f"no answer ({str(error)[:_LONGEST_REASON] or error.__class__.__name__})"
         return NoReply(f"{self.address.shown()}: {text}")
 
 

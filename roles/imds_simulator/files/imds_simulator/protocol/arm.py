@@ -78,7 +78,7 @@ class ArmContract:
             message = "Authentication failed. The 'Authorization' header is missing."
             return _unauthorized("AuthenticationFailed", message)
         wanted = self.world.knobs.arm_token
-        if wanted and not hmac.compare_digest(token.strip().encode(), wanted.encode()):
+        if wanted and not hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), wanted.encode()):
             return _unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
         return None
 

@@ -174,6 +174,7 @@ def test_anything_else_passes_through_unchanged(event):
         ({**CHANGE, "change": "moved"}, "change"),
         ({**CHANGE, "outcome": []}, "outcome"),
         ({**CHANGE, "id": 7}, "id"),
+        ({**CHANGE, "schema": "azure_imds.scheduled_events/change/2"}, "schema"),
         ({**CHANGE, "observed_at": "yesterday"}, "observed_at"),
         ({**CHANGE, "reporter": None}, "reporter"),
         (grid({"EventId": 7}, data={"resourceInfo": {}}), "properties"),
@@ -212,9 +213,20 @@ def test_texts_cannot_be_templates(form):
     text = "{{ lookup('pipe', 'id') }} {% raw %} {# {{{"
     change = {**CHANGE, "event": {**EVENT, "description": text, "resources": [text]}}
     delivery = change if form == "change" else grid({"Description": text, "Resources": [text]})
-    got = filtered({"payload": delivery, "text": "kept"})
+    deep = [text]
+    for _ in range(5000):
+        deep = [deep]
+    meta = {"headers": {"User-Agent": text, "Other": [text]}, "deep": deep}
+    got = filtered({"payload": delivery, "text": "kept", "meta": meta})
+    assert got["meta"]["headers"]["Other"] == ["{ { lookup('pipe', 'id') }} { % raw %} { # { { {"]
     assert not any(mark in json.dumps(got) for mark in ("{{", "{%", "{#")) and got["text"] == "kept"
     assert got["scheduled_event"]["event"]["description"] == "{ { lookup('pipe', 'id') }} { % raw %} { # { { {"
+
+
+@pytest.mark.parametrize("body", [{"schema": CHANGE["schema"] + "{{ 1 }}"}, grid({"EventStatus": "{{ 1 }}"})])
+def test_texts_of_an_unreadable_delivery_cannot_be_templates(body):
+    got = filtered({"payload": {**body, "x": ["{% raw %}"]}})
+    assert "scheduled_event_problem" in got and not any(mark in json.dumps(got) for mark in ("{{", "{%"))
 
 
 def test_lone_surrogates_are_escaped():
@@ -235,6 +247,13 @@ def test_resource_that_would_select_other_hosts_is_unknown(name, caplog):
     assert len(caplog.records) == 1
     by_rule = filtered({"payload": CHANGE}, host_table={"vm1": name, "vm2": ""})
     assert by_rule["scheduled_event"]["hosts"] == []
+
+
+def test_report_without_resources_is_logged_and_selects_no_host(caplog):
+    result = filtered({"payload": {**CHANGE, "event": {**EVENT, "resources": []}}})
+    got = result["scheduled_event"]
+    assert (got["hosts"], got["limit"], result["meta"]["hosts"]) == ([], NO_HOST, [NO_HOST])
+    assert len(caplog.records) == 1
 
 
 def test_table_comes_before_the_pattern():

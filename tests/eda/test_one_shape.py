@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The event filter reads the reports of hook runners and of Salt's reactor as one shape."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import jinja2
+import yaml
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
+
+from azure_scheduled_events.document import parse_document
+from hook_runner.push.change import change_body
+from support.repository import REPOSITORY
+
+REACTOR = REPOSITORY / "salt" / "reactor" / "azure_events_push.sls"
+EVENT: dict[str, Any] = {
+    "event_id": "AB-1",
+    "event_type": "Reboot",
+    "status": "Scheduled",
+    "resources": ["vm1", "vm2"],
+    "resource_type": "VirtualMachine",
+    "not_before": "2026-11-21T12:15:00Z",
+    "description": 'It says "{{ 1 }}".\n- second: line \U0001f600',
+    "source": "Platform",
+    "duration_seconds": 9,
+}
+DOCUMENT = {
+    "Events": [
+        {
+            "EventId": "AB-1",
+            "EventType": "Reboot",
+            "EventStatus": "Scheduled",
+            "Resources": EVENT["resources"],
+            "ResourceType": "VirtualMachine",
+            "NotBefore": "Sat, 21 Nov 2026 12:15:00 GMT",
+            "Description": EVENT["description"],
+            "EventSource": "Platform",
+            "DurationInSeconds": 9,
+        }
+    ]
+}
+AT = datetime(2026, 11, 21, 12, 0, 0, 250000, tzinfo=UTC)
+
+
+def read(delivery: Any) -> dict[str, Any]:
+    result = EventFilter().apply({"payload": delivery}, {})
+    assert isinstance(result, dict)
+    return result
+
+
+def reacted(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the request that the reactor file makes of a beacon's data."""
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters["json"] = json.dumps
+    (state,) = yaml.safe_load(environment.from_string(REACTOR.read_text()).render(data=data)).values()
+    given: dict[str, Any] = {}
+    for argument in state["runner.http.query"][0]["args"]:
+        given.update(argument)
+    return given
+
+
+def of_salt(**more: Any) -> dict[str, Any]:
+    return {
+        **EVENT,
+        "id": "minion1",
+        "change": "scheduled",
+        "sequence": 4,
+        "changed_at": "2026-11-21T12:00:00Z",
+        **more,
+    }
+
+
+def test_hook_runner_and_salt_report_an_event_in_the_same_shape() -> None:
+    (event,) = parse_document(json.dumps(DOCUMENT)).events
+    pushed = read(json.loads(change_body("appeared", event, 1, "vm1", AT).body))
+    salt = read(reacted(of_salt())["data"])
+    assert set(pushed["scheduled_event"]) == set(salt["scheduled_event"])
+    for each, by in ((pushed, "hook_runner"), (salt, "salt")):
+        got = each["scheduled_event"]
+        text = EVENT["description"].replace("{{", "{ {")
+        assert got["event"] == {**EVENT, "description": text}
+        assert (got["change"], got["outcome"], got["reported_by"], got["hosts"]) == (
+            "appeared",
+            None,
+            by,
+            ["vm1", "vm2"],
+        )
+
+
+def test_report_of_salt_whose_list_of_vms_is_omitted_selects_no_host() -> None:
+    data = of_salt(resources_omitted=9000, cut=["description"])
+    del data["resources"]
+    got = read(reacted(data)["data"])
+    assert got["scheduled_event"]["hosts"] == [] and got["meta"]["hosts"] == ["!all"]
+
+
+def test_reactor_has_no_secret_in_the_arguments_of_its_runner() -> None:
+    """Arguments are on the event bus of the master."""
+    given = reacted(of_salt())
+    assert set(given) == {"url", "method", "header_file", "data"} and given["url"].startswith("https:")
