@@ -1,27 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Measure the event filter of the rulebook by the number of hosts that report: CPU for a report, and memory.
+"""Measure the event filter of the rulebook by the number of hosts that report, and ansible-rulebook with it.
 
     python tests/bench/bench_rulebook.py [HOSTS ...]
 
 Every host of a group reports each change of an event, as hook runners do: one report is news, the
-others are not. The filter is compared with parsing the same JSON. Takes about a minute.
+others are not. The filter is compared with parsing the same JSON. ansible-rulebook then receives
+such reports by HTTPS in the rulebook maintenance_pushed; the inventory has none of their hosts, and
+no playbook starts. Takes about two minutes.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests"))
+sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY)]
 from table import print_table, ratio
 
+from support.eda.rulebook import COLLECTION, Rulebook
+from support.eda.web_hook import WebHook
+from support.simulator_process import reserved_port
 from tools.repository.collection_tree import copy_tree
 
 TREE = REPOSITORY / ".cache" / "trees" / "bench"
@@ -30,6 +38,11 @@ SIZES = (50, 200, 1000)
 GROUP = 20
 CHANGES = ("appeared", "started", "gone")
 EVENTS_PER_GROUP = 4
+# reports to ansible-rulebook before and in each measurement
+WARM_UP, SENT = 100, 1000
+ROUNDS = 3
+# seconds without a report, to measure the work without events
+IDLE = 20.0
 
 
 def report(change: str, number: int, group: int, reporter: int) -> str:
@@ -104,6 +117,42 @@ def measure(hosts: int, make_filter: Any) -> list[str]:
     ]
 
 
+def measure_engine() -> list[list[str]]:
+    """Return the CPU of ansible-rulebook for 1,000 reports and its memory after them, for each round."""
+    bodies = [json.loads(body) for body in reports(1000)]
+    with tempfile.TemporaryDirectory() as temporary, reserved_port() as port:
+        folder = Path(temporary)
+        hook = WebHook(folder / "hook", port)
+        inventory = folder / "inventory.yml"
+        inventory.write_text("all: {hosts: {another: {}}}")
+        with Rulebook(folder, inventory, COLLECTION + "maintenance_pushed", hook.variables) as rulebook:
+            process = psutil.Process(rulebook.pid)
+            rows = []
+            for count, name in (
+                (WARM_UP, "start"),
+                *((SENT, f"reports, round {number + 1}") for number in range(ROUNDS)),
+            ):
+                began, before = time.monotonic(), _cpu(process)
+                for body in bodies[:count]:
+                    assert hook.post(body) == 200
+                bodies = bodies[count:]
+                spent, took = _cpu(process) - before, time.monotonic() - began
+                rows.append(
+                    [name, str(count), f"{spent:.2f}", f"{took:.1f}", f"{process.memory_info().rss / 2**20:.0f}"]
+                )
+            before = _cpu(process)
+            time.sleep(IDLE)
+            idle = _cpu(process) - before
+            rows.append(["no reports", "0", f"{idle:.2f}", f"{IDLE:.1f}", f"{process.memory_info().rss / 2**20:.0f}"])
+            assert not rulebook.runs()
+            return rows
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
 def main() -> None:
     sizes = tuple(map(int, sys.argv[1:])) or SIZES
     copy_tree(REPOSITORY, TREE)
@@ -114,6 +163,8 @@ def main() -> None:
 
     columns = ("hosts", "reports", "news", "us for a report", "reports in a CPU second", "filter / json.loads", "KiB")
     print_table("The event filter of the rulebook", columns, [measure(size, EventFilter) for size in sizes])
+    columns = ("ansible-rulebook", "reports", "CPU s", "s", "resident MiB")
+    print_table("ansible-rulebook with the rulebook maintenance_pushed", columns, measure_engine())
 
 
 if __name__ == "__main__":

@@ -109,6 +109,12 @@ class Rulebook:
         if self.has_ended():
             raise AssertionError(f"ansible-rulebook ended\n{self.log()}")
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def has_ended(self) -> bool:
         """Return True if the process has ended."""
         return self._process is None or self._process.poll() is not None
