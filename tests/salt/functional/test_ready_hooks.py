@@ -198,7 +198,7 @@ def test_copy_is_private(hooked: CountingMinion, tree: HookTree) -> None:
 
 def test_hook_gets_its_time_limit_and_ends_itself(hooked: CountingMinion, tree: HookTree, azure: Azure) -> None:
     never = str(tree.folder / "never")
-    hooked.configure(ready_hooks=[tree.hook(wait_for=never, timeout=3)])
+    hooked.configure(ready_hooks=[tree.hook(wait_for=never, timeout=10)])
     event_id = azure.announce("vm1")
     answer = hooked.call("prepare", event_id)
     (step,) = answer["steps"]
