@@ -214,7 +214,7 @@ def test_texts_cannot_be_templates(form):
     change = {**CHANGE, "event": {**EVENT, "description": text, "resources": [text]}}
     delivery = change if form == "change" else grid({"Description": text, "Resources": [text]})
     deep = [text]
-    for _ in range(5000):
+    for _depth in range(5000):
         deep = [deep]
     meta = {"headers": {"User-Agent": text, "Other": [text]}, "deep": deep}
     got = filtered({"payload": delivery, "text": "kept", "meta": meta})
