@@ -10,7 +10,8 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_acknowledge import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import read_announced
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
     APPROVED,
     FAILED,
     Outcome,
@@ -21,7 +22,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_a
     outcome_of,
     token_problem,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_announced import read_announced
 
 _OPTIONS: dict[str, t.Any] = dict(
     endpoint=dict(type="str", required=True),

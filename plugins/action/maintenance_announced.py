@@ -14,13 +14,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     describe_note,
     run_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_notes import note_on_controller
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import this_run
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_announced import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     end_of,
     events_of,
     read_announced,
     read_ended,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_notes import (
+    note_on_controller,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
+    this_run,
 )
 
 _OPTIONS: dict[str, t.Any] = dict(

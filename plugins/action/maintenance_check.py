@@ -12,19 +12,19 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._caller_files import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
     caller_folders,
     find_file,
     find_role,
     names_a_file,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.control_plane_options import (
     CONTROL_PLANE_OPTIONS,
     HOSTS,
     problems_of_control_plane,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import misspelt
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.misspelt import misspelt
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
 # strategies under which a host begins a task only after all others have ended the one before

@@ -12,8 +12,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     NOTE_OPTIONS,
     set_note,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_notes import note_on_controller
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_notes import (
+    note_on_controller,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
+    has_ended,
+    this_run,
+)
 
 
 class ActionModule(ActionBase):

@@ -11,16 +11,19 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import has_ended, this_run
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_wait_rules import (
-    CONTINUES,
-    REMOVED,
-    WaitRules,
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
+    has_ended,
+    this_run,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
     TimeLimitExceeded,
     kill_children,
     time_limit,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import (
+    CONTINUES,
+    REMOVED,
+    WaitRules,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
 

@@ -73,14 +73,14 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     Limits,
     State,
     first_state,
     next_state,
     with_approvals,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 
 
 def maintenance_coordination(

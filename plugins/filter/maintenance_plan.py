@@ -63,9 +63,9 @@ import time
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import parse_limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_plan import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.plan import (
     Clocks,
     MaintenancePlan,
     describe,

@@ -87,6 +87,14 @@ def test_event_that_comes_back_shortly_before_not_before_is_prepared_again_at_on
     assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
 
 
+def test_event_that_comes_back_too_late_to_prepare_is_not_recovered_again(azure: Azure, vm: EngineHarness) -> None:
+    soon = azure.entry(NotBefore=azure.in_seconds(8))
+    for entries, after in (([soon], 1), ([], 1), ([], 1), ([soon], 4), ([], 0.2), ([], 0.2)):
+        azure.show(*entries)
+        vm.poll_once(after=after)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.engine.records == []
+
+
 def test_event_that_is_not_approved_yet_is_not_approved_after_its_recovery(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(policy=LATE)
     for stage in ("prepare", "recover"):

@@ -391,9 +391,8 @@ class Engine:
             again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"
             record.waiting_for = f"a stale document may list it; {again}"
             return False
-        self.stage_runner.void(
-            record, (PREPARE, RECOVER), "the recovery that ran while the event was gone has undone it"
-        )
+        # the recovery holds until another hook runs for the event, see `EventTracker`
+        self.stage_runner.void(record, PREPARE, "the recovery that ran while the event was gone has undone it")
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:

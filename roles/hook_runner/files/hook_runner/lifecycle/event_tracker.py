@@ -202,7 +202,7 @@ class EventTracker:
         record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
         last_recover = max((step.id for step in record.runs_in_stage(RECOVER)), default=0)
         if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
-            self._stage_runner.void(record, (RECOVER,), "other hooks ran after it")
+            self._stage_runner.void(record, RECOVER, "other hooks ran after it")
         text = (
             how
             if record.seen_started

@@ -176,9 +176,9 @@ def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> 
 
 def is_undone(record: EventRecord) -> bool:
     """Return True if recover hooks ran after the last prepare hook of an event that is listed again."""
-    if record.gone_at is not None:
-        return False
     prepared = max((step.id for step in record.runs_in_stage(PREPARE) if step.state != SKIPPED), default=0)
+    if record.gone_at is not None or not prepared:
+        return False
     # the run for another event served a recover hook that was skipped
     return max((step.id for step in record.runs_in_stage(RECOVER)), default=0) > prepared
 

@@ -226,16 +226,16 @@ class StageRunner:
         """Return True if a prepare hook has to go on because its success counts for another event."""
         return any(claim.inherits for run in self._runs_of(record, PREPARE) for claim in run.claims.values())
 
-    def void(self, record: EventRecord, stages: Sequence[str], reason: str) -> None:
-        """Let the hooks of these stages count as not run, because their effect no longer holds."""
-        steps = [step for stage in stages for step in record.runs_in_stage(stage) if step.state != RUNNING]
+    def void(self, record: EventRecord, stage: str, reason: str) -> None:
+        """Let the hooks of the stage count as not run, because their effect no longer holds."""
+        steps = [step for step in record.runs_in_stage(stage) if step.state != RUNNING]
         for step in steps:
             step.void = reason
         if steps:
             self._record(
                 record,
                 "void",
-                f"{', '.join(dict.fromkeys(f'{step.stage}/{step.hook}' for step in steps))}: {reason}",
+                f"{', '.join(dict.fromkeys(f'{stage}/{step.hook}' for step in steps))}: {reason}",
                 "notice",
             )
 

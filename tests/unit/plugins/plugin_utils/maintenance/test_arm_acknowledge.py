@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_acknowledge import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
     acknowledge_url,
     changed_since,
     endpoint_problem,

@@ -8,12 +8,12 @@ import itertools
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import (
     Limits,
     parse_limits,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_plan import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.plan import (
     Clocks,
     MaintenancePlan,
     describe,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Approval,
     Event,
     MaintenanceHost,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     ENDED,
     FAILED,
     Course,

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_approvals import decide_approvals
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_report import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import decide_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.report import (
     compose_report,
     table_of,
 )

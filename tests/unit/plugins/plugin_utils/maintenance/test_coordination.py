@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     DECISION_ROUND,
     LONGEST_ROUND,
     Limits,
@@ -13,11 +13,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coord
     next_state,
     with_approvals,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination_report import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination_report import (
     coordination_problems,
     coordination_rows,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import hosts_of
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 
 LIMITS = Limits(patience=600, within=1800)
 HOSTS = ("h1", "h2")

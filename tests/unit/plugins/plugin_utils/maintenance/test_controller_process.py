@@ -9,7 +9,7 @@ import os
 import time
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_process import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
     has_ended,
     this_run,
 )

@@ -8,13 +8,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._arm_acknowledge import (
-    endpoint_problem,
-    resource_problem,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_announced import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     read_announced,
     read_ended,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
+    endpoint_problem,
+    resource_problem,
 )
 
 CONTROL_PLANE_OPTIONS = frozenset(

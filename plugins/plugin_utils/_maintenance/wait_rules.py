@@ -8,11 +8,11 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     approved_keys,
     hosts_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import Event, is_removed
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import Event, is_removed
 
 # outcomes of a wait, besides those of module maintenance_wait
 REMOVED = "removed"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._control_plane_options import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.control_plane_options import (
     problems_of_control_plane,
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import MaintenanceHost
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
 
 # seconds of a round while an event may still be approved, and afterwards at least
 DECISION_ROUND = 15.0

@@ -10,8 +10,11 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._coordination import State, Variables
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
+    State,
+    Variables,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     COMPLETED,
     FAILED,
     Course,

@@ -15,11 +15,11 @@ from datetime import datetime, timezone
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_hosts import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Event,
     MaintenanceHost,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_limits import Limits
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
 
 # what the run does about an event
 PREPARE = "prepare"

@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._controller_notes import note_on_controller
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_notes import (
+    note_on_controller,
+)
 
 
 @pytest.mark.parametrize("host", ["web1", "..", ".", "a/b", "../x", "[::1]:22"])

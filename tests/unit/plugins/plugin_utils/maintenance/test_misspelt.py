@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._misspelt import is_one_mistake_away, misspelt
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.misspelt import (
+    is_one_mistake_away,
+    misspelt,
+)
 
 
 @pytest.mark.parametrize(

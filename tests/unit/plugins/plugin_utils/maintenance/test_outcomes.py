@@ -7,12 +7,12 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_outcomes import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     Course,
     is_removed,
     outcome_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_wait_rules import WaitRules
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import WaitRules
 
 AT = "2026-11-21T12:00:00.000000Z"
 LATER = "2026-11-21T12:05:00.000000Z"

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
     TimeLimitExceeded,
     kill_children,
     time_limit,

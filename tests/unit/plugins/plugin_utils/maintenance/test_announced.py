@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance_announced import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     end_of,
     events_of,
     read_announced,
