@@ -63,7 +63,9 @@ class ActionModule(ActionBase):
         result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
-        elif entry_point not in (_PREPARE, _COORDINATE):
+        elif entry_point == _COORDINATE:
+            result["warnings"] = _options_without_effect(variables)
+        elif entry_point != _PREPARE:
             result["warnings"] = self._forks(variables)
         return result
 
@@ -147,6 +149,16 @@ def _problems_of(ready_hooks: t.Any) -> list[str]:
     except ValueError as error:
         return [str(error)]
     return []
+
+
+def _options_without_effect(variables: t.Mapping[str, t.Any]) -> list[str]:
+    """Return a warning for each step of the role that is set although the hook runners prepare and recover."""
+    return [
+        f"{option}: the hook runners prepare and recover these hosts, so the option has no effect;"
+        " make it a hook of the hook runner"
+        for option in ("maintenance_prepare", "maintenance_recover", "maintenance_ready_hooks")
+        if variables.get(option)
+    ]
 
 
 def _problems_of_coordination(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:

@@ -219,8 +219,10 @@ def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
     event = announce(fleet)
     for name in fleet.daemons:
         fleet.wait_for(name, event, prepared="ok")
-    ran = fleet.coordinate("--check")
+    ran = fleet.coordinate("--check", maintenance_prepare="drain.yml")
     assert ran.returncode == 0, ran.stdout
+    # Ansible wraps warnings
+    assert "maintenance_prepare: the hook runners prepare and recover these hosts" in " ".join(ran.stderr.split())
     assert fleet.approvals() == [] and event in ran.stdout and DECIDE in ran.stdout
     assert {row["event_id"] for row in rows(ran).values()} == {event}
 
