@@ -97,10 +97,6 @@ class GroupAzure(Azure):
                 found.append(event)
         return found
 
-    def is_listed(self, vm: str, event_id: str, now: float) -> bool:
-        """Return True if the newest document lists the event."""
-        return any(event.event_id == event_id and now < event.gone_at for event in self._of_vm.get(vm, ()))
-
 
 class GroupMinion(ModelMinion):
     """An honest minion whose IMDS sometimes does not answer; it reads two documents before it recovers."""
@@ -290,15 +286,9 @@ class SaltFleet(Simulation):
     def _work(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion) -> None:
         event = self.azure.lasting.get(ask.kwargs.get("event_id", ""))
         before = event.approvals if event is not None else 0
-        had_record = bool(minion.records)
         super()._work(master, generation, ask, minion)
         if event is not None and event.approvals > before and minion.is_honest:
             self.approve(event, minion.vm)
-        if ask.function == "recover" and had_record and not minion.records and minion.is_honest:
-            event_id = ask.kwargs["event_id"]
-            lag = self.plan.longest_lag
-            if self.azure.is_listed(minion.vm, event_id, self.now) and event and self.now - event.announced_at > lag:
-                self._violated("recovery after the end", minion.name, event_id, "recovers while IMDS lists the event")
 
     def _return(self, master: Master, generation: int, ask: PublishJob, minion: ModelMinion, answer: Any) -> None:
         super()._return(master, generation, ask, minion, answer)
