@@ -11,7 +11,7 @@ version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Returns the events whose Resources name one of the VMs, in their order.
-  - Whole names are compared, and letter case does not count.
+  - Whole names are compared. Letter case does not count, nor an underscore before a name in Resources.
 options:
   _input:
     description: Events in the form of M(azure_imds.scheduled_events.event_info).

@@ -52,7 +52,7 @@ options:
     type: float
     default: 1
   history:
-    description: The number of newest records to read for RV(history) and for the times of RV(events).
+    description: The number of newest records to read for RV(history) and for the times of RV(events), at least 1.
     type: int
     default: 20
 seealso:
@@ -74,7 +74,7 @@ EXAMPLES = r"""
       - hook_runner.available
       - hook_runner.imds_ok
       - hook_runner.paused is none
-    fail_msg: "{{ hook_runner.reason }}"
+    fail_msg: "{{ hook_runner.reason or 'the hook runner is paused, or has no answer of IMDS; see its status' }}"
 
 - name: Wait up to ten minutes until the VM is prepared for its events
   azure_imds.scheduled_events.hook_runner_info:
@@ -185,7 +185,7 @@ events:
       type: int
       sample: 840
     waiting:
-      description: What the daemon waits for.
+      description: The condition for which the daemon waits, or null.
       type: str
       sample: null
     failed_hooks:

@@ -24,8 +24,8 @@ description:
     C(event_key) (the ID of the event in lower case), C(occurrence) (1, and one more each time the event is listed
     again after its end) and C(is_news), and C(meta.hosts), by which ansible-rulebook
     limits a playbook.
-  - C(is_news) is false for a repeated delivery, for a state that another machine has reported before, and for a
-    delivery that is late. The end that one machine observed is news when all machines that have reported the event
+  - C(is_news) is false for a repeated delivery, for a state that another VM has reported before, and for a
+    delivery that is late. The end that one VM observed is news when all VMs that have reported the event
     have reported its end, except those that a Preempt or Terminate has removed. The end that Event Grid reports is
     news at once.
   - If no resource has a host, C(meta.hosts) and C(limit) are C(!all), which selects no host. With an empty list
@@ -39,18 +39,17 @@ description:
 options:
   host_table:
     description:
-      - Names of virtual machines as in C(Resources), with their hosts in the inventory. Letter case of the machines
-        does not count.
-      - By default a host has the name of the virtual machine.
+      - Names of VMs as in C(Resources), with their hosts in the inventory. Letter case of the VMs does not count.
+      - By default a host has the name of the VM.
     type: dict
   host_table_file:
     description:
-      - File with the table as a JSON object. The filter reads it for each event.
+      - File with the table as a JSON object. The filter reads it for each event. It excludes O(host_table).
       - The environment variable C(AZURE_SCHEDULED_EVENTS_HOST_TABLE_FILE) sets it, too.
     type: path
   host_pattern:
     description:
-      - Regular expression for the whole name of a virtual machine that is not in the table.
+      - Regular expression for the whole name of a VM that is not in the table.
       - The environment variable C(AZURE_SCHEDULED_EVENTS_HOST_PATTERN) sets it, too.
     type: str
   host_template:

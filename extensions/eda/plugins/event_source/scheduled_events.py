@@ -16,8 +16,8 @@ version_added: 0.2.0
 author:
   - Contributors to the azure_imds.scheduled_events collection
 description:
-  - An event source of ansible-rulebook that polls the Instance Metadata Service of the virtual machine on which the
-    rulebook runs. The document of this machine lists the events of its whole availability set, scale set placement
+  - An event source of ansible-rulebook that polls the Instance Metadata Service of the VM on which the
+    rulebook runs. The document of this VM lists the events of its whole availability set, scale set placement
     group or cloud service.
   - Each change of an event is one event of the rulebook, in the member C(scheduled_event).
   - An event is gone when two good documents in a row lack it. A failed poll means that the events are unknown,
@@ -26,8 +26,8 @@ description:
   - The source keeps nothing on disk. After a restart of the rulebook it reports each pending event again as
     C(appeared), and it does not report events that ended in between. The role maintenance is idempotent and
     continues from the notes on the hosts.
-  - Use the filter of the same name behind this source. It adds the hosts of the inventory and removes repeated
-    changes.
+  - Use the filter of the same name behind this source. It adds the hosts of the inventory and marks repeated
+    changes, with C(is_news).
 options:
   endpoint:
     description:
@@ -52,12 +52,13 @@ options:
     default: 10
   resource_name:
     description:
-      - Name of this virtual machine in the reports. By default the source requests it from the Instance Metadata
+      - Name of this VM in the reports. By default the source requests it from the Instance Metadata
         Service.
     type: str
   due_within:
     description:
-      - Seconds. An event that starts later is reported when less than this time remains, or when it has started.
+      - Seconds, at least 1. An event that starts later is reported when less than this time remains, or when it
+        has started.
       - By default the source reports an event at once.
     type: float
 """
