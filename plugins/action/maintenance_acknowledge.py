@@ -112,10 +112,13 @@ class ActionModule(ActionBase):
 
 
 def _resource_id(decision: Result, options: Result) -> str | None:
-    """Return the resource id that the caller gives, else that of the announced event, else that of the VM."""
+    """Return the resource id that the caller gives, else that of the VM, else that of the announced event.
+
+    A report of the event may be forged.
+    """
     key = decision["event_id"].casefold()
     of_event = {each.event["key"]: each.resource_id for each in read_announced(options["announced"])}
-    return options["resource_id"] or of_event.get(key) or options["read_again"].get("resource_id")
+    return options["resource_id"] or options["read_again"].get("resource_id") or of_event.get(key)
 
 
 def _result(decision: Result, outcome: Outcome) -> Result:

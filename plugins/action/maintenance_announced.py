@@ -40,6 +40,8 @@ _OPTIONS: dict[str, t.Any] = dict(
 
 Result = t.Dict[str, t.Any]
 
+_REMEDY = "pass the end in maintenance_announced or maintenance_ended"
+
 
 class ActionModule(ActionBase):
     """The action plugin maintenance_announced."""
@@ -79,7 +81,7 @@ class ActionModule(ActionBase):
             return {"outcome": "over", "events": events}
         # a later run has to know which events are over, and for which the host is prepared
         notes.update(run_id, events)
-        message = f"the host stays prepared until a run with the end of {pending}"
+        message = f"the host stays prepared until a run with the end of {pending}; {_REMEDY}"
         return {"outcome": "pending", "events": events, "msg": message}
 
 

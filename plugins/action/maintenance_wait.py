@@ -61,7 +61,10 @@ class ActionModule(ActionBase):
             if seen["outcome"] != "unreachable":
                 answered = time.monotonic()
             elif rules.has_removed(time.monotonic() - answered, list(known.values())):
-                seen = {"outcome": REMOVED, "msg": f"Azure has removed the VM; its last answer: {seen['msg']}"}
+                seen = {
+                    "outcome": REMOVED,
+                    "msg": f"Azure has removed the VM ({seen['msg']}); remove it from the inventory",
+                }
             if is_last or has_ended(this) or seen["outcome"] not in ("timeout", "unreachable"):
                 break
             if seen["outcome"] == "unreachable":

@@ -91,7 +91,7 @@ def maintenance_coordination(
     state: State | None = None,
     patience: float = 3600.0,
     within: float = 1800.0,
-    types: t.Iterable[str] = (),
+    types: t.Iterable[str] | str = (),
     check_mode: bool = False,
 ) -> State:
     """Return the next state of the run."""
@@ -99,7 +99,11 @@ def maintenance_coordination(
         return first_state(hosts, now)
     if step == "approve":
         return with_approvals(state, hosts_of(hosts, hostvars))
-    limits = Limits(float(patience), float(within), frozenset(kind.casefold() for kind in types), bool(check_mode))
+    # as Ansible converts a text for an option that is a list
+    kinds = types.split(",") if isinstance(types, str) else types
+    limits = Limits(
+        float(patience), float(within), frozenset(kind.strip().casefold() for kind in kinds), bool(check_mode)
+    )
     results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
     return next_state(state, results, now, limits)
 

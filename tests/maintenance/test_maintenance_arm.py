@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.maintenance.control_plane import TOKEN, VMS, by_arm, printed_playbook, requests_of_route
+from support.maintenance.control_plane import TOKEN, VMS, by_arm, change, printed_playbook, requests_of_route
 from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variables
 from support.maintenance.reports import rows
 from support.simulator_process import Simulator
@@ -30,9 +30,11 @@ def fleet_by_arm(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> F
 
 @pytest.mark.short
 def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simulator, tmp_path: Path) -> None:
-    trio.post("/events", {**THREE, "name": "all"})
+    event = trio.post("/events", {**THREE, "name": "all"})
     trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "name": "one"})
-    fleet = fleet_by_arm(trio, tmp_path)
+    # a forged report does not divert the request from the VM of the host
+    forged = change(event, resource_id=VMS.replace("rg-simulated", "other") + "vm1")
+    fleet = fleet_by_arm(trio, tmp_path, vm1={"maintenance_announced": [forged]})
     ran = fleet.hosts.playbook(printed_playbook(fleet, "arm.yml"), None, "-vvv", at={WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     assert sorted((line["by"], line["vm"], line["status"]) for line in fleet.approvals()) == [

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from support.maintenance.control_plane import TOKEN, by_arm, requests_of_route
-from support.maintenance.fleet import LATE, PLAYBOOK, failed
+from support.maintenance.fleet import LATE, PLAYBOOK, failed, variables
 from support.maintenance.hook_runners import DECIDE, HookRunners
 from support.maintenance.reports import rows
 from support.recipes.printed import printed_in
@@ -92,7 +93,8 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
     playbook = tmp_path / "coordinate.yml"
     playbook.write_text(printed.text.replace("maintenance_hosts: web", "maintenance_hosts: all"))
     course = {AFTER_DECISION: prepares_last, APPROVED: lambda: start_and_end(fleet, event)}
-    ran = fleet.coordinate(playbook=str(playbook), at=course)
+    # text, as in an inventory in INI form
+    ran = fleet.coordinate(playbook=str(playbook), at=course, maintenance_types="Reboot, Freeze")
     assert ran.returncode == 0, ran.stdout
     assert [(line["vm"], line["ids"]) for line in fleet.approvals()] == [("vm1", [event])]
     for name, row in rows(ran).items():
@@ -228,12 +230,23 @@ def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
 
 
 def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
-    azure: Simulator, make_fleet: Callable[..., HookRunners]
+    azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
 ) -> None:
-    fleet = make_fleet(azure, "vm1", vm2={"maintenance_leader": "role"})
+    fleet = make_fleet(azure, "vm1", vm2={**variables(azure, tmp_path, "vm2"), "maintenance_down": "false"})
     fleet.start()
-    ran = fleet.hosts.playbook(PLAYBOOK, {"maintenance_patience": 1})
-    assert failed(ran) == {"vm1"} and "run the maintenance once for each of them" in ran.stdout
+    event = announce(fleet)
+    (tmp_path / "drain.yml").write_text(
+        json.dumps([{"ansible.builtin.file": {"path": str(tmp_path / "drained"), "state": "touch"}}])
+    )
+    given = {
+        "maintenance_patience": 1,
+        "maintenance_within": 5 * 3600,
+        "maintenance_prepare": str(tmp_path / "drain.yml"),
+    }
+    ran = fleet.hosts.playbook(PLAYBOOK, given)
+    # the other host prepares, and is not over in time; the text "false" does not keep it from that
+    assert failed(ran) == {"vm1", "vm2"} and "run the maintenance once for each of them" in ran.stdout
+    assert (tmp_path / "drained").exists() and fleet.approvals() == [] and event in ran.stdout, ran.stdout
 
 
 def test_coordinate_refuses_limits_that_it_cannot_keep(

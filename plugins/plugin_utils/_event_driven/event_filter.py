@@ -18,7 +18,8 @@ from .news import News
 LOGGER = logging.getLogger("azure_imds.scheduled_events.event_filter")
 
 _PLUGIN = "azure_imds.scheduled_events.scheduled_events"
-_OPTIONS = ("host_table", "host_table_file", "host_pattern", "host_template", "memory")
+_TABLE, _TABLE_FILE = "host_table", "host_table_file"
+_OPTIONS = (_TABLE, _TABLE_FILE, "host_pattern", "host_template", "memory")
 _VARIABLE = "AZURE_SCHEDULED_EVENTS_%s"
 # ansible-rulebook runs a playbook on all hosts if the list is empty; this pattern selects none
 NO_HOST = "!all"
@@ -116,14 +117,16 @@ def _with_environment(options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     settings = {name: value for name, value in options.items() if value is not None}
     for name in _OPTIONS[1:4]:
         value = os.environ.get(_VARIABLE % name.upper())
-        if value and name not in settings:
+        # a table in the rulebook is in place of a file
+        is_set = name in settings or (name == _TABLE_FILE and _TABLE in settings)
+        if value and not is_set:
             settings[name] = value
     return settings
 
 
 def _rule(settings: t.Mapping[str, t.Any]) -> HostRule:
-    table = settings.get("host_table")
-    path = settings.get("host_table_file")
+    table = settings.get(_TABLE)
+    path = settings.get(_TABLE_FILE)
     if path is not None:
         if table is not None:
             raise _problem("host_table_file: host_table is set, too; give one of them")

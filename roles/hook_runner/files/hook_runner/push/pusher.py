@@ -151,7 +151,7 @@ class Pusher:
             self._error = self._error_since = ""
         else:
             if answer.error != self._error:
-                self._log.write("warning", f"push: {answer.error}; {self.pending} changes wait, and are sent again")
+                self._log.write("warning", f"push: {answer.error}; {self.pending} changes wait")
             self._error, self._error_since = answer.error, self._error_since or as_utc_text(self._clock.now())
         if result == REFUSED:
             self._count_lost(REFUSED, 1)

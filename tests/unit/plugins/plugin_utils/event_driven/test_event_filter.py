@@ -272,6 +272,8 @@ def test_table_alone_leaves_other_vms_without_a_host(tmp_path, monkeypatch):
     assert (got["hosts"], got["unknown_resources"]) == (["web1"], ["VM2"])
     table.write_text('{"vm1": "web1", "vm2": "web2"}')
     assert plugin.apply({"payload": CHANGE}, {})["scheduled_event"]["hosts"] == ["web1", "web2"]
+    # the rulebook's own table comes before the file of the environment
+    assert filtered({"payload": CHANGE}, host_table={"vm1": "db1"})["scheduled_event"]["hosts"] == ["db1"]
 
 
 @pytest.mark.parametrize(
