@@ -130,6 +130,13 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def _shows_why_not(rows: list[dict[str, Any]]) -> bool:
+    """Return True if a preparation failed, or if all have prepared and the approval is withheld."""
+    if any(row["why_not"] for row in rows):
+        return True
+    return bool(rows) and all(row["prepared"] == "prepared" and row["withheld"] for row in rows)
+
+
 class SaltEngine(Coordinator):
     """Salt's engine on the master."""
 
@@ -146,7 +153,7 @@ class SaltEngine(Coordinator):
     def wait_for_decision(self) -> None:
         """Wait until the engine has approved, or shows why it does not."""
         wait_until(
-            lambda: self.world.approvals() or any(row.get("why_not") for row in self._rows()),
+            lambda: self.world.approvals() or _shows_why_not(self._rows()),
             "a decision of the engine",
             lambda: (self._rows(), self.world.explain()),
             timeout=LIMIT,

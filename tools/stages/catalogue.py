@@ -123,7 +123,7 @@ STAGES = (
     Stage(
         "fleet-simulation",
         "the hook runner and Salt's engine for a fleet in virtual time; whole: 1,000 VMs and 10,000 events of each",
-        partial(pytest_folder, folder="fleet_simulation", limit=3600),
+        partial(pytest_folder, folder="fleet_simulation", options=("-n", "2", "--dist", "worksteal"), limit=3600),
         partial(pytest_folder, folder="fleet_simulation", options=SHORT),
     ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
