@@ -42,6 +42,8 @@ class Hosts:
             "ansible_connection": "local",
             "ansible_python_interpreter": sys.executable,
             "ansible_pipelining": True,
+            # in a new home directory Ansible does not find its first asynchronous job
+            "ansible_async_dir": str(folder / "async"),
         }
         inventory = {"all": {"hosts": {name: dict(own) for name, own in variables.items()}, "vars": common}}
         self._inventory = folder / "inventory.json"
