@@ -78,9 +78,17 @@ def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
 def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = reporting(azure, tmp_path)
-    slow = tmp_path / "slow.yml"
-    slow.write_text("- ansible.builtin.command: sleep 300\n")
-    ran = fleet.maintain(given={"maintenance_prepare": str(slow), "maintenance_deadline": 15 * 60 - 90})
+    slow, released = tmp_path / "slow.yml", tmp_path / "released"
+    slow.write_text(f"- ansible.builtin.command: timeout 300 sh -c 'until test -e {released}; do sleep 0.1; done'\n")
+
+    def release() -> None:
+        # the host recovers only when the command, which outlives its task, has ended
+        released.touch()
+        fleet.start_and_end_events()
+
+    ran = fleet.maintain(
+        at={WAIT: release}, given={"maintenance_prepare": str(slow), "maintenance_deadline": 15 * 60 - 60}
+    )
     assert failed(ran) == {"vm1"} and fleet.approvals() == [], ran.stdout
     row = rows(ran)["vm1"]
     assert (row["outcome"], row["approval"], row["prepared"]) == ("failed", "not_prepared", None)
