@@ -163,6 +163,11 @@ def followed() -> set[tuple[str, str]]:
     return found
 
 
+def test_each_name_that_a_recipe_follows_is_printed_once() -> None:
+    names = [(printed.document, printed.name) for document in DOCUMENTS for printed in printed_in(document)]
+    assert {place: names.count(place) for place in followed() if names.count(place) != 1} == {}
+
+
 def is_known(printed: Printed) -> bool:
     # a block without a language is a picture
     return (

@@ -164,6 +164,44 @@ def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], proje
     assert web.steps() == maintenance_of("Freeze", "web1") * 2
 
 
+@pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
+@pytest.mark.follows(ROLE_README, "limits.yml")
+def test_limits_leave_the_second_event_to_the_next_run(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("web1", "web2")
+    project.take(GUIDE, "drain.yml", "undrain.yml")
+    project.take(ROLE_README, "limits.yml")
+    write_inventory(project, "web", web.hosts)
+    for name in web.hosts:
+        web.announce("Freeze", name)
+    maintain = "ansible-playbook --inventory hosts.yml limits.yml"
+    assert "waiting" in project.run(maintain).must_succeed().text
+    assert web.steps() == maintenance_of("Freeze", "web1")
+    project.run(maintain).must_succeed()
+    assert web.steps() == maintenance_of("Freeze", "web1") + maintenance_of("Freeze", "web2")
+
+
+@pytest.mark.follows(ROLE_README, "workers.yml")
+def test_ready_hooks_restart_a_service_around_the_event(fleet: Callable[..., Fleet], project: Project) -> None:
+    workers = fleet("worker1")
+    (host,) = workers.hosts.values()
+    host.file("/etc/systemd/system/app.service").write_text("[Service]\nExecStart=/bin/sleep infinity\n")
+    host.run(["systemctl", "daemon-reload"])
+    host.run(["systemctl", "start", "app.service"])
+    project.take(ROLE_README, "workers.yml")
+    write_inventory(project, "workers", workers.hosts)
+
+    def invocation() -> str:
+        return str(host.run(["systemctl", "show", "--property", "ActiveState,InvocationID", "app.service"]).stdout)
+
+    started = [invocation()]
+    for _event in range(2):
+        workers.announce("Freeze", "worker1")
+        project.run("ansible-playbook --inventory hosts.yml --become workers.yml").must_succeed()
+        started.append(invocation())
+    assert len(set(started)) == 3 and all("ActiveState=active" in each for each in started), started
+    assert workers.steps() == ["worker1 approved", "Freeze worker1 started", "Freeze worker1 finished"] * 2
+
+
 @pytest.mark.short
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
