@@ -179,6 +179,8 @@ class Beacons:
         """Wait until the state file has the last change, the listed events as announced, and the ends as sent."""
 
         def written() -> bool:
+            if not self._minion.seen.exists():
+                return False
             state = json.loads(self._minion.seen.read_text())
             return state["sequence"] >= self._last_sequence and all(
                 entry["announced"] is (entry["change"] != "gone") for entry in state["entries"] if entry["meant"]
