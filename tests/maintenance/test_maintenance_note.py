@@ -72,7 +72,6 @@ def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Si
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
-@pytest.mark.short
 def test_event_that_ended_between_two_runs_is_recovered_from_without_an_event(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
     fleet = Fleet(azure, tmp_path)

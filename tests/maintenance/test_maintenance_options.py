@@ -52,7 +52,6 @@ def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
     assert not has_had_requests(azure)
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "name",
     ["maintenance_recove", "maintenance_preparee", "maintenance_prepere", "maintenance_recoevr", "maintenence_recover"],

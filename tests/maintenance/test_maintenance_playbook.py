@@ -41,7 +41,6 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == {"vm1"}
 
 
-@pytest.mark.short
 def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1"]})

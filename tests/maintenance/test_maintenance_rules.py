@@ -17,7 +17,6 @@ from support.simulator_process import Simulator
 SOON = {"maintenance_removed_after": 3}
 
 
-@pytest.mark.short
 def test_terminated_vm_does_not_fail_and_is_not_awaited(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", {**LATE, "type": "Terminate", "resources": ["vm1"]})
     fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))

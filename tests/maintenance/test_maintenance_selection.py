@@ -35,7 +35,6 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.short
 def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)

@@ -57,7 +57,6 @@ def test_runner_names_the_remedy_without_an_engine(synced: Master) -> None:
         synced.run("salt-run", "azure_events.fleet")
 
 
-@pytest.mark.short
 def test_engine_names_the_problem_of_its_configuration(watching: Cluster, synced: Master) -> None:
     synced.configure(engines=[{"azure_events": {}}], azure_events={"awnser": 5})
     synced.kill()
