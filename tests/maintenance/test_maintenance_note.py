@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
 from support.simulator_process import Simulator
 
