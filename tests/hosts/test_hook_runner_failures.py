@@ -162,7 +162,6 @@ def test_ten_minutes_of_imds_errors_end_no_event(site: RoleHost, azure: Azure) -
     finish_event(site, azure, event)
 
 
-@pytest.mark.short
 def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])

@@ -92,7 +92,6 @@ def end_event(site: RoleHost, azure: Azure, event: str) -> None:
     assert azure.approvals(event) == 1
 
 
-@pytest.mark.short
 def test_upgrade_from_0_1_0_with_prepared_event_recovers_once(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)

@@ -43,7 +43,6 @@ def units(name: str, *names: str, **more: object) -> dict[str, object]:
     return {"use": "systemd-units", "name": name, "units": list(names), **more}
 
 
-@pytest.mark.short
 def test_list_becomes_hooks_that_recover_in_reverse_order(workload: WorkloadHost, site: RoleHost) -> None:
     hooks = [units("one", "first.service", settings={"timeout": "2m"}), units("two", "second.service")]
     first_check = site.must_apply("--check", ready_hooks=hooks)

@@ -58,7 +58,6 @@ def test_stopped_minion(fleet: Fleet, azure: Azure) -> None:
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1))
 
 
-@pytest.mark.short
 def test_preparation_that_fails(fleet: Fleet, azure: Azure) -> None:
     fleet.step_logs["vm2"].fail("prepare")
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
