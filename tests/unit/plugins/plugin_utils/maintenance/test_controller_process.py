@@ -53,25 +53,28 @@ def test_run_whose_process_has_gone_has_ended():
 
 
 def be_a_run_that_dies(answers):
-    worker = FORK.Process(target=outlive, args=(os.getpid(), answers))
+    has_identity = FORK.Event()
+    worker = FORK.Process(target=outlive, args=(os.getpid(), has_identity, answers))
     worker.start()
+    has_identity.wait(60)
     os._exit(0)
 
 
-def outlive(run, answers):
+def outlive(run, has_identity, answers):
     own = this_run()
+    has_identity.set()
     # Linux gives a child to another parent shortly before it shows the old one as ended
     until = time.monotonic() + 60
     while (os.getppid() == run or not has_ended(own)) and time.monotonic() < until:
         time.sleep(0.01)
-    answers.put(has_ended(own))
+    answers.put((own["pid"] == run, has_ended(own)))
 
 
 def test_worker_notices_that_its_run_was_killed():
     answers = FORK.Queue()
     run = FORK.Process(target=be_a_run_that_dies, args=(answers,))
     run.start()
-    assert answers.get(timeout=60) is True
+    assert answers.get(timeout=90) == (True, True)
     run.join(60)
 
 
