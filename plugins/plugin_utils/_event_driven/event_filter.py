@@ -19,7 +19,9 @@ LOGGER = logging.getLogger("azure_imds.scheduled_events.event_filter")
 
 _PLUGIN = "azure_imds.scheduled_events.scheduled_events"
 _TABLE, _TABLE_FILE = "host_table", "host_table_file"
-_OPTIONS = (_TABLE, _TABLE_FILE, "host_pattern", "host_template", "memory")
+_PATTERN, _TEMPLATE = "host_pattern", "host_template"
+_OPTIONS = (_TABLE, _TABLE_FILE, _PATTERN, _TEMPLATE, "memory")
+_OPTIONS_OF_ENVIRONMENT = (_TABLE_FILE, _PATTERN, _TEMPLATE)
 _VARIABLE = "AZURE_SCHEDULED_EVENTS_%s"
 # ansible-rulebook runs a playbook on all hosts if the list is empty; this pattern selects none
 NO_HOST = "!all"
@@ -115,7 +117,7 @@ def _with_environment(options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         if name not in _OPTIONS:
             raise _problem(f"{name}: unknown option; use one of {', '.join(_OPTIONS)}")
     settings = {name: value for name, value in options.items() if value is not None}
-    for name in _OPTIONS[1:4]:
+    for name in _OPTIONS_OF_ENVIRONMENT:
         value = os.environ.get(_VARIABLE % name.upper())
         # a table in the rulebook is in place of a file
         is_set = name in settings or (name == _TABLE_FILE and _TABLE in settings)
@@ -132,7 +134,7 @@ def _rule(settings: t.Mapping[str, t.Any]) -> HostRule:
             raise _problem("host_table_file: host_table is set, too; give one of them")
         table = _read_table(path)
     try:
-        return host_rule(table, settings.get("host_pattern"), settings.get("host_template"))
+        return host_rule(table, settings.get(_PATTERN), settings.get(_TEMPLATE))
     except ValueError as error:
         raise _problem(str(error)) from None
 

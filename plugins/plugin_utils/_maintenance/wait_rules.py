@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import Event, is_removed
 
-# outcomes of a wait, besides those of module maintenance_wait
+# outcomes of a wait, in addition to those of module maintenance_wait
 REMOVED = "removed"
 CONTINUES = "continues"
 
