@@ -171,8 +171,8 @@ def test_limits_leave_the_second_event_to_the_next_run(fleet: Callable[..., Flee
     project.take(GUIDE, "drain.yml", "undrain.yml")
     project.take(ROLE_README, "limits.yml")
     write_inventory(project, "web", web.hosts)
-    for name in web.hosts:
-        web.announce("Freeze", name)
+    web.announce("Freeze", "web1")
+    web.announce("Freeze", "web2", notice="26m")
     maintain = "ansible-playbook --inventory hosts.yml limits.yml"
     assert "waiting" in project.run(maintain).must_succeed().text
     assert web.steps() == maintenance_of("Freeze", "web1")

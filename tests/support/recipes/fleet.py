@@ -82,9 +82,9 @@ class Fleet:
 
         def is_seen(name: str) -> bool:
             requests = self.azure.get(f"/requests?vm={name}")["requests"]
-            return (
-                len([request for request in requests if request["method"] == "GET" and request["time"] > started()]) > 1
-            )
+            # the run reads the name of the VM first, from the instance metadata
+            reads = [each for each in requests if (each["method"], each["route"]) == ("GET", "scheduledevents")]
+            return len([each for each in reads if each["time"] > started()]) > 1
 
         wait_until(started, "the start of the event", self.steps, TIMEOUT)
         wait_until(lambda: all(map(is_seen, self.hosts)), "every VM reads its events again", self.steps, TIMEOUT)
