@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .cli.commands import COMMANDS, SERVER_LIBRARIES, Command
 from .cli.control_commands import VERBS, run_control_command
 from .cli.options import serve_parser
 from .suggestions import suggestion
@@ -19,12 +20,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # a verb is one HTTP request and does not need the libraries of the server
     if argv and argv[0] in VERBS:
         return run_control_command(argv)
-    if argv and argv[0] == "exec":
-        return _exec(argv[1:])
+    if argv and argv[0] in COMMANDS:
+        return _run(COMMANDS[argv[0]], argv[1:])
     if argv and not argv[0].startswith("-"):
-        hint = suggestion(argv[0], [*VERBS, "exec"]) or "; --help lists them"
+        hint = suggestion(argv[0], [*VERBS, *COMMANDS]) or "; --help lists them"
         return _print_error(f"there is no verb {argv[0]}{hint}")
     return _serve_or_print(serve_parser().parse_args(argv))
+
+
+def _run(command: Command, arguments: list[str]) -> int:
+    try:
+        main_of_command = command.main()
+    except ImportError as error:
+        return _missing_library(error, command.libraries)
+    return main_of_command(arguments)
 
 
 def _serve_or_print(options: argparse.Namespace) -> int:
@@ -32,7 +41,7 @@ def _serve_or_print(options: argparse.Namespace) -> int:
         from .cli import print_commands
         from .cli.serve_command import run
     except ImportError as error:
-        return _missing_library(error)
+        return _missing_library(error, SERVER_LIBRARIES)
     if options.list_scenarios:
         return print_commands.print_scenarios()
     if options.list_faults:
@@ -46,25 +55,9 @@ def _serve_or_print(options: argparse.Namespace) -> int:
     return run(options, ())
 
 
-def _exec(argv: list[str]) -> int:
-    try:
-        from .cli.serve_command import run
-    except ImportError as error:
-        return _missing_library(error)
-    parser = serve_parser("imds_simulator exec")
-    if "--" not in argv:
-        parser.parse_args(argv)
-        parser.error("exec needs a command: exec [OPTIONS] -- COMMAND ARGUMENTS...")
-    separator = argv.index("--")
-    options = parser.parse_args(argv[:separator])
-    if not argv[separator + 1 :]:
-        parser.error("exec: there is no command after --")
-    return run(options, argv[separator + 1 :])
-
-
-def _missing_library(error: ImportError) -> int:
-    """Report a library that serving needs, and verbs do not need."""
-    return _print_error(f"cannot serve with {sys.executable}: {error}; install aiohttp, PyYAML and jsonschema")
+def _missing_library(error: ImportError, libraries: str) -> int:
+    """Report a library that is not installed; verbs of the control API need none."""
+    return _print_error(f"cannot run with {sys.executable}: {error}; install {libraries}")
 
 
 def _print_error(text: str) -> int:

@@ -238,7 +238,7 @@ def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
     (tmp_path / (library + ".py")).write_text(f"raise ModuleNotFoundError('No module named {library}')")
     done = run(*arguments, PYTHONPATH=f"{tmp_path}:{simulator_process.PACKAGE_ROOT}")
     assert (done.returncode, done.stdout) == (2, "")
-    problem = f"cannot serve with {sys.executable}: No module named {library}"
+    problem = f"cannot run with {sys.executable}: No module named {library}"
     assert done.stderr == f"imds_simulator: {problem}; install aiohttp, PyYAML and jsonschema\n"
 
 

@@ -12,13 +12,14 @@ from typing import Any, Callable
 
 from .. import __version__
 from ..scenario.groups import Address, parse_address, source_address
+from .commands import overview
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
 
-_EPILOG = """
+_EPILOG = f"""
 Further verbs, each with --help of its own:
-  exec [OPTIONS] -- COMMAND ...   run a command while a simulator serves, and return its exit code
+{overview()}
   schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
   log, requests                   send a request to the control API of a running simulator
 """
