@@ -18,7 +18,7 @@ import pytest
 from support import simulator_process
 from support.network import IMDS, at_imds_address
 
-KEYS = [{"keyData": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{name} {name}", "path": "/home/me/.ssh/x"} for name in "ab"]
+KEYS = [{"keyData": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{name} {name}", "path": "keys"} for name in "ab"]
 SCENARIO = {
     "groups": {
         "web": {
