@@ -114,7 +114,7 @@ STAGES = (
         "the simulator against docs/reference/scheduled-events.md",
         partial(pytest_folder, folder="unit/imds_simulator"),
     ),
-    Stage("namespace", "the modules against 169.254.169.254 itself, in a network namespace", namespace),
+    Stage("namespace", "the modules and cloud-init against 169.254.169.254 itself, in a network namespace", namespace),
     Stage(
         "soak",
         "random runs of the daemon's process, by a few seeds; `make soak` runs any number",
