@@ -13,6 +13,7 @@ const OPEN_GROUP = 50;  // a group with more VMs is closed at first
 const SILENCE = 10000;  // milliseconds without a message until the page connects again
 const ASKING = 60;  // a VM that asked in the last so many seconds counts as asking
 const TEXT_OPTIONS = ["body", "body_base64", "content_type", "location", "retry_after_format", "part"];
+const STATUS_ORDER = ["Started", "Scheduled", "Planned", "Gone"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
   "fault-injected", "faults-cleared", "unknown-client"]);
 
@@ -154,9 +155,10 @@ function makeCard(key) {
 function approvalText(event) {
   const parts = Object.entries(event.approvals).map(([by, at]) => `by ${by} at ${moment(at)}`);
   if (!parts.length) return event.status === "Started" ? "no; started without an approval" : "not yet";
-  const held = event.held_until && seconds(event.held_until) > clockNow() && event.status === "Scheduled";
+  const isHeld = event.approved && event.status === "Scheduled" && !(event.held_until && seconds(event.held_until) <= clockNow());
+  const held = event.held_until ? `until ${moment(event.held_until)}` : "until released or NotBefore";
   return parts.slice(0, 6).join(", ") + (parts.length > 6 ? ` and ${parts.length - 6} more` : "") +
-    (event.approved ? "" : "; further approvals are needed") + (held ? `; held by other tenants until ${moment(event.held_until)}` : "");
+    (event.approved ? "" : "; further approvals are needed") + (isHeld ? `; held by other tenants ${held}` : "");
 }
 
 function fillCard(card, event) {
@@ -186,6 +188,7 @@ function fillCard(card, event) {
     if (hadFocus && !shown) focusIn(card.node);
   }
   part("label").hidden = event.status !== "Scheduled";
+  for (const name of [".approved", ".not-before"]) part(name).parentNode.hidden = event.status === "Planned";
   fillCountdown(card, event);
 }
 
@@ -226,7 +229,8 @@ function endedRow(event) {
 }
 
 function showEvents() {
-  const keys = Object.keys(state.events).sort((one, other) => one - other);
+  const rank = (key) => STATUS_ORDER.indexOf(state.events[key].status);
+  const keys = Object.keys(state.events).sort((one, other) => rank(one) - rank(other) || one - other);
   const live = keys.filter((key) => state.events[key].status !== "Gone");
   const ended = keys.filter((key) => state.events[key].status === "Gone").reverse();
   const shown = live.slice(0, MAX_CARDS);
@@ -237,13 +241,15 @@ function showEvents() {
     cards.delete(key);
     if (hadFocus) byId("events").focus();
   }
-  for (const key of shown) {
-    if (!cards.has(key)) {
-      cards.set(key, makeCard(key));
-      byId("live-events").append(cards.get(key).node);
-    }
+  const focused = document.activeElement;
+  shown.forEach((key, index) => {
+    if (!cards.has(key)) cards.set(key, makeCard(key));
+    const node = cards.get(key).node, place = byId("live-events").children[index] || null;
+    if (place !== node) byId("live-events").insertBefore(node, place);
     fillCard(cards.get(key), state.events[key]);
-  }
+  });
+  // a moved card loses the focus
+  if (document.activeElement === document.body && focused.offsetParent) focused.focus();
   byId("no-events").hidden = live.length > 0;
   byId("more-events").hidden = live.length <= MAX_CARDS;
   setText(byId("more-events"), `The page shows ${MAX_CARDS} of ${live.length} events.`);
@@ -417,7 +423,7 @@ function showFaults() {
     const row = shown.get(number) || byId("faults").lastElementChild;
     const left = fault.to ? `${duration((seconds(fault.to) - now) * state.clock.speed)} left` : "until cleared";
     setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${duration((seconds(fault.from) - now) * state.clock.speed)}` : left);
-    setText(row.querySelector(".seen"), `${fault.seen} matching requests`);
+    setText(row.querySelector(".seen"), `${fault.seen} matching ${fault.seen === 1 ? "request" : "requests"}`);
   }
   byId("no-faults").hidden = faults.length > 0;
   setText(byId("faults-count"), faults.length ? String(faults.length) : "");
