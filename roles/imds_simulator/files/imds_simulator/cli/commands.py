@@ -44,6 +44,12 @@ COMMANDS: Mapping[str, Command] = {
         "run a command while a simulator serves, and return its exit code",
         SERVER_LIBRARIES,
     ),
+    "record": Command(
+        "record_command",
+        "record [OPTIONS] --output FILE",
+        "record the answers of IMDS on a VM of Azure",
+        "requests",
+    ),
 }
 
 
