@@ -50,6 +50,9 @@ COMMANDS: Mapping[str, Command] = {
         "record the answers of IMDS on a VM of Azure",
         "requests",
     ),
+    "compare": Command(
+        "compare_command", "compare [OPTIONS] FILE", "compare a recording with docs/reference/scheduled-events.md", ""
+    ),
 }
 
 

@@ -86,8 +86,8 @@ class Exchange:
         return b"".join(parts)
 
     def _connections(self) -> int:
-        pool = self._session.get_adapter(self._endpoint).poolmanager.connection_from_url(self._endpoint)
-        return int(pool.num_connections)
+        pools = self._session.get_adapter(self._endpoint).poolmanager.pools
+        return sum(pools[key].num_connections for key in pools.keys())
 
 
 class _BodyError(Exception):

@@ -24,6 +24,7 @@ _MAC = re.compile(r"[0-9A-Fa-f]{12}|(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}")
 _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 # the number of an instance of a uniform scale set, or the last part of the name of a flexible one
 _INSTANCE = re.compile(r"(_?)(.+?)(_(?:\d+|[0-9a-z]{8}))?", re.DOTALL)
+_GUID_PREFIXES = {EVENT_ID: "aaaaaaaa", "subscription": "bbbbbbbb"}
 
 
 class Pseudonyms:
@@ -83,7 +84,7 @@ class Pseudonyms:
         if not _GUID.fullmatch(value):
             return self._of(kind, value)
         number = len(self._known.get(kind, {})) + 1
-        pseudonym = self._of(kind, value.lower(), f"aaaaaaaa-0000-4000-8000-{number:012x}")
+        pseudonym = self._of(kind, value.lower(), f"{_GUID_PREFIXES.get(kind, 'cccccccc')}-0000-4000-8000-{number:012x}")
         return pseudonym if value == value.lower() else pseudonym.upper()
 
     def address(self, value: str) -> str:
