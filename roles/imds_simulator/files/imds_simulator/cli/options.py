@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
+import math
 from collections.abc import Sequence
 from typing import Any, Callable
 
 from .. import __version__
 from ..scenario.groups import Address, parse_address, source_address
 from .commands import overview
+from .program import program_name
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
@@ -22,13 +23,16 @@ Further verbs, each with --help of its own:
 {overview()}
   schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
   log, requests                   send a request to the control API of a running simulator
+
+Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
+Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
 """
 
 
-def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
-    """Return the parser of the options of serving (no verb) and of ``exec``."""
+def serve_parser(verb: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the options of serving (no verb), which those of ``verb`` begin with."""
     parser = argparse.ArgumentParser(
-        prog=prog,
+        prog=f"{program_name()} {verb}".strip(),
         description="A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until "
         "SIGTERM, SIGINT or SIGHUP.",
         epilog=_EPILOG,
@@ -82,8 +86,13 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     instead.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files")
     instead.add_argument("--list-knobs", action="store_true", help="list the knobs with their defaults")
     instead.add_argument("--list-faults", action="store_true", help="list the faults that can be injected")
-    instead.add_argument("--version", action="version", version=f"imds_simulator {__version__}")
+    instead.add_argument("--version", action="version", version=f"{program_name()} {__version__}")
     return parser
+
+
+def exec_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options of ``exec``: those of serving, and its own."""
+    return serve_parser("exec")
 
 
 def _add_notify_options(parser: argparse.ArgumentParser) -> None:
@@ -94,8 +103,7 @@ def _add_notify_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--notify-token",
         metavar="TOKEN",
-        default=os.environ.get("IMDS_SIMULATOR_NOTIFY_TOKEN") or None,
-        help="send the header Authorization: Bearer TOKEN (default $IMDS_SIMULATOR_NOTIFY_TOKEN)",
+        help="send the header Authorization: Bearer TOKEN; ps does not show $IMDS_SIMULATOR_NOTIFY_TOKEN",
     )
     group.add_argument(
         "--notify-header",
@@ -156,7 +164,10 @@ def _parse_source(text: str) -> Sequence[str]:
 
 
 def _parse_speed(text: str) -> float:
-    speed = float(text)
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
     if not 0 < speed < float("inf"):
         raise ValueError(f"{text!r} is not a number above 0")
     return speed

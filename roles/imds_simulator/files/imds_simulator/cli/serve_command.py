@@ -27,6 +27,7 @@ from ..scenario.schema_check import check
 from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import is_loopback
+from .program import program_name
 
 # real seconds that a command has to end after SIGINT before it is sent SIGINT again
 _SECOND_INTERRUPT = 1.0
@@ -205,17 +206,23 @@ def run(options: argparse.Namespace, command: Sequence[str]) -> int:
             return asyncio.run(serve_during(settings, command, _discard if options.quiet else _print_err))
         return asyncio.run(serve(settings, _discard if options.quiet else _print_out))
     except ScenarioError as error:
-        print(error, file=sys.stderr)
+        _print_problem(str(error), options)
     except (UsageError, CannotListen) as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
+        _print_problem(f"{program_name()}: {error}", options)
     except CannotRun as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
+        print(f"{program_name()}: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         return 130
     finally:
         _finish_writing()
     return 2
+
+
+def _print_problem(text: str, options: argparse.Namespace) -> None:
+    print(text, file=sys.stderr)
+    if options.from_environment:
+        print(f"{program_name()}: from the environment: {', '.join(options.from_environment)}", file=sys.stderr)
 
 
 def _finish_writing() -> None:
