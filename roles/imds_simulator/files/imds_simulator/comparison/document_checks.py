@@ -13,7 +13,8 @@ from .evidence import Evidence, Sighting, decoded
 from .verdict import Verdict, confirms, contradicts, is_open, judged, seen, statement
 
 _MEMBERS = (
-    "EventId EventStatus EventType ResourceType Resources NotBefore Description EventSource DurationInSeconds".split()
+    *("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore", "Description", "EventSource"),
+    "DurationInSeconds",
 )
 _GUID = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
 _DATE = re.compile(
@@ -51,7 +52,8 @@ def shape(evidence: Evidence) -> Verdict:
 @statement("1.4.2", "O")
 def compact_and_in_order(evidence: Evidence) -> Verdict:
     """The wire has compact JSON with the members in a fixed order."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for document in evidence.documents:
         data = decoded(document.answer)
         compact = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -143,7 +145,8 @@ def empty_body(evidence: Evidence) -> Verdict:
 @statement("1.4.14", "O")
 def response_headers(evidence: Evidence) -> Verdict:
     """Answers have Content-Type, Server: IMDS/..., Date and Content-Length."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for each in evidence.documents:
         headers = each.answer.headers
         expected = (

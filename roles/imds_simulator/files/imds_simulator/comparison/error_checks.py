@@ -53,7 +53,9 @@ def forwarded_error(evidence: Evidence) -> Verdict:
 @statement("1.6.4", "D")
 def leaf_error(evidence: Evidence) -> Verdict:
     """A leaf of instance metadata without format=text is 400."""
-    return by_status(evidence.probe("leaf-as-json"), lambda each: each.status == 400 and _is_error(each), "leaf-as-json")
+    return by_status(
+        evidence.probe("leaf-as-json"), lambda each: each.status == 400 and _is_error(each), "leaf-as-json"
+    )
 
 
 @statement("1.6.5", "D")

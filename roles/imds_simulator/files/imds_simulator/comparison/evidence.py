@@ -95,7 +95,7 @@ def moment(text: object) -> float | None:
         return None
     try:
         parsed = email.utils.parsedate_tz(text)
-        return float(calendar.timegm(parsed[:6] + (0, 0, 0)) - (parsed[9] or 0)) if parsed else None
+        return float(calendar.timegm((*parsed[:6], 0, 0, 0)) - (parsed[9] or 0)) if parsed else None
     except (ValueError, OverflowError, IndexError):
         return None
 
@@ -206,5 +206,7 @@ class Evidence:
     @cached_property
     def name(self) -> str:
         """Return compute.name of this VM, or an empty text."""
-        names = [data["compute"].get("name") for _answer, data in self.instances if isinstance(data.get("compute"), dict)]
+        names = [
+            data["compute"].get("name") for _answer, data in self.instances if isinstance(data.get("compute"), dict)
+        ]
         return next((each for each in reversed(names) if isinstance(each, str)), "")

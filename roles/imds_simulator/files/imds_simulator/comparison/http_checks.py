@@ -51,15 +51,19 @@ def further_parameter(evidence: Evidence) -> Verdict:
 @statement("1.1.7", "D")
 def duplicate_parameter(evidence: Evidence) -> Verdict:
     """A query parameter that occurs twice is rejected."""
-    return by_status(evidence.probe("duplicate-parameter"), lambda each: 400 <= each.status < 500, "duplicate-parameter")
+    return by_status(
+        evidence.probe("duplicate-parameter"), lambda each: 400 <= each.status < 500, "duplicate-parameter"
+    )
 
 
 @statement("1.1.8", "O")
 def keep_alive(evidence: Evidence) -> Verdict:
     """Connections may be kept open."""
-    pairs = [(one, two) for one, two in zip(evidence.answers, evidence.answers[1:]) if one.status and two.status]
+    # without a number the connection is unknown
+    answers = [each for each in evidence.answers if each.status and each.connection]
+    pairs = list(zip(answers, answers[1:]))
     quick = [(one, two) for one, two in pairs if 0 < two.time - one.time < 5]
-    kept = [two.line for one, two in quick if one.connection and one.connection == two.connection]
+    kept = [two.line for one, two in quick if one.connection == two.connection]
     if kept:
         return confirms(kept)
     if len(quick) > 2:
@@ -115,7 +119,8 @@ def entity_tag(evidence: Evidence) -> Verdict:
 @statement("1.3.1", "O")
 def members_by_version(evidence: Evidence) -> Verdict:
     """A member of an event is absent in versions older than the one that added it."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for sighting in evidence.sightings:
         version = sighting.document.version
         expected = {name for name, since in _ADDED.items() if since <= version}

@@ -38,5 +38,7 @@ def may_jump(evidence: Evidence) -> Verdict:
 @statement("2.5.6", "A")
 def may_go_back(evidence: Evidence) -> Verdict:
     """DocumentIncarnation may go back without a day of silence."""
-    back = [two.line for one, two in evidence.pairs() if two.incarnation < one.incarnation and two.time - one.time < 86400]
+    back = [
+        two.line for one, two in evidence.pairs() if two.incarnation < one.incarnation and two.time - one.time < 86400
+    ]
     return seen(back, "it did not")

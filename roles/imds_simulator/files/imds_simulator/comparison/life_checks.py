@@ -41,7 +41,8 @@ def _line(life: Life) -> int:
 @statement("2.1 (1)", "D")
 def appears(evidence: Evidence) -> Verdict:
     """An event appears as Scheduled with NotBefore in the future, and DocumentIncarnation rises."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for life in _new(evidence, "scheduled"):
         rises = life.before is not None and life.first.document.incarnation > life.before.incarnation
         not_before = life.first.not_before
@@ -53,7 +54,8 @@ def appears(evidence: Evidence) -> Verdict:
 @statement("2.1 (2)", "D")
 def starts(evidence: Evidence) -> Verdict:
     """A Scheduled event becomes Started under the same id, and DocumentIncarnation rises."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for life in evidence.lives:
         for one, two in life.steps():
             if (one.status, two.status) == ("scheduled", "started"):
@@ -104,7 +106,8 @@ def _began_started(evidence: Evidence, source: str) -> list[Life]:
 @statement("2.1 (5)", "D")
 def ends(evidence: Evidence) -> Verdict:
     """A Started event vanishes at its end, and DocumentIncarnation rises."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for life in evidence.lives:
         if life.after is not None and life.sightings[-1].status == "started":
             rises = life.after.incarnation > life.sightings[-1].document.incarnation
@@ -201,11 +204,17 @@ def predicted_failure(evidence: Evidence) -> Verdict:
 @statement("2.4.5", "D")
 def started_for_ten_minutes(evidence: Evidence) -> Verdict:
     """Typical maintenance is removed 10 minutes after the start."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for life in evidence.lives:
         started = life.started()
         is_whole = life.after is not None and started is not None and started is not life.first
-        if is_whole and started is not None and life.after is not None and life.type in ("Freeze", "Reboot", "Redeploy"):
+        if (
+            is_whole
+            and started is not None
+            and life.after is not None
+            and life.type in ("Freeze", "Reboot", "Redeploy")
+        ):
             seconds = life.after.time - started.document.time
             (good if 240 <= seconds <= 1200 else bad).append(life.after.line)
     return judged(good, bad, "needs maintenance from start to end", "not within 4 to 20 minutes")
@@ -214,7 +223,8 @@ def started_for_ten_minutes(evidence: Evidence) -> Verdict:
 @statement("2.4.6", "O")
 def usual_durations(evidence: Evidence) -> Verdict:
     """DurationInSeconds of Reboot and Redeploy is -1, of Freeze seconds."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for life in evidence.lives:
         duration = life.first.event.get("DurationInSeconds")
         if isinstance(duration, int) and life.type in ("Freeze", "Reboot", "Redeploy"):
@@ -231,9 +241,9 @@ def reboot_that_freezes(evidence: Evidence) -> Verdict:
     for life in evidence.lives:
         started = life.started()
         resources = [str(each).lower() for each in life.first.event.get("Resources") or ()]
-        if life.type == "Reboot" and started and life.after and name and name in resources:
-            if started.document.run == life.after.run:
-                survived.append(life.after.line)
+        is_here = life.type == "Reboot" and bool(name) and name in resources
+        if is_here and started and life.after and started.document.run == life.after.run:
+            survived.append(life.after.line)
     return seen(survived, "needs a Reboot of this VM that the recorder survives")
 
 

@@ -24,10 +24,13 @@ _COMPUTE = {
     "2020-12-01": "priority evictionPolicy",
     "2021-03-01": "virtualMachineScaleSet",
 }
-_INSTANCE_VERSIONS = """2017-03-01 2017-04-02 2017-08-01 2017-10-01 2017-12-01 2018-02-01 2018-04-02 2018-10-01
-    2019-02-01 2019-03-11 2019-04-30 2019-06-01 2019-06-04 2019-08-01 2019-08-15 2019-11-01 2020-06-01 2020-07-15
-    2020-09-01 2020-10-01 2020-12-01 2021-01-01 2021-02-01 2021-03-01 2021-05-01 2021-08-01 2021-10-01 2021-11-01
-    2021-11-15 2021-12-13 2023-07-01 2023-11-15 2024-03-15 2024-07-17 2025-04-07""".split()
+_INSTANCE_VERSIONS = (
+    *("2017-03-01", "2017-04-02", "2017-08-01", "2017-10-01", "2017-12-01", "2018-02-01", "2018-04-02", "2018-10-01"),
+    *("2019-02-01", "2019-03-11", "2019-04-30", "2019-06-01", "2019-06-04", "2019-08-01", "2019-08-15", "2019-11-01"),
+    *("2020-06-01", "2020-07-15", "2020-09-01", "2020-10-01", "2020-12-01", "2021-01-01", "2021-02-01", "2021-03-01"),
+    *("2021-05-01", "2021-08-01", "2021-10-01", "2021-11-01", "2021-11-15", "2021-12-13", "2023-07-01", "2023-11-15"),
+    *("2024-03-15", "2024-07-17", "2025-04-07"),
+)
 
 
 def _compute(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -60,7 +63,8 @@ def events_of_others(evidence: Evidence) -> Verdict:
 def preview_names(evidence: Evidence) -> Verdict:
     """With 2017-03-01 an entry of Resources is an underscore and the name."""
     names = {f"_{evidence.name}".lower()}
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for line, entries in _resources(evidence, True):
         lowered = {each.lower() for each in entries}
         if lowered & names:
@@ -75,7 +79,10 @@ def entry_is_compute_name(evidence: Evidence) -> Verdict:
     """An entry of Resources equals compute.name, not the host name."""
     name = evidence.name
     profiles = [_compute(data).get("osProfile") for _answer, data in evidence.instances]
-    hosts = {str(each.get("computerName", "")).lower() for each in profiles if isinstance(each, dict)} - {"", name.lower()}
+    hosts = {str(each.get("computerName", "")).lower() for each in profiles if isinstance(each, dict)} - {
+        "",
+        name.lower(),
+    }
     cases = _resources(evidence, False)
     bad = [line for line, names in cases if hosts & {each.lower() for each in names}]
     bad += [answer.line for answer, data in evidence.instances if _has_other_number(_compute(data))]
@@ -109,7 +116,8 @@ def names_in_any_case(evidence: Evidence) -> Verdict:
 @statement("3.3.1", "D")
 def members_by_version(evidence: Evidence) -> Verdict:
     """Instance metadata has the members of its version."""
-    good, bad = [], []
+    good: list[int] = []
+    bad: list[int] = []
     for answer, data in evidence.instances:
         version, found = version_of(answer), _compute(data)
         if not found:

@@ -19,11 +19,15 @@ from .pseudonyms import EVENT_ID, Pseudonyms
 _SYSTEMS = (b"", b"Linux", b"Windows")
 # members of instance metadata whose texts stay
 _HARMLESS = frozenset(
-    """azEnvironment location osType offer publisher sku version vmSize zone physicalZone platformFaultDomain
-    platformUpdateDomain platformSubFaultDomain provider priority evictionPolicy licenseType
-    isHostCompatibilityLayerVm isVmInStandbyPool disablePasswordAuthentication secureBootEnabled virtualTpmEnabled
-    encryptionAtHost securityType hibernationEnabled ultraSSDEnabled caching createOption storageAccountType
-    enabled writeAcceleratorEnabled option prefix type apiVersions newest-versions""".split()
+    (
+        *("azEnvironment", "location", "osType", "offer", "publisher", "sku", "version", "vmSize", "zone"),
+        *("physicalZone", "platformFaultDomain", "platformUpdateDomain", "platformSubFaultDomain", "provider"),
+        *("priority", "evictionPolicy", "licenseType", "isHostCompatibilityLayerVm", "isVmInStandbyPool"),
+        *("disablePasswordAuthentication", "secureBootEnabled", "virtualTpmEnabled", "encryptionAtHost"),
+        *("securityType", "hibernationEnabled", "ultraSSDEnabled", "caching", "createOption"),
+        *("storageAccountType", "enabled", "writeAcceleratorEnabled", "option", "prefix", "type"),
+        *("apiVersions", "newest-versions"),
+    )
 )
 # members of an event whose texts stay if they are one word, or a date
 _EVENT_WORDS = frozenset(("EventStatus", "EventType", "ResourceType", "NotBefore", "EventSource"))
@@ -35,8 +39,10 @@ _ADDRESSES = frozenset(("privateIpAddress", "publicIpAddress", "address", "macAd
 _NAMES = frozenset(("name", "vmScaleSetName", "hostName"))
 # headers that stay; of the others only the names do
 _HEADERS = frozenset(
-    """date server content-type content-length retry-after allow connection cache-control transfer-encoding
-    content-encoding vary expires pragma keep-alive""".split()
+    (
+        *("date", "server", "content-type", "content-length", "content-encoding", "transfer-encoding"),
+        *("retry-after", "allow", "connection", "keep-alive", "cache-control", "expires", "pragma", "vary"),
+    )
 )
 
 
@@ -103,7 +109,7 @@ class _Replacer:
         member, names = (path[-1] if path else ""), self._names
         if _ALWAYS & set(path):
             return names.other("secret", value)
-        if member in _HARMLESS and "plan" not in path or _PLAIN.fullmatch(value):
+        if (member in _HARMLESS and "plan" not in path) or _PLAIN.fullmatch(value):
             return value
         if member == "error":
             return names.replaced(value)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 import requests
+from requests.adapters import HTTPAdapter
 
 MAX_BODY = 4 * 1024 * 1024
 _CONNECT_TIMEOUT = 3.0
@@ -39,6 +40,8 @@ class Exchange:
         self._clock = clock
         self._session = requests.Session()
         self._session.trust_env = False
+        self._adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+        self._session.mount("http://", self._adapter)
         self._session.headers.clear()
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "imds-recorder"})
 
@@ -86,8 +89,10 @@ class Exchange:
         return b"".join(parts)
 
     def _connections(self) -> int:
-        pools = self._session.get_adapter(self._endpoint).poolmanager.pools
-        return sum(pools[key].num_connections for key in pools.keys())
+        pools = self._adapter.poolmanager.pools
+        # the pools of urllib3 are not iterable
+        keys = pools.keys()
+        return sum(pools[key].num_connections for key in keys)
 
 
 class _BodyError(Exception):

@@ -74,9 +74,9 @@ class Pseudonyms:
         """
         number = instance.rpartition("_")[2]
         prefix, digits = value[:-6], value[-6:]
-        if number.isascii() and number.isdigit() and prefix and re.fullmatch(r"[0-9A-Za-z]{6}", digits):
-            if int(digits, 36) == int(number):
-                return self._of(NAME, prefix) + digits
+        is_number = number.isascii() and number.isdigit() and re.fullmatch(r"[0-9A-Za-z]{6}", digits) is not None
+        if prefix and is_number and int(digits, 36) == int(number):
+            return self._of(NAME, prefix) + digits
         return self._of(NAME, value)
 
     def guid(self, value: str, kind: str) -> str:
@@ -84,7 +84,9 @@ class Pseudonyms:
         if not _GUID.fullmatch(value):
             return self._of(kind, value)
         number = len(self._known.get(kind, {})) + 1
-        pseudonym = self._of(kind, value.lower(), f"{_GUID_PREFIXES.get(kind, 'cccccccc')}-0000-4000-8000-{number:012x}")
+        pseudonym = self._of(
+            kind, value.lower(), f"{_GUID_PREFIXES.get(kind, 'cccccccc')}-0000-4000-8000-{number:012x}"
+        )
         return pseudonym if value == value.lower() else pseudonym.upper()
 
     def address(self, value: str) -> str:

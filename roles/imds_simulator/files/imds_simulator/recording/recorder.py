@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Protocol
 from .exchange import Reply
 from .lines import INSTANCE, POLL, Answer, Begin, End, answer_data, begin_data, end_data
 from .pacing import ANSWER_TIMEOUT, FIRST_ANSWER_TIMEOUT, INSTANCE_INTERVAL, RateLimit, delay
-from .probes import EVENTS_PATH, INSTANCE_PATH, INSTANCE_VERSION, METADATA, PROBES, Probe, burst, conditional
+from .probes import EVENTS_PATH, INSTANCE_PATH, INSTANCE_VERSION, PROBES, Probe, burst, conditional
 from .writer import RecordingFile
 
 # a line has its body again after so many lines, so that one damaged line spoils few others

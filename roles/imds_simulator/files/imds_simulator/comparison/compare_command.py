@@ -10,9 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..comparison.results import compare, counts, data, table
-from ..comparison.verdict import Outcome
+from ..cli.environment import parse_arguments
+from ..cli.program import program_name
 from ..recording.reader import Unusable, read
+from .results import compare, counts, data, table
+from .verdict import Outcome
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,16 +22,16 @@ def main(arguments: Sequence[str]) -> int:
 
     Exit codes: 0, 1 if the recording contradicts a statement, 2 if it cannot be used.
     """
-    options = _parser().parse_args(arguments)
+    options = parse_arguments(_parser(), arguments, "compare")
     try:
         recording = read(options.file)
     except Unusable as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
+        print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
     for problem in recording.problems:
         print(f"compare: {problem}", file=sys.stderr)
     if not recording.answers:
-        print(f"imds_simulator: {options.file}: there are no answers; record for longer", file=sys.stderr)
+        print(f"{program_name()}: {options.file}: there are no answers; record for longer", file=sys.stderr)
         return 2
     rows = compare(recording, options.all)
     found = counts(rows)
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="imds_simulator compare",
+        prog=f"{program_name()} compare",
         description="Compare a recording with the statements of docs/reference/scheduled-events.md. Exit code 1: the "
         "recording contradicts a statement.",
     )

@@ -15,15 +15,17 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from ..recording.anonymise import anonymised
-from ..recording.exchange import Exchange, Reply
-from ..recording.lines import Answer, Header
-from ..recording.probes import EVENTS_VERSION
-from ..recording.pseudonyms import Pseudonyms, load, pseudonyms_file
-from ..recording.reader import Unusable
-from ..recording.recorder import Interrupted, Recorder, Settings
-from ..recording.writer import CannotWrite, RecordingFile, open_recording
+from ..cli.environment import parse_arguments
+from ..cli.program import program_name
 from ..times import parse_duration
+from .anonymise import anonymised
+from .exchange import Exchange, Reply
+from .lines import Answer, Header
+from .probes import EVENTS_VERSION
+from .pseudonyms import Pseudonyms, load, pseudonyms_file
+from .reader import Unusable
+from .recorder import Interrupted, Recorder, Settings
+from .writer import CannotWrite, RecordingFile, open_recording
 
 _ENDPOINT = "http://169.254.169.254"
 _VERSION = re.compile(r"[\w.-]{1,32}", re.ASCII)
@@ -38,11 +40,15 @@ def main(arguments: Sequence[str]) -> int:
 
     Exit codes: 0, 1 when the file cannot be written any more, 2 for options or files that cannot be used.
     """
-    options = _parser().parse_args(arguments)
+    options = parse_arguments(_parser(), arguments, "record")
     endpoint = options.endpoint.rstrip("/")
     length, interval = options.length, options.interval
-    settings = Settings(length, interval, tuple(options.versions or (EVENTS_VERSION,)), options.probe, options.probe_rate)
-    header = Header(time.time(), "other" if options.anonymise and endpoint != _ENDPOINT else endpoint, options.anonymise)
+    settings = Settings(
+        length, interval, tuple(options.versions or (EVENTS_VERSION,)), options.probe, options.probe_rate
+    )
+    header = Header(
+        time.time(), "other" if options.anonymise and endpoint != _ENDPOINT else endpoint, options.anonymise
+    )
     try:
         file = open_recording(options.output, header)
         try:
@@ -52,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             file.close()
     except Unusable as error:
-        _print(f"imds_simulator: {error}")
+        _print(f"{program_name()}: {error}")
         return 2
     except CannotWrite as error:
-        _print(f"imds_simulator: {error}")
+        _print(f"{program_name()}: {error}")
         return 1
 
 
@@ -133,7 +139,7 @@ def with_signals(clock: SignalClock) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="imds_simulator record",
+        prog=f"{program_name()} record",
         description="Record the answers of IMDS on this VM. Sends GET requests only and never approves an event.",
     )
     parser.add_argument(
