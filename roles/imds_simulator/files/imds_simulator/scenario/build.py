@@ -104,6 +104,7 @@ def _vm(name: str, group: str, data: Mapping[str, Any]) -> Vm:
         zone=str(data.get("zone", "")),
         fault_domain=data.get("fault_domain", 0),
         update_domain=data.get("update_domain", 0),
+        placement_group=data.get("placement_group", ""),
         instance=data.get("instance", {}),
     )
 

@@ -140,6 +140,8 @@ def _vms(data: Mapping[str, Any]) -> Found:
             stem, _mark, number = vm.get("resource_name", name).rpartition("_")
             if uniform and (stem != group_name or not number.isdigit()):
                 yield here, f"the name of an instance of a uniform scale set is {group_name}_NUMBER (reference 3.2)"
+            if not uniform and "placement_group" in vm:
+                yield (*here, "placement_group"), "only an instance of a uniform scale_set has a placement_group"
             yield from _addresses(vm, here, name, addresses)
 
 
