@@ -296,6 +296,27 @@ def test_check_prints_warnings_and_exits_0(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_check_prints_warnings_about_instance_metadata_and_placement_groups(tmp_path, capsys):
+    file = tmp_path / "pool.yaml"
+    file.write_text(
+        "groups:\n"
+        "  pool:\n"
+        "    kind: scale_set\n"
+        "    vms:\n"
+        "      pool_1: {placement_group: a, instance: {compute: {vmsize: A}}}\n"
+        "      pool_2: {placement_group: b}\n"
+        "events: [{type: Reboot, resources: [pool_1, pool_2]}]\n"
+    )
+    assert main(["--check", str(file)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        f"{file}:5: groups.pool.vms.pool_1.instance.compute.vmsize: warning: Azure documents no member vmsize of "
+        "compute (reference 3.3) (did you mean vmSize?)",
+        f"{file}:7: events[0].resources: warning: these VMs have different placement groups; Azure documents no such "
+        "event (reference 3.1.9)",
+    ]
+
+
 def test_schedule_prints_warnings_of_the_control_api(frozen_simulator):
     event = {"type": "Terminate", "resources": ["pool_0", "pool_3"], "notice": "20m"}
     warnings = frozen_simulator.post("/events", event)["warnings"]

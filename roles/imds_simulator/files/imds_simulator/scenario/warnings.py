@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Warnings about events that the simulator can show, but Azure does not send."""
+"""Warnings about a scenario that the simulator can play, but Azure does not show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..times import parse_duration
+from .instance_warnings import instance_warnings
 from .knobs import Knobs
+from .placement_group_warnings import placement_group_warnings
 from .plans import BY_NOTICE
 from .yaml_lines import Path
 
@@ -23,9 +25,13 @@ def scenario_warnings(data: Mapping[str, Any], knobs: Knobs) -> list[tuple[Path,
     ``knobs`` has the values of the scenario.
     """
     return [
-        (("events", index, *path), text)
-        for index, event in enumerate(data.get("events", ()))
-        for path, text in event_warnings(event, knobs)
+        *instance_warnings(data),
+        *placement_group_warnings(data),
+        *(
+            (("events", index, *path), text)
+            for index, event in enumerate(data.get("events", ()))
+            for path, text in event_warnings(event, knobs)
+        ),
     ]
 
 
