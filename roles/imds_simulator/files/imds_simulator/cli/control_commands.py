@@ -133,6 +133,10 @@ def _incarnation(options: argparse.Namespace) -> Call:
     return Call("POST", "/incarnation", _options_set(options, ("group", "to", "add")))
 
 
+def _note(options: argparse.Namespace) -> Call:
+    return Call("POST", "/notes", {"vm": options.vm, "what": options.what, **_options_set(options, ("event",))})
+
+
 def _disable(options: argparse.Namespace) -> Call:
     return Call("POST", "/disable", {"group": options.group})
 
@@ -270,6 +274,12 @@ _ALL_VERBS = (
         _incarnation,
     ),
     Verb("disable", "disable the service for a group, as after 24 h without requests", (_GROUP,), _disable),
+    Verb(
+        "note",
+        "log a step that the simulator cannot observe, such as: prepared, recovered",
+        (_argument("vm", "VM"), _argument("what", "TEXT"), _argument("--event", "EVENT", help="name or EventId")),
+        _note,
+    ),
     Verb("advance", "move the clock forward by a simulated duration", (_argument("duration", "DURATION"),), _advance),
     Verb("state", "show the state of the simulator", (), _get("/state")),
     Verb("events", "show the events", (), _get("/events")),

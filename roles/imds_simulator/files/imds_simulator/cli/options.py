@@ -21,8 +21,8 @@ DEFAULT_CONTROL = Address("127.0.0.1", 8168)
 _EPILOG = f"""
 Further verbs, each with --help of its own:
 {overview()}
-  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
-  log, requests                   send a request to the control API of a running simulator
+  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
+  events, log, requests                   send a request to the control API of a running simulator
 
 Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
 Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.

@@ -20,6 +20,7 @@ from ..server.engine import Engine
 from ..times import parse_duration
 from .events import EventRoutes
 from .faults import FaultRoutes
+from .notes import NoteRoutes
 from .request_body import BadRequest, json_object
 from .state import state
 
@@ -46,7 +47,13 @@ def control_app(
         return answer
 
     app = web.Application(middlewares=[_errors_as_json, refusals_applied])
-    groups = (SimulatorRoutes(engine, endpoints), EventRoutes(engine), FaultRoutes(engine), ArmHandler(engine))
+    groups = (
+        SimulatorRoutes(engine, endpoints),
+        EventRoutes(engine),
+        FaultRoutes(engine),
+        NoteRoutes(engine),
+        ArmHandler(engine),
+    )
     routes = [route for group in groups for route in group.routes()]
     app.add_routes(routes)
     overview = sorted(f"{route.method} {route.path}" for route in routes)
