@@ -80,9 +80,7 @@ def _of_line(line: Line) -> Iterator[Fact]:
     elif what == "note":
         text = _text(fields.get("note"))
         yield Fact(line.moment, _NOTES.get(text, NOTE), vm, event, text)
-    elif what == "approval" and fields.get("status") != 200:
-        yield Fact(line.moment, REFUSED, vm, "", f"approval refused with {_text(fields.get('status'))}")
-    elif what == "approval-refused":
+    elif what == "approval-refused" or (what == "approval" and fields.get("status") != 200):
         yield Fact(line.moment, REFUSED, vm, "", f"approval refused with {_text(fields.get('status'))}")
 
 

@@ -110,4 +110,7 @@ class ActivityLog:
 
     def dropped(self) -> dict[str, int]:
         """Return how many older lines and requests were dropped."""
-        return {"lines": self._line_number - len(self.lines) - len(self.seen), "requests": self._request_number - len(self.requests)}
+        return {
+            "lines": self._line_number - len(self.lines) - len(self.seen),
+            "requests": self._request_number - len(self.requests),
+        }
