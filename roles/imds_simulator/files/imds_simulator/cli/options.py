@@ -92,7 +92,24 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
 
 def exec_parser() -> argparse.ArgumentParser:
     """Return the parser of the options of ``exec``: those of serving, and its own."""
-    return serve_parser("exec")
+    parser = serve_parser("exec")
+    group = parser.add_argument_group("the address of IMDS", "Nearly every client has it hard-wired.")
+    group.add_argument(
+        "--imds-address",
+        action="store_true",
+        help="run the command in a network namespace of its own, in which http://169.254.169.254 is the simulator; "
+        "needs no root",
+    )
+    group.add_argument(
+        "--imds-vm", metavar="NAME", help="the VM of that address (default: default_vm of the scenario, or the first)"
+    )
+    group.add_argument(
+        "--keep-network",
+        action="store_true",
+        help="add the address to lo of the present network instead; needs root",
+    )
+    group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
+    return parser
 
 
 def _add_notify_options(parser: argparse.ArgumentParser) -> None:
