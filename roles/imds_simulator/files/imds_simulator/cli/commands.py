@@ -44,6 +44,12 @@ COMMANDS: Mapping[str, Command] = {
         "run a command while a simulator serves, and return its exit code",
         SERVER_LIBRARIES,
     ),
+    "report": Command(
+        "report_command",
+        "report [--output FILE]",
+        "write the run of a running simulator as an HTML file with a time line",
+        "Python 3.9 or later",
+    ),
 }
 
 

@@ -48,7 +48,7 @@ def run_control_command(argv: Sequence[str]) -> int:
     except ValueError as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
-    status, answer = request(_url(options.control), call)
+    status, answer = send(options, call)
     if status not in (200, 201):
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
@@ -61,18 +61,28 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="verb", required=True)
     for verb in VERBS.values():
         subparser = subparsers.add_parser(verb.name, help=verb.help, description=verb.help)
-        subparser.add_argument(
-            "--control",
-            metavar="HOST:PORT|URL",
-            default=f"http://{DEFAULT_CONTROL}",
-            help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
-        )
+        add_control_option(subparser)
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)
         if verb.name == argv[0]:
             add_environment(subparser, argv, verb.name)
     return parser
+
+
+def add_control_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the control API."""
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT|URL",
+        default=f"http://{DEFAULT_CONTROL}",
+        help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
+    )
+
+
+def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
+    """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
+    return request(_url(options.control), call)
 
 
 def _url(control: str) -> str:

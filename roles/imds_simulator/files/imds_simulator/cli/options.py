@@ -79,6 +79,9 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
         "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
     _add_notify_options(parser)
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the run as an HTML file with a time line when the simulator stops"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -34,6 +35,21 @@ def write_whole(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Check that ``write_whole`` can probably write ``path``, without a change of the file.
+
+    Raises:
+        OSError: its folder does not exist or takes no file, or it is a folder itself.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if target.is_file() or not target.exists():
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+        os.close(descriptor)
+        os.unlink(temporary)
 
 
 def _umask() -> int:

@@ -73,13 +73,13 @@ def _summary(run: Run, zero: float | None) -> list[str]:
 
 def _description(run: Run, facts: list[Fact]) -> str:
     """Return the picture in words, for screen readers; the tables have the same facts."""
-    number = {
-        kind: sum(1 for fact in facts if fact.kind == kind) for kind in (SEEN, PREPARED, APPROVED, RECOVERED, ERRORS)
-    }
+    kinds = [fact.kind for fact in facts]
+    events, faults = counted(len(run.events), "event"), counted(len(run.faults), "fault")
     return (
-        f"One lane for each VM, with {counted(len(run.events), 'event')} as bars, {counted(len(run.faults), 'fault')} as "
-        f"hatched areas, and marks: {number[SEEN]} first views, {number[PREPARED]} prepared, {number[APPROVED]} approvals, "
-        f"{number[RECOVERED]} recovered, {number[ERRORS]} groups of errors. The tables below have the same facts."
+        f"One lane for each VM, with {events} as bars, {faults} as hatched areas, and marks: "
+        f"{kinds.count(SEEN)} first views, {kinds.count(PREPARED)} prepared, {kinds.count(APPROVED)} approvals, "
+        f"{kinds.count(RECOVERED)} recovered, {kinds.count(ERRORS)} groups of errors. "
+        "The tables below have the same facts."
     )
 
 

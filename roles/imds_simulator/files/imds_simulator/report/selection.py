@@ -42,8 +42,8 @@ def select(run: Run, facts: list[Fact]) -> Selection:
     vms = _vms(run, events, facts)
     if len(vms) < len(run.groups):
         left_out.append(
-            f"{counted(len(run.groups) - len(vms), 'VM')} of {len(run.groups):,}: not shown; the report prefers VMs that "
-            "an event affects, then VMs with approvals, notes or errors."
+            f"{counted(len(run.groups) - len(vms), 'VM')} of {len(run.groups):,}: not shown; the report prefers VMs "
+            "that an event affects, then VMs with approvals, notes or errors."
         )
     return Selection(vms, events, _facts(events, vms, facts, run, left_out), tuple(left_out))
 
@@ -58,7 +58,7 @@ def _dropped(run: Run) -> list[str]:
     if run.dropped_answers:
         left_out.append(
             f"{counted(run.dropped_answers, 'older request')}: the simulator no longer had "
-            f"{'it' if run.dropped_answers == 1 else 'them'}. Errors can be missing; the counts of answers are complete."
+            f"{'it' if run.dropped_answers == 1 else 'them'}. Errors can be missing; the counts are complete."
         )
     return left_out
 

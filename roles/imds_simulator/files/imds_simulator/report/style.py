@@ -51,7 +51,8 @@ svg .grid { stroke-dasharray: 2 4; }
 .mark.recovered { fill: var(--recovered); }
 .mark.note, .mark.changed { fill: var(--note); }
 .mark.refused, .mark.errors { fill: var(--error); }
-.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .75rem 0; padding: 0; list-style: none; font-size: .875rem; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: .75rem 0; padding: 0;
+  list-style: none; font-size: .875rem; }
 .legend svg { width: 22px; height: 18px; vertical-align: middle; margin-right: .3rem; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

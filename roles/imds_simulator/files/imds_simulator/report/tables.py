@@ -32,7 +32,7 @@ class Times:
         since = moment - self._zero
         return [utc(moment), offset(since), *([offset(since * self._speed)] if self._speed != 1 else [])]
 
-    def text(self, moment: float | None, *, missing: str = "–") -> str:
+    def text(self, moment: float | None, *, missing: str = "-") -> str:
         """Return a moment relative to the first event, and simulated."""
         if moment is None:
             return missing
@@ -83,7 +83,7 @@ def _event_row(event: Event, facts: Sequence[Fact], times: Times) -> list[str]:
         f"{event.type} ({event.source})",
         listed([shortened(vm, 40) for vm in event.vms], _MAX_NAMES),
         f"{utc(event.appeared)} UTC",
-        "–" if event.not_before is None else f"{utc(event.not_before)} UTC, {times.text(event.not_before)}",
+        "-" if event.not_before is None else f"{utc(event.not_before)} UTC, {times.text(event.not_before)}",
         _views([fact for fact in facts if fact.kind == SEEN], times),
         f"by {by}, {times.text(approved[0].moment)}" if approved else "no",
         times.text(event.started, missing="no") + (f", {interruptions} interruption(s)" if interruptions else ""),

@@ -39,7 +39,7 @@ def utc(moment: float, *, day: bool = False) -> str:
 
 def duration(seconds: float) -> str:
     """Return ``seconds`` as text such as 4.25 s, 3 min 05.0 s, 2 h 05 min."""
-    sign, total = ("−" if seconds < -0.0005 else ""), abs(seconds)
+    sign, total = ("-" if seconds < -0.0005 else ""), abs(seconds)
     if total < 60 - 0.005:
         return f"{sign}{total:.2f} s"
     if total < 3600 - 0.05:
