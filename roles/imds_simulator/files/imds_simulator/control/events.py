@@ -16,8 +16,9 @@ from ..model.world import UnknownEvent
 from ..scenario.build import change_from, event_from
 from ..scenario.cross_checks import change_problems, event_problems
 from ..scenario.plans import Change
+from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
-from .request_body import BadRequest, json_object, validate
+from .request_body import BadRequest, json_object, problem_text, validate
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
@@ -55,7 +56,10 @@ class EventRoutes:
         return web.json_response(event_state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
-        """Add an event of the form that scenarios use; ``at`` counts from now."""
+        """Add an event of the form that scenarios use; ``at`` counts from now.
+
+        The member ``warnings`` of the answer lists what Azure does not send.
+        """
         body = await json_object(request)
         groups, group_of = self._groups()
         validate(body, "event", event_problems(body, groups, group_of))
@@ -65,7 +69,8 @@ class EventRoutes:
             self._require_event(plan.after)
         now = self._engine.settle()
         event, occurrences = operations.schedule(self._engine.simulation, plan, now)
-        return self._respond(event, occurrences, 201)
+        warnings = [problem_text(*each) for each in event_warnings(body, self._engine.world.knobs)]
+        return self._respond(event, occurrences, 201, {"warnings": warnings})
 
     async def fail(self, request: web.Request) -> web.Response:
         """Add an event for failed hardware under ``vm`` or ``resources``."""
@@ -129,10 +134,16 @@ class EventRoutes:
         now = self._engine.settle()
         return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
 
-    def _respond(self, event: SimulatedEvent, occurrences: list[Occurrence], status: int = 200) -> web.Response:
+    def _respond(
+        self,
+        event: SimulatedEvent,
+        occurrences: list[Occurrence],
+        status: int = 200,
+        more: Mapping[str, Any] | None = None,
+    ) -> web.Response:
         self._engine.record(occurrences)
         self._engine.wake_ticker()
-        return web.json_response(event_state(event), status=status)
+        return web.json_response({**event_state(event), **(more or {})}, status=status)
 
     def _find(self, request: web.Request) -> SimulatedEvent:
         return self._engine.world.find(request.match_info["event"])
