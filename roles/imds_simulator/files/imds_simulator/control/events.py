@@ -69,8 +69,7 @@ class EventRoutes:
             self._require_event(plan.after)
         now = self._engine.settle()
         event, occurrences = operations.schedule(self._engine.simulation, plan, now)
-        warnings = [problem_text(*each) for each in event_warnings(body, self._engine.world.knobs)]
-        return self._respond(event, occurrences, 201, {"warnings": warnings})
+        return self._respond(event, occurrences, 201, {"warnings": self._warnings(body)})
 
     async def fail(self, request: web.Request) -> web.Response:
         """Add an event for failed hardware under ``vm`` or ``resources``."""
@@ -164,6 +163,12 @@ class EventRoutes:
             self._engine.world.find(name)
         except UnknownEvent:
             raise BadRequest(f"after: there is no event {name}") from None
+
+    def _warnings(self, body: Mapping[str, Any]) -> list[str]:
+        world = self._engine.world
+        vms = {vm.name: {"placement_group": vm.placement_group} for vm in world.vms.values()}
+        data = {"groups": {"all": {"vms": vms}}, "events": [body]}
+        return [problem_text(path[2:], text) for path, text in event_warnings(data, world.knobs)]
 
     def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         world = self._engine.world

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Warnings about a scenario that the simulator can play, but Azure does not show."""
+"""Warnings about a scenario: content that the simulator can show, but Azure does not send."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ def scenario_warnings(data: Mapping[str, Any], knobs: Knobs) -> list[tuple[Path,
 
     ``knobs`` has the values of the scenario.
     """
-    return [
-        *instance_warnings(data),
-        *placement_group_warnings(data),
-        *(
-            (("events", index, *path), text)
-            for index, event in enumerate(data.get("events", ()))
-            for path, text in event_warnings(event, knobs)
-        ),
-    ]
+    return [*event_warnings(data, knobs), *instance_warnings(data)]
 
 
-def event_warnings(event: Mapping[str, Any], knobs: Knobs) -> Iterator[tuple[Path, str]]:
-    """Yield the warnings about one checked event."""
+def event_warnings(data: Mapping[str, Any], knobs: Knobs) -> Iterator[tuple[Path, str]]:
+    """Yield the warnings about the events of checked ``data``, which has the keys ``groups`` and ``events``."""
+    for index, event in enumerate(data.get("events", ())):
+        yield from ((("events", index, *path), text) for path, text in _terminate_warnings(event, knobs))
+    yield from placement_group_warnings(data)
+
+
+def _terminate_warnings(event: Mapping[str, Any], knobs: Knobs) -> Iterator[tuple[Path, str]]:
     if event.get("type") != "Terminate":
         return
     if event.get("starts", BY_NOTICE) == BY_NOTICE:
