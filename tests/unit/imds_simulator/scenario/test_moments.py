@@ -12,6 +12,7 @@ import pytest
 
 from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import ScenarioError, parse
+from imds_simulator.times import iso
 from support import simulator_process
 from support.simulator_process import ControlError
 
@@ -80,19 +81,21 @@ def test_a_time_that_has_no_meaning_is_refused(more: str, where: str) -> None:
 
 def test_events_faults_and_incarnations_happen_at_their_times() -> None:
     """At any speed, because these are times of the simulator's clock; ``for`` is simulated time."""
+    noon = int(time.time()) // 60 * 60 + 86400
+    zone = timezone(timedelta(hours=1))
+    at, earlier = (datetime.fromtimestamp(each, zone).isoformat() for each in (noon, noon - 3600))
     scenario = {
         "speed": 10,
         "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}},
-        "events": [{"name": "pause", "type": "Freeze", "resources": ["vm1"], "at": "2100-01-31T12:00:00Z"}],
-        "faults": [{"kind": "gone", "from": "2100-01-31T12:00:00+01:00", "for": "10m"}],
-        "incarnations": [{"group": "web", "add": 7, "at": "2100-01-31T12:00:00Z"}],
+        "events": [{"name": "pause", "type": "Freeze", "resources": ["vm1"], "at": at}],
+        "faults": [{"kind": "gone", "from": earlier, "for": "10m"}],
+        "incarnations": [{"group": "web", "add": 7, "at": at}],
     }
     with simulator_process.start(scenario, args=["--clock", "manual"]) as sim:
-        assert sim.get("/events/pause")["appears_at"] == "2100-01-31T12:00:00.000Z"
+        assert sim.get("/events/pause")["appears_at"] == iso(noon)
         (fault,) = sim.get("/faults")["faults"]
-        assert (fault["from"], fault["to"]) == ("2100-01-31T11:00:00.000Z", "2100-01-31T11:01:00.000Z")
-        wait = (parse_moment("2100-01-31T12:00:00Z").unix - sim.get("/state")["unix"]) * 10
-        sim.advance(wait - 10)
+        assert (fault["from"], fault["to"]) == (iso(noon - 3600), iso(noon - 3540))
+        sim.advance((noon - sim.get("/state")["unix"]) * 10 - 10)
         assert sim.get("/events/pause")["status"] == "Planned"
         sim.advance(10)
         assert sim.get("/events/pause")["status"] == "Scheduled"
