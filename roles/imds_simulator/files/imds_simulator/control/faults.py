@@ -51,8 +51,9 @@ class FaultRoutes:
         body = await json_object(request)
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
+        routes = {each.route for each in self._engine.scenario.answers}
         now = self._engine.settle()
-        found = fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources)
+        found = fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes)
         validate(body, "fault", chain(found, past_moments(body, "faults", now)))
         active = self._engine.inject(fault_from(body), now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)

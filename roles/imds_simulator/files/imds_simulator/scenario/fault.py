@@ -13,6 +13,8 @@ from ..moments import When
 # routes of the control plane, which faults of any route of IMDS do not affect
 ARM_ROUTE = "arm"
 NOTIFY_ROUTE = "notify"
+# the routes that a fault can name in every scenario
+ROUTES = ("any", "scheduledevents", "instance", "versions", "metadata", ARM_ROUTE, NOTIFY_ROUTE)
 
 
 @dataclass(frozen=True)

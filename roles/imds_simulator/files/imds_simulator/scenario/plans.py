@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..moments import When
+from .answers import Answer
 from .fault import Fault
 from .groups import Group
 from .knobs import Knobs
@@ -112,3 +113,4 @@ class Scenario:
     begin: str = "start"
     default_vm: str | None = None
     notify: Notify | None = None
+    answers: tuple[Answer, ...] = ()
