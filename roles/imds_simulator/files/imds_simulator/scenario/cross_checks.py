@@ -35,11 +35,7 @@ def crosscheck(data: Mapping[str, Any], now: float, skipped: frozenset[Path] = f
     found += _knobs(data.get("knobs", {}))
     for index, event in _checked_items(data, "events", skipped):
         found += [(("events", index, *path), text) for path, text in event_problems(event, data["groups"], group_of)]
-    for section in MOMENTS:
-        for index, item in _checked_items(data, section, skipped):
-            found += [((section, index, *path), text) for path, text in past_moments(item, section, now)]
-            if data.get("begin") == "first_request":
-                found += [((section, index, *path), text) for path, text in moments_before_begin(item, section)]
+    found += _moments(data, skipped, now)
     found += _names_of_events(data.get("events", ()), skipped)
     for index, step in _checked_items(data, "incarnations", skipped):
         if step["group"] not in data["groups"]:
@@ -59,6 +55,14 @@ def crosscheck(data: Mapping[str, Any], now: float, skipped: frozenset[Path] = f
     if "default_vm" in data and data["default_vm"] not in group_of:
         found.append((("default_vm",), _unknown("VM", data["default_vm"], group_of)))
     return found
+
+
+def _moments(data: Mapping[str, Any], skipped: frozenset[Path], now: float) -> Found:
+    for section in MOMENTS:
+        for index, item in _checked_items(data, section, skipped):
+            yield from (((section, index, *path), text) for path, text in past_moments(item, section, now))
+            if data.get("begin") == "first_request":
+                yield from (((section, index, *path), text) for path, text in moments_before_begin(item, section))
 
 
 def _checked_items(data: Mapping[str, Any], section: str, skipped: frozenset[Path]) -> Iterator[tuple[int, Any]]:
