@@ -11,9 +11,13 @@ from aiohttp import web
 from ..scenario.cross_checks import fault_problems
 from ..scenario.fault_kinds import KINDS, fault_from
 from ..scenario.moment_checks import past_moments
+from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from .request_body import BadRequest, json_object, validate
 from .state import fault_state
+
+# bounds the length of a line of the log
+_MAX_LOGGED = 100
 
 
 class FaultRoutes:
@@ -61,18 +65,23 @@ class FaultRoutes:
 
     async def clear(self, _request: web.Request) -> web.Response:
         """Remove all faults."""
-        return self._cleared(self._engine.faults.clear())
+        return self._cleared(self._engine.faults.all())
 
     async def clear_one(self, request: web.Request) -> web.Response:
         """Remove one fault."""
         number = request.match_info["number"]
         is_number = number.isascii() and number.isdigit() and len(number) < 19
-        removed = self._engine.faults.clear(int(number)) if is_number else 0
+        removed = [each for each in self._engine.faults.all() if is_number and each.number == int(number)]
         if not removed:
             raise BadRequest(f"there is no fault {number}; GET /faults lists the faults")
         return self._cleared(removed)
 
-    def _cleared(self, removed: int) -> web.Response:
-        self._engine.log("faults-cleared", count=removed)
-        self._engine.wake_ticker()
-        return web.json_response({"cleared": removed})
+    def _cleared(self, removed: list[ActiveFault]) -> web.Response:
+        engine, now = self._engine, self._engine.clock.now()
+        for each in removed:
+            engine.faults.clear(each.number)
+        shown = [fault_state(engine, each, now) for each in removed[:_MAX_LOGGED]]
+        keys = ("number", "kind", "vms", "from", "to")
+        engine.log("faults-cleared", count=len(removed), faults=[{key: each[key] for key in keys} for each in shown])
+        engine.wake_ticker()
+        return web.json_response({"cleared": len(removed)})
