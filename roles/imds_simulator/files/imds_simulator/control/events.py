@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
 from ..scenario.build import change_from, event_from
 from ..scenario.cross_checks import change_problems, event_problems
+from ..scenario.moment_checks import past_moments
 from ..scenario.plans import Change
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
@@ -56,18 +58,18 @@ class EventRoutes:
         return web.json_response(event_state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
-        """Add an event of the form that scenarios use; ``at`` counts from now.
+        """Add an event of the form that scenarios use; ``at`` counts from now, or is an absolute time.
 
         The member ``warnings`` of the answer lists what Azure does not send.
         """
         body = await json_object(request)
         groups, group_of = self._groups()
-        validate(body, "event", event_problems(body, groups, group_of))
+        now = self._engine.settle()
+        validate(body, "event", chain(event_problems(body, groups, group_of), past_moments(body, "events", now)))
         plan = event_from(body, self._generate_name())
         self._require_unused_name(plan.name)
         if plan.after is not None:
             self._require_event(plan.after)
-        now = self._engine.settle()
         event, occurrences = operations.schedule(self._engine.simulation, plan, now)
         return self._respond(event, occurrences, 201, {"warnings": self._warnings(body)})
 

@@ -53,7 +53,7 @@ class Simulation:
         self.world.epoch = epoch
         for plan in self._plans:
             self.add(plan, epoch)
-        moments = [(epoch + self.world.to_wall_seconds(step.at), step) for step in self._incarnations]
+        moments = [(max(epoch, self.world.rules.moment_of(step.at, epoch)), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
         self._update_next_due()
 

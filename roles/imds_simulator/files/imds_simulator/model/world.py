@@ -86,12 +86,12 @@ class World:
             fields_of(plan, self.knobs),
         )
         if plan.after is None:
-            event.appears_at = base + self.to_wall_seconds(plan.at)
+            event.appears_at = max(base, self.rules.moment_of(plan.at, base))
         else:
             self._waiting_for.setdefault(plan.after, []).append(event)
             ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
             if ends:
-                event.appears_at = max(base, ends[-1] + self.to_wall_seconds(plan.at))
+                event.appears_at = max(base, self.rules.moment_of(plan.at, ends[-1]))
         self._batches.setdefault((event.group, plan.batch), {})[event.number] = event
         self.live[event.number] = event
         return event
