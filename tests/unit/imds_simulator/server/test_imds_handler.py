@@ -59,8 +59,8 @@ def test_path_in_any_letter_case_and_with_one_slash_is_accepted(frozen_simulator
     "path",
     [
         "/",
-        "/metadata",
-        "/metadata/",
+        "/metadata?api-version=2021-02-01",
+        "/metadata//?api-version=2021-02-01",
         "/metadata/scheduledevents//?api-version=2020-07-01",
         "//metadata/scheduledevents?api-version=2020-07-01",
         "/metadata//scheduledevents?api-version=2020-07-01",
@@ -101,7 +101,9 @@ def test_post_to_other_routes_is_405(frozen_simulator):
 
 
 @pytest.mark.parametrize("headers", [{}, {"Metadata": "false"}, {"Metadata": ""}, {"Metadata": "1"}])
-@pytest.mark.parametrize("path", [EVENTS, "/metadata/instance?api-version=2021-02-01", "/metadata/versions"])
+@pytest.mark.parametrize(
+    "path", [EVENTS, "/metadata/instance?api-version=2021-02-01", "/metadata/versions", "/metadata", "/latest/", "/"]
+)
 def test_metadata_header_missing_or_wrong_is_400(frozen_simulator, path, headers):
     answer = send_request(frozen_simulator.endpoints["vm1"], path, headers=headers)
     assert (answer.status, answer.json) == (400, NO_HEADER)
@@ -193,6 +195,21 @@ def test_errors_follow_the_knobs_for_wording_and_versions(frozen_simulator):
     assert send_request(frozen_simulator.endpoints["vm1"], headers={}).json == {
         "error": "Bad request: . Required metadata header not specified"
     }
+
+
+def test_version_unknown_to_instance_is_404_with_the_old_wording(frozen_simulator):
+    frozen_simulator.post("/knobs", {"error_wording": "old"})
+    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2017-07-01")
+    assert (answer.status, answer.json) == (404, {"error": "Not found. Invalid version requested"})
+    for path in ("/metadata/instance", "/metadata/instance?api-version="):
+        answer = send_request(frozen_simulator.endpoints["vm1"], path)
+        assert (answer.status, set(answer.json)) == (400, {"error", "newest-versions"})
+
+
+@pytest.mark.parametrize("path", ["/metadata", "/metadata/", "/METADATA?format=json", "/metadata?api-version=1"])
+def test_path_without_route_and_version_is_400_with_newest_versions(frozen_simulator, path):
+    answer = send_request(frozen_simulator.endpoints["vm1"], path)
+    assert (answer.status, answer.json) == (400, version_error("2025-04-07", "2024-07-17", "2024-03-15"))
 
 
 def test_extra_api_versions_are_accepted(frozen_simulator):

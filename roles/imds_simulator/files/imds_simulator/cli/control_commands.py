@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
+from .environment import add_environment
 from .options import DEFAULT_CONTROL, add_token_option
+from .program import program_name
 
 
 class Argument(NamedTuple):
@@ -41,35 +42,37 @@ def run_control_command(argv: Sequence[str]) -> int:
     Prints the answer as JSON, or the error on stderr. Exit codes: 0, 1 when the simulator refused
     or cannot be reached, 2 for arguments that make no request.
     """
-    options = _parser().parse_args(argv)
+    options = _parser(argv).parse_args(argv)
     try:
         call = options.call(options)
     except ValueError as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
+        print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
     status, answer = request(_url(options.control), call, options.control_token or "")
     if status not in (200, 201):
-        print(f"imds_simulator: {answer}", file=sys.stderr)
+        print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
     print(json.dumps(answer, indent=2))
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="imds_simulator")
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program_name())
     subparsers = parser.add_subparsers(dest="verb", required=True)
     for verb in VERBS.values():
         subparser = subparsers.add_parser(verb.name, help=verb.help, description=verb.help)
         subparser.add_argument(
             "--control",
             metavar="HOST:PORT|URL",
-            default=os.environ.get("IMDS_SIMULATOR_CONTROL", f"http://{DEFAULT_CONTROL}"),
+            default=f"http://{DEFAULT_CONTROL}",
             help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
         )
         add_token_option(subparser, "the token of the control API")
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)
+        if verb.name == argv[0]:
+            add_environment(subparser, argv, verb.name)
     return parser
 
 

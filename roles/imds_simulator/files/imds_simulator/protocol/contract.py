@@ -18,9 +18,9 @@ from ..scenario.groups import Vm
 from . import approval_request
 from .document import Documents
 from .instance_lookup import InstanceLookup
-from .request_target import VERSIONS
+from .request_target import ROOT, VERSIONS
 from .request_validation import Request
-from .responses import JSON_TYPE, Reply, error, json_reply
+from .responses import JSON_TYPE, Reply, error, json_reply, not_found
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class ImdsContract:
         self._instances = InstanceLookup(self.world.groups)
 
     def metadata(self, request: Request, vm: Vm) -> Reply:
-        """Return the reply to ``/metadata/instance`` and ``/metadata/versions``."""
+        """Return the reply to ``/metadata``, ``/metadata/instance`` and ``/metadata/versions``."""
+        if request.target.route == ROOT:
+            return not_found()
         if request.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
         output_format = request.target.query.get("format", "json").lower()
         if output_format not in ("json", "text"):
             return error(400, "Bad request. format is invalid")
-        return self._instances.reply(
-            vm.group, vm.name, request.target.version or "", request.target.below, output_format
-        )
+        return self._instances.reply(vm.name, request.target.version or "", request.target.below, output_format)
 
     def events(self, request: Request, vm: Vm) -> Reply:
         """Return the document (reference 1.4), or 304 when the client has the present one.

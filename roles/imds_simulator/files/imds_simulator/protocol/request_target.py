@@ -9,16 +9,21 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from ..scenario.answers import Answer
+
 EVENTS = "scheduledevents"
 INSTANCE = "instance"
 VERSIONS = "versions"
+# /metadata itself
+ROOT = "metadata"
 UNKNOWN = "unknown"
 
 
 class Target(NamedTuple):
     """A parsed request target.
 
-    Route, path below it, query, and properties that the contract checks.
+    Route, path below it, query, and properties that the contract checks. ``answers`` are those of the
+    scenario for this path.
     """
 
     route: str
@@ -26,6 +31,7 @@ class Target(NamedTuple):
     query: Mapping[str, str]
     duplicates: bool
     trailing_slash: bool
+    answers: tuple[Answer, ...] = ()
 
     @property
     def version(self) -> str | None:
@@ -35,7 +41,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_target(raw: str) -> Target:
-    """Parse ``/metadata/ROUTE[/BELOW][/][?QUERY]`` in any letter case.
+    """Parse ``/metadata[/ROUTE[/BELOW]][/][?QUERY]`` in any letter case.
 
     Escapes in the path are not decoded.
     """
@@ -45,8 +51,10 @@ def parse_target(raw: str) -> Target:
     trailing = len(path) > 1 and path.endswith("/")
     parts = (path[:-1] if trailing else path).split("/")
     route, below = UNKNOWN, ()  # type: str, tuple[str, ...]
-    if len(parts) >= 3 and parts[0] == "" and parts[1].lower() == "metadata" and "" not in parts[2:]:
-        name = parts[2].lower()
-        if name == INSTANCE or (name in (EVENTS, VERSIONS) and len(parts) == 3):
+    if parts[0] == "" and parts[1:] and parts[1].lower() == "metadata" and "" not in parts[2:]:
+        name = parts[2].lower() if len(parts) > 2 else ""
+        if not name:
+            route = ROOT
+        elif name == INSTANCE or (name in (EVENTS, VERSIONS) and len(parts) == 3):
             route, below = name, tuple(parts[3:])
     return Target(route, below, {name.lower(): value for name, value in pairs}, len(set(names)) < len(names), trailing)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..scenario.knobs import Knobs
-from .request_target import EVENTS, INSTANCE, UNKNOWN, VERSIONS, Target
-from .responses import Reply, error, header_error, version_error
+from .request_target import EVENTS, INSTANCE, ROOT, UNKNOWN, VERSIONS, Target
+from .responses import Reply, error, header_error, method_not_allowed, not_found, unknown_version_error, version_error
 
-_METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",)}
+_METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",), ROOT: ("GET",)}
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,34 @@ class Request:
 def reject(request: Request, knobs: Knobs) -> Reply | None:
     """Return the error for an invalid request, or None for a valid one.
 
-    See reference 1.1 to 1.3.
+    The header comes first (reference 1.2.9).
     """
     target = request.target
+    rejection = reject_headers(request, knobs)
+    if rejection is not None:
+        return rejection
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
-        return error(404, "Not found. The requested path does not exist")
+        return not_found()
     if request.method not in _METHODS[target.route]:
-        return error(
-            405,
-            "Method not allowed. Http method isn't allowed for this path",
-            (("Allow", ", ".join(_METHODS[target.route])),),
-        )
+        return method_not_allowed(_METHODS[target.route])
+    return reject_duplicates(target) or _version_error(target, knobs)
+
+
+def reject_headers(request: Request, knobs: Knobs) -> Reply | None:
+    """Return the error for headers that IMDS does not accept, or None (reference 1.2)."""
     if "X-Forwarded-For" in request.headers:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
-    if target.duplicates:
-        return error(400, "Bad request. Duplicate query parameters are not allowed")
-    headerless = target.route == EVENTS and target.version == PREVIEW_VERSION
+    headerless = request.target.route == EVENTS and request.target.version == PREVIEW_VERSION
     if not headerless and not _is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
         return header_error(knobs.error_wording)
-    return _version_error(target, knobs)
+    return None
+
+
+def reject_duplicates(target: Target) -> Reply | None:
+    """Return the error for a query parameter that occurs twice, or None (reference 1.1.7)."""
+    if target.duplicates:
+        return error(400, "Bad request. Duplicate query parameters are not allowed")
+    return None
 
 
 def _is_metadata_header(value: str | None, accepted: str) -> bool:
@@ -62,9 +71,11 @@ def _is_metadata_header(value: str | None, accepted: str) -> bool:
 def _version_error(target: Target, knobs: Knobs) -> Reply | None:
     if target.route == VERSIONS:
         return None
-    if target.route == INSTANCE:
+    if target.route in (INSTANCE, ROOT):
         if target.version in INSTANCE_VERSIONS:
             return None
+        if target.version and knobs.error_wording == "old":
+            return unknown_version_error()
         return version_error(knobs.error_wording, newest(INSTANCE_VERSIONS))
     if target.version in SCHEDULED_EVENTS_VERSIONS or target.version in knobs.extra_api_versions:
         return None

@@ -8,6 +8,7 @@ See docs/reference/scheduled-events.md 1.6.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,12 @@ _VERSION_ERROR = {
 _HEADER_ERROR = {
     "new": "Bad request. Required metadata header not specified",
     "old": "Bad request: . Required metadata header not specified",
+}
+
+_MALFORMED = {
+    400: "Bad request. The request is not valid HTTP",
+    414: "URI too long. The request line is too long",
+    431: "Request header fields too large. A header of the request is too long",
 }
 
 
@@ -67,6 +74,33 @@ def version_error(wording: str, newest: list[str]) -> Reply:
     ``wording`` is "new" or "old".
     """
     return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
+
+
+def unknown_version_error() -> Reply:
+    """Return the older error of instance metadata for a version that it does not know.
+
+    See reference 1.6.11.
+    """
+    return error(404, "Not found. Invalid version requested")
+
+
+def not_found() -> Reply:
+    """Return the error for a path that does not exist (reference 1.6)."""
+    return error(404, "Not found. The requested path does not exist")
+
+
+def method_not_allowed(methods: Iterable[str]) -> Reply:
+    """Return the error for another method than those of the path (reference 1.6)."""
+    allowed = ", ".join(dict.fromkeys(methods))
+    return error(405, "Method not allowed. Http method isn't allowed for this path", (("Allow", allowed),))
+
+
+def malformed_request(status: int) -> Reply:
+    """Return the error for a request that is not HTTP, or too long (reference 1.6.12).
+
+    ``status`` is 400, 414 or 431.
+    """
+    return error(status, _MALFORMED[status])
 
 
 def too_many_requests() -> Reply:

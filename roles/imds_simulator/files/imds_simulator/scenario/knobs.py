@@ -138,7 +138,7 @@ class Knobs:
         metadata=_knob(
             "choice",
             "1.6",
-            "wording of the header and api-version errors: current, or that of about 2022",
+            "the header and api-version errors: those of today, or those of 2022 and before",
             ("new", "old"),
         ),
     )
@@ -162,6 +162,15 @@ class Knobs:
     rate_limit_scope: str = field(
         default="vm",
         metadata=_knob("choice", "1.7.3", "one budget for all routes of a VM, or one for each route", ("vm", "route")),
+    )
+    rate_limit_counts: str = field(
+        default="existing",
+        metadata=_knob(
+            "choice",
+            "1.7.5",
+            "requests that count for the rate limit: those for routes that exist, or all",
+            ("existing", "all"),
+        ),
     )
 
     # -- the document (reference 2.3, 2.5, 3.1)
@@ -188,6 +197,10 @@ class Knobs:
     zone_split: bool = field(
         default=False,
         metadata=_knob("switch", "3.1.4", "members of a group see, and enable, only their own zone"),
+    )
+    placement_group_split: bool = field(
+        default=True,
+        metadata=_knob("switch", "3.1.8", "members of a scale set see, and enable, only their own placement group"),
     )
 
     # -- times and types of events (reference 2.1, 2.4, 5.8)

@@ -15,14 +15,16 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..protocol.request_target import EVENTS, Target, parse_target
+from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
-from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
+from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
+from ..protocol.static_answers import StaticAnswers, static_reply
 from ..scenario.groups import Vm
 from ..times import http_date
 from .active_faults import ActiveFault
 from .engine import Engine
 from .faulty_answers import FaultyAnswers
+from .http_protocol import ImdsServer
 from .request_log import RequestInfo, log_request, source_of
 
 _SERVER = "IMDS/150.870.65.2042"
@@ -38,6 +40,7 @@ class ImdsHandler:
         self._date: tuple[int, str] = (0, "")
         self._unknown_addresses: set[str] = set()
         self._faulty = FaultyAnswers(engine)
+        self._static = StaticAnswers(engine.scenario.answers)
 
     def listener(self, vm: Vm | None) -> web.Server:
         """Return the protocol factory of a listening address.
@@ -47,21 +50,34 @@ class ImdsHandler:
         """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, vm or self._by_source.get(source_of(request), self._default))
+            return await self._handle(request, vm or self._vm_of(request))
 
-        return web.Server(handle, access_log=None)
+        def answer_malformed(request: web.BaseRequest, status: int) -> web.Response:
+            return self._answer_malformed(request, vm or self._vm_of(request), status)
+
+        return ImdsServer(handle, answer_malformed)
+
+    def _vm_of(self, request: web.BaseRequest) -> Vm | None:
+        return self._by_source.get(source_of(request), self._default)
+
+    def _answer_malformed(self, request: web.BaseRequest, vm: Vm | None, status: int) -> web.Response:
+        reply = malformed_request(status)
+        log_request(self._engine, request, RequestInfo(vm.name if vm else "", "malformed", ""), status, None)
+        return web.Response(status=status, body=reply.body, headers=self.headers(reply))
 
     async def _handle(self, request: web.BaseRequest, vm: Vm | None) -> web.StreamResponse:
         engine = self._engine
         now = engine.settle()
         target = parse_target(request.raw_path)
+        if target.route == UNKNOWN and self._static and vm is not None:
+            target = self._static.resolve(request.method, request.raw_path, target, vm)
         fault = None
         if vm is None:
             reply = self._unknown_client(source_of(request) or "?")
         elif not self._within_rate(vm, target):
             reply = too_many_requests()
         else:
-            if target.route == EVENTS and engine.world.epoch is None:
+            if engine.world.epoch is None and self._begins(request, target):
                 engine.begin_on_first_request(now)
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
@@ -70,9 +86,20 @@ class ImdsHandler:
         self.log(request, vm, target, reply.status, None)
         return web.Response(status=reply.status, body=reply.body, headers=self.headers(reply))
 
+    def _begins(self, request: web.BaseRequest, target: Target) -> bool:
+        """Return True for a valid request for the document, which begins simulated time.
+
+        See reference 4.1.8.
+        """
+        return (
+            target.route == EVENTS
+            and request.method == "GET"
+            and reject(Request("GET", target, request.headers), self._engine.world.knobs) is None
+        )
+
     def _within_rate(self, vm: Vm, target: Target) -> bool:
         knobs = self._engine.world.knobs
-        if not knobs.rate_limit:
+        if not knobs.rate_limit or (target.route == UNKNOWN and knobs.rate_limit_counts == "existing"):
             return True
         client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {target.route}"
         return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
@@ -89,6 +116,8 @@ class ImdsHandler:
         """Return the reply of IMDS to a request with ``headers``."""
         engine, knobs = self._engine, self._engine.world.knobs
         imds_request = Request(request.method, target, headers)
+        if target.answers:
+            return static_reply(imds_request, knobs)
         rejection = reject(imds_request, knobs)
         if rejection is not None:
             if request.method == "POST":
@@ -96,15 +125,15 @@ class ImdsHandler:
             return rejection
         if target.route != EVENTS:
             return engine.service.metadata(imds_request, vm)
+        if request.method == "POST":
+            return await self._approve(request, imds_request, vm)
         scope = engine.register_request(vm, engine.clock.now())
-        if scope.enabled_at is not None and scope.enabled_at > engine.clock.now() and request.method == "GET":
+        if scope.enabled_at is not None and scope.enabled_at > engine.clock.now():
             if knobs.empty_body_until_enabled:
                 return Reply(200, b"", JSON_TYPE)
             await engine.clock.wait_until(scope.enabled_at)
             engine.settle()
-        if request.method == "GET":
-            return engine.service.events(imds_request, vm)
-        return await self._approve(request, imds_request, vm)
+        return engine.service.events(imds_request, vm)
 
     async def _approve(self, request: web.BaseRequest, imds_request: Request, vm: Vm) -> Reply:
         engine = self._engine
@@ -115,6 +144,8 @@ class ImdsHandler:
         except (web.RequestPayloadError, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
         result = engine.service.approve(imds_request, vm, body, engine.settle())
+        if result.reply.status == 200:
+            engine.register_request(vm, engine.clock.now())
         engine.log("approval", vm=vm.name, status=result.reply.status, **(result.note or {}))
         engine.record(result.occurrences)
         engine.wake_ticker()

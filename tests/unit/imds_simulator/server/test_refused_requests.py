@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Requests that IMDS refuses: what they count for, and their answers.
+
+See docs/reference/scheduled-events.md 1.6.12, 1.7.5, 4.1.8.
+"""
+
+from __future__ import annotations
+
+import json
+
+from support.simulator.raw_http import EVENTS, HEADER, approve, send_raw, send_request
+
+DAY = 86400
+OTHER_CLOUDS = ("/latest/meta-data/", "/computeMetadata/v1/", "/openstack/latest/", "/hetzner/v1/metadata")
+REFUSED = [
+    ("GET", EVENTS, {}, None),
+    ("GET", EVENTS, {**HEADER, "X-Forwarded-For": "10.0.0.1"}, None),
+    ("GET", "/metadata/scheduledevents", HEADER, None),
+    ("GET", EVENTS + "&api-version=2020-07-01", HEADER, None),
+    ("GET", EVENTS.replace("scheduledevents", "scheduledevents/x"), HEADER, None),
+    ("PUT", EVENTS, HEADER, b"{}"),
+    ("POST", EVENTS, {}, b'{"StartRequests":[{"EventId":"x"}]}'),
+    ("POST", EVENTS, HEADER, b"not json"),
+    ("POST", EVENTS, HEADER, b'{"StartRequests":[{"EventId":"5EED0000-0000-4000-8000-0000000000FF"}]}'),
+]
+
+
+def scenario(**more):
+    return {"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}, "knobs": {"rate_limit": 0}, **more}
+
+
+def send_refused(endpoint):
+    for method, path, headers, body in REFUSED:
+        assert send_request(endpoint, path, method, headers, body).status in (400, 404, 405)
+    assert send_raw(endpoint, b"nonsense\r\n\r\n").startswith(b"HTTP/1.0 400 ")
+
+
+def test_probe_of_missing_route_does_not_count_for_the_rate_limit(start_simulator):
+    sim = start_simulator({**scenario(), "knobs": {}})
+    endpoint = sim.endpoints["vm1"]
+    statuses = [send_request(endpoint, path).status for path in OTHER_CLOUDS * 3]
+    assert statuses == [404] * 12
+    assert [send_request(endpoint).status for _each in range(6)] == [200] * 5 + [429]
+    sim.post("/knobs", {"rate_limit_counts": "all"})
+    statuses = [send_request(sim.endpoints["vm2"], path).status for path in OTHER_CLOUDS * 2]
+    assert statuses == [404] * 5 + [429] * 3
+
+
+def test_refused_request_neither_begins_time_nor_enables_the_service(start_simulator):
+    events = [{"name": "patch", "at": 60, "type": "Reboot", "resources": ["vm1"]}]
+    sim = start_simulator(scenario(begin="first_request", events=events), args=["--clock", "manual"])
+    send_refused(sim.endpoints["vm1"])
+    assert send_request(sim.endpoints["vm1"], "/metadata/instance?api-version=2021-02-01").status == 200
+    sim.advance(3600)
+    assert sim.get("/state")["epoch"] is None
+    assert sim.get("/log?what=enabled")["lines"] == []
+    assert send_request(sim.endpoints["vm2"]).json["Events"] == []
+    assert sim.get("/state")["epoch"] is not None
+    sim.advance(60)
+    assert len(send_request(sim.endpoints["vm2"]).json["Events"]) == 1
+
+
+def test_refused_request_does_not_keep_the_service_enabled(start_simulator):
+    sim = start_simulator(scenario(), args=["--clock", "manual"])
+    endpoint = sim.endpoints["vm1"]
+    event_id = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "5d", "hold": True})["id"]
+    assert send_request(endpoint).status == 200
+    sim.advance(DAY - 10)
+    assert approve(endpoint, event_id).status == 200
+    sim.advance(20)
+    # the approval has kept the service enabled
+    assert send_request(endpoint).status == 200
+    sim.advance(DAY - 10)
+    send_refused(endpoint)
+    assert len(sim.get("/log?what=enabled")["lines"]) == 1
+    sim.advance(20)
+    assert send_request(endpoint).status == 200
+    assert len(sim.get("/log?what=enabled")["lines"]) == 2
+
+
+MALFORMED = [
+    (b"nonsense\r\n\r\n", 400),
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 TLS \r\n\r\n", 400),
+    (b"GET / HTTP/9.9\r\n\r\n", 400),
+    (b"GET /metadata HTTP/1.1\r\nno colon\r\n\r\n", 400),
+    (b"GET /metadata HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+    (b"POST /metadata HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc", 400),
+    (b"GET /metadata/scheduledevents?x=" + b"y" * 20000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+    (b"GET /metadata HTTP/1.1\r\nHost: x\r\nMetadata: " + b"y" * 20000 + b"\r\n\r\n", 431),
+    (b"GET /metadata HTTP/1.1\r\nHost: x\r\n" + b"y" * 20000 + b": z\r\n\r\n", 431),
+    (b"GET /metadata HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 5000 + b"\r\n", 400),
+]
+
+
+def test_malformed_request_has_an_answer_of_imds_and_no_traceback(start_simulator):
+    sim = start_simulator(scenario())
+    for data, status in MALFORMED:
+        head, _blank, body = send_raw(sim.endpoints["vm1"], data).decode().partition("\r\n\r\n")
+        assert head.split()[1] == str(status), data[:60]
+        assert list(json.loads(body)) == ["error"]
+        lines = head.lower().split("\r\n")
+        assert any(line.startswith("server: imds/") for line in lines)
+        assert any(line.startswith("x-ms-request-id: ") for line in lines)
+        assert "content-type: application/json; charset=utf-8" in lines
+    counts = {each["status"]: each["count"] for each in sim.get("/requests")["counts"] if each["route"] == "malformed"}
+    assert counts == {status: [each for _data, each in MALFORMED].count(status) for status in (400, 414, 431)}
+    assert {each["vm"] for each in sim.get("/requests")["requests"]} == {"vm1"}
+    assert send_request(sim.endpoints["vm1"]).status == 200
+    sim.stop()
+    assert "Traceback" not in "".join(sim.output) and "Error" not in "".join(sim.output)
