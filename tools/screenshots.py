@@ -35,7 +35,8 @@ def main() -> int:
         for name, (width, height, scheme) in VIEWS.items():
             page.show(width, height, scheme)
             page.open(simulator.control)
-            page.wait_for_part("patch", ".approved", "by vm2")
+            page.wait_for_part("freeze", ".approved", "by vm1")
+            page.wait_for("tr[data-vm='vm2'] .request", "429")
             (IMAGES / name).write_bytes(deflated(driver.get_screenshot_as_png()))
             print(f"docs/images/{name}: {(IMAGES / name).stat().st_size // 1024} kB")
     return 0
@@ -59,18 +60,13 @@ def deflated(png: bytes) -> bytes:
 
 
 def play(simulator: simulator_process.Simulator) -> None:
-    """Bring the scenario to a moment with an event of each state, requests of both VMs, and a fault."""
+    """Bring the scenario to a moment with a Started and a Scheduled event, requests of both VMs, and a fault."""
     simulator.advance(12)
     for url in simulator.endpoints.values():
         send_request(url)
     simulator.advance(60)
     simulator.post("/events/freeze/approve", {"as": "vm1"})
     simulator.advance(90)
-    simulator.post(
-        "/events", {"name": "patch", "type": "Reboot", "resources": ["vm1", "vm2"], "source": "User", "hold": True}
-    )
-    simulator.advance(30)
-    simulator.post("/events/patch/approve", {"as": "vm2"})
     simulator.post("/faults", {"kind": "too-many-requests", "vm": "vm2", "for": "5m"})
     for url in simulator.endpoints.values():
         send_request(url)

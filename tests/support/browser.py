@@ -83,7 +83,7 @@ class Page:
 
     def open(self, url: str) -> None:
         """Open the page and wait for its data."""
-        self.driver.get_log("browser")
+        self.errors()
         self.driver.get(url)
         self.wait_for("#connection", "open")
 
@@ -150,4 +150,5 @@ class Page:
 
     def errors(self) -> list[str]:
         """Return what the browser has reported as an error since the page was opened."""
-        return [each["message"] for each in self.driver.get_log("browser") if each["level"] == "SEVERE"]
+        entries = self.driver.execute("getLog", {"type": "browser"})["value"]
+        return [each["message"] for each in entries if each["level"] == "SEVERE"]
