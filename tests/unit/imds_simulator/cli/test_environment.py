@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 import pytest
+
 from imds_simulator.cli.environment import CONTROL, parse_arguments, print_unknown, variables
 from imds_simulator.cli.options import DEFAULT_CONTROL, exec_parser, serve_parser
 

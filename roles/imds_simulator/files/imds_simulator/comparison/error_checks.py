@@ -191,7 +191,7 @@ def user_events_wait(evidence: Evidence) -> Verdict:
         and life.type in ("Reboot", "Redeploy")
         and life.first.status == "scheduled"
         and life.first.not_before is not None
-        and life.gap < 60
+        and life.gap <= 60
     ]
     waits = [(life.first.document.line, (life.first.not_before or 0) - life.first.document.time) for life in cases]
     bad = [line for line, wait in waits if not 480 <= wait <= 1200]
