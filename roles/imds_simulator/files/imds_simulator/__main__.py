@@ -55,7 +55,7 @@ def _serve_or_print(options: argparse.Namespace) -> int:
         return print_commands.print_schema()
     if options.check is not None:
         return print_commands.check_scenario(options.check)
-    return run(options, ())
+    return run(options)
 
 
 def _missing_library(error: ImportError, libraries: str) -> int:

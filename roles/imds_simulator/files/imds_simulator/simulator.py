@@ -9,12 +9,13 @@ import contextlib
 import dataclasses
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Callable
 
 from aiohttp import web
 
+from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
@@ -31,15 +32,20 @@ class ServerOptions:
     listen: Address
     control: Address
     manual_clock: bool = False
+    control_token: str = ""
 
 
 @dataclass(frozen=True)
 class RunningSimulator:
-    """A simulator that serves."""
+    """A simulator that serves.
+
+    ``serve_control`` serves the control API at a further socket.
+    """
 
     engine: Engine
     listeners: Listeners
     control: str
+    serve_control: Callable[[socket.socket], Awaitable[None]]
 
     @property
     def endpoints(self) -> Mapping[str, str]:
@@ -65,12 +71,13 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     # before the control API answers: a client that found it ready uses the addresses of the VMs next
     await listeners.open()
     await listeners.apply_refusals()
-    async with _control(engine, listeners, sock) as control:
+    access = Access(options.control_token, options.control.host)
+    async with _control(engine, listeners, sock, access) as (control, serve_control):
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         if engine.publisher is not None:
             engine.publisher.run()
         try:
-            yield RunningSimulator(engine, listeners, control)
+            yield RunningSimulator(engine, listeners, control, serve_control)
         finally:
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
@@ -81,17 +88,26 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
 
 
 @contextlib.asynccontextmanager
-async def _control(engine: Engine, listeners: Listeners, sock: socket.socket) -> AsyncIterator[str]:
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals), access_log=None)
+async def _control(
+    engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
+) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
+    """Serve the control API; yield its URL, and the function that serves it at a further socket."""
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals, access), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:
         raise RuntimeError("aiohttp: AppRunner.setup() made no server")
-    server = await asyncio.get_running_loop().create_server(factory, sock=sock)
+    servers: list[asyncio.AbstractServer] = []
+
+    async def serve(each: socket.socket) -> None:
+        servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+
+    await serve(sock)
     try:
-        yield f"http://{bound(sock)}"
+        yield f"http://{bound(sock)}", serve
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         await factory.shutdown(0.1)
         await runner.cleanup()
 

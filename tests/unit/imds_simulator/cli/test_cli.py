@@ -181,7 +181,9 @@ def test_address_in_use_is_one_line_and_exit_2(option):
         options = {"--listen": "127.0.0.1:0", "--control": "127.0.0.1:0", option: address}
         done = run(*[part for pair in options.items() for part in pair])
     assert done.returncode == 2
-    assert done.stderr == f"imds_simulator: cannot listen on {address}: Address already in use\n"
+    port = address.rpartition(":")[2]
+    assert done.stderr.startswith(f"imds_simulator: cannot listen on {address}: Address already in use; find ")
+    assert f"ss -ltnp 'sport = :{port}'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,19 @@ def test_parse_of_valid_file_returns_a_scenario():
             "f.yaml:5: groups.web.orchestration: only a scale_set has orchestration",
         ),
         (
+            ("vm2: {zone: 1}", "vm2: {placement_group: first}"),
+            "f.yaml:7: groups.web.vms.vm2.placement_group: "
+            "only an instance of a uniform scale_set has a placement_group",
+        ),
+        (
+            ("vm2: {zone: 1}", "vm2: {placement_grup: first}"),
+            "f.yaml:7: groups.web.vms.vm2.placement_grup: unknown key (did you mean placement_group?)",
+        ),
+        (
+            ("vm2: {zone: 1}", "vm2: {instance: {compute: name}}"),
+            "f.yaml:7: groups.web.vms.vm2.instance.compute: 'name' is not a mapping or nothing",
+        ),
+        (
             ("kind: availability_set", "kind: scale_set"),
             "f.yaml:6: groups.web.vms.vm1: "
             "the name of an instance of a uniform scale set is web_NUMBER (reference 3.2)",

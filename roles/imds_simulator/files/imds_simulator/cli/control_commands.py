@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
 from .environment import add_environment
-from .options import DEFAULT_CONTROL
+from .options import DEFAULT_CONTROL, add_token_option
 from .program import program_name
 
 
@@ -48,7 +48,7 @@ def run_control_command(argv: Sequence[str]) -> int:
     except ValueError as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
-    status, answer = request(_url(options.control), call)
+    status, answer = request(_url(options.control), call, options.control_token or "")
     if status not in (200, 201):
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
@@ -67,6 +67,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             default=f"http://{DEFAULT_CONTROL}",
             help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
         )
+        add_token_option(subparser, "the token of the control API")
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)

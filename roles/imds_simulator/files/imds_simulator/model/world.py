@@ -137,7 +137,12 @@ class World:
         scope = self._scope_of.get(vm.name)
         if scope is None:
             group = self.groups[vm.group]
-            key = scope_key(group, vm, self.knobs.zone_split)
+            key = scope_key(
+                group,
+                vm,
+                zone_split=self.knobs.zone_split,
+                placement_group_split=self.knobs.placement_group_split,
+            )
             first = self.knobs.incarnation_start if group.incarnation is None else group.incarnation
             scope = self._scopes.setdefault(key, Scope(key, group.name, first, first))
             self._scope_of[vm.name] = scope
@@ -149,7 +154,7 @@ class World:
         See reference 3.1.
         """
         group = self.groups[event.group]
-        is_shared = not group.own_events_only and not self.knobs.zone_split
+        is_shared = not group.own_events_only and not self.knobs.zone_split and not group.has_placement_groups
         vms = group.vms[:1] if is_shared else [self.vms[name] for name in event.content.resources]
         return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
 
@@ -175,7 +180,10 @@ class World:
 
     def set_knobs(self, knobs: Knobs) -> None:
         """Replace the knobs."""
-        scopes_change = knobs.zone_split != self.knobs.zone_split
+        scopes_change = (knobs.zone_split, knobs.placement_group_split) != (
+            self.knobs.zone_split,
+            self.knobs.placement_group_split,
+        )
         if scopes_change:
             self._scope_of.clear()
         self.rules = self.rules._replace(knobs=knobs)

@@ -198,6 +198,10 @@ class Knobs:
         default=False,
         metadata=_knob("switch", "3.1.4", "members of a group see, and enable, only their own zone"),
     )
+    placement_group_split: bool = field(
+        default=True,
+        metadata=_knob("switch", "3.1.8", "members of a scale set see, and enable, only their own placement group"),
+    )
 
     # -- times and types of events (reference 2.1, 2.4, 5.8)
     notice_overrides: Mapping[str, float] = field(
