@@ -37,15 +37,38 @@ VERSIONS = [
     *("2021-05-01", "2021-08-01", "2021-10-01", "2021-11-01", "2021-11-15", "2021-12-13", "2023-07-01", "2023-11-15"),
     *("2024-03-15", "2024-07-17", "2025-04-07"),
 ]
-INSTANCE: dict[str, Any] = {
-    "compute": {
-        **dict.fromkeys(("location", "osType", "vmId", "vmSize", "platformFaultDomain", "platformUpdateDomain"), ""),
-        **dict.fromkeys(("placementGroupId", "resourceGroupName", "subscriptionId", "tags", "vmScaleSetName"), ""),
-        **dict.fromkeys(("zone", "resourceId", "priority", "evictionPolicy"), ""),
-        "name": "vm1",
-        "tagsList": [],
-        "osProfile": {"computerName": "host1"},
-    }
+_EMPTY = (
+    *(
+        "azEnvironment",
+        "customData",
+        "evictionPolicy",
+        "isHostCompatibilityLayerVm",
+        "licenseType",
+        "location",
+        "offer",
+    ),
+    *("osType", "placementGroupId", "platformFaultDomain", "platformUpdateDomain", "priority", "provider", "publisher"),
+    *("resourceGroupName", "resourceId", "sku", "subscriptionId", "tags", "userData", "version", "vmId"),
+    *("vmScaleSetName", "vmSize", "zone"),
+)
+_COMPUTE = {
+    **dict.fromkeys(_EMPTY, ""),
+    "name": "vm1",
+    "osProfile": {"computerName": "host1"},
+    "plan": {"name": "", "product": "", "publisher": ""},
+    "publicKeys": [],
+    "securityProfile": {"secureBootEnabled": ""},
+    "storageProfile": {"dataDisks": [], "resourceDisk": {"size": "0"}},
+    "tagsList": [],
+}
+INSTANCE: dict[str, Any] = {"compute": {name: _COMPUTE[name] for name in sorted(_COMPUTE)}}
+# members that the version of the probe adds
+_NEWER = {
+    **dict.fromkeys(("additionalCapabilities", "platformSubFaultDomain", "physicalZone"), ""),
+    "extendedLocation": {"name": "", "type": ""},
+    "host": {"id": ""},
+    "hostGroup": {"id": ""},
+    "virtualMachineScaleSet": {"id": ""},
 }
 
 
@@ -90,6 +113,9 @@ class Script:
             "unknown-path": (404, {"error": "Not found"}),
             "head": (405, None),
             "versions": (200, {"apiVersions": VERSIONS}),
+            "unknown-path-no-header": (400, bad),
+            "root": (400, _VERSION_ERROR),
+            "root-version": (404, {"error": "Not found"}),
             "instance-no-version": (400, _VERSION_ERROR),
             "instance-events-version": (400, _VERSION_ERROR),
             "leaf-as-json": (400, bad),
@@ -135,7 +161,7 @@ class Script:
         """Return status and body; a body that is not bytes is sent as JSON."""
         for probe in PROBES:
             if (method, path) == (probe.method, probe.path) and headers == _names(probe.headers):
-                return self.probes[probe.name]
+                return self.probes[probe.name] if probe.name in self.probes else (200, self._newest_instance())
         if "if-none-match" in headers:
             return self.probes["if-none-match"]
         is_events = path.startswith(EVENTS_PATH)
@@ -154,6 +180,10 @@ class Script:
 
     def _instance(self) -> tuple[int, Any]:
         return (429, self.too_many) if self.instance_limited and self._is_limited() else (200, self.instance)
+
+    def _newest_instance(self) -> Any:
+        members = {**_NEWER, **self.instance["compute"]}
+        return {"compute": {name: members[name] for name in sorted(members)}}
 
     def _is_limited(self) -> bool:
         self._sent = [each for each in self._sent if each > self.clock.now - 1] + [self.clock.now]
