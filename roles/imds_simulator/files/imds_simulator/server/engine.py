@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
@@ -15,6 +16,7 @@ from ..model.simulation import Simulation
 from ..model.world import World
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
+from ..protocol.request_target import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.fault import Fault
 from ..scenario.groups import Vm
@@ -105,6 +107,14 @@ class Engine:
             self._begin_faults()
             self.record(self.simulation.advance_to(now))
             self.wake_ticker()
+
+    def within_rate(self, vm: Vm, route: str) -> bool:
+        """Return True, and count the request, if ``vm`` is below the rate limit (reference 1.7)."""
+        knobs = self.world.knobs
+        if not knobs.rate_limit or (route == UNKNOWN and knobs.rate_limit_counts == "existing"):
+            return True
+        client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {route}"
+        return self.rate.allows(client, knobs.rate_limit, time.monotonic())
 
     def register_request(self, vm: Vm, now: float) -> Scope:
         """Record a valid request for the document of ``vm`` and return the scope.
