@@ -210,6 +210,8 @@ def test_faults_can_be_listed_and_cleared_by_number(frozen_simulator):
 
 
 def test_log_has_requests_and_approvals_with_times(frozen_simulator):
+    # the first request enables the service, which the log has, too
+    send_request(frozen_simulator.endpoints["vm2"])
     last = frozen_simulator.get("/log")["lines"][-1]["number"]
     event = schedule(frozen_simulator, name="logged")["id"]
     approve(frozen_simulator.endpoints["vm2"], event)

@@ -48,7 +48,8 @@ class FaultRoutes:
         body = await json_object(request)
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
-        validate(body, "fault", fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources))
+        routes = {each.route for each in self._engine.scenario.answers}
+        validate(body, "fault", fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes))
         now = self._engine.settle()
         active = self._engine.inject(fault_from(body), now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)

@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from ..scenario.answers import Answer
+
 EVENTS = "scheduledevents"
 INSTANCE = "instance"
 VERSIONS = "versions"
@@ -20,7 +22,8 @@ UNKNOWN = "unknown"
 class Target(NamedTuple):
     """A parsed request target.
 
-    Route, path below it, query, and properties that the contract checks.
+    Route, path below it, query, and properties that the contract checks. ``answers`` are those of the
+    scenario for this path.
     """
 
     route: str
@@ -28,6 +31,7 @@ class Target(NamedTuple):
     query: Mapping[str, str]
     duplicates: bool
     trailing_slash: bool
+    answers: tuple[Answer, ...] = ()
 
     @property
     def version(self) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..scenario.knobs import Knobs
 from .request_target import EVENTS, INSTANCE, ROOT, UNKNOWN, VERSIONS, Target
-from .responses import Reply, error, header_error, not_found, unknown_version_error, version_error
+from .responses import Reply, error, header_error, method_not_allowed, not_found, unknown_version_error, version_error
 
 _METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",), ROOT: ("GET",)}
 
@@ -33,26 +33,34 @@ def reject(request: Request, knobs: Knobs) -> Reply | None:
     The header comes first (reference 1.2.9).
     """
     target = request.target
-    if "X-Forwarded-For" in request.headers:
-        return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
-    headerless = target.route == EVENTS and target.version == PREVIEW_VERSION
-    if not headerless and not is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
-        return header_error(knobs.error_wording)
+    rejection = reject_headers(request, knobs)
+    if rejection is not None:
+        return rejection
     if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
         return not_found()
     if request.method not in _METHODS[target.route]:
-        return error(
-            405,
-            "Method not allowed. Http method isn't allowed for this path",
-            (("Allow", ", ".join(_METHODS[target.route])),),
-        )
+        return method_not_allowed(_METHODS[target.route])
+    return reject_duplicates(target) or _version_error(target, knobs)
+
+
+def reject_headers(request: Request, knobs: Knobs) -> Reply | None:
+    """Return the error for headers that IMDS does not accept, or None (reference 1.2)."""
+    if "X-Forwarded-For" in request.headers:
+        return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
+    headerless = request.target.route == EVENTS and request.target.version == PREVIEW_VERSION
+    if not headerless and not _is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
+        return header_error(knobs.error_wording)
+    return None
+
+
+def reject_duplicates(target: Target) -> Reply | None:
+    """Return the error for a query parameter that occurs twice, or None (reference 1.1.7)."""
     if target.duplicates:
         return error(400, "Bad request. Duplicate query parameters are not allowed")
-    return _version_error(target, knobs)
+    return None
 
 
-def is_metadata_header(value: str | None, accepted: str) -> bool:
-    """Return True if ``value`` is one that the knob ``metadata_value`` accepts (reference 1.2.4)."""
+def _is_metadata_header(value: str | None, accepted: str) -> bool:
     if value is None:
         return False
     if accepted == "any":

@@ -8,6 +8,7 @@ See docs/reference/scheduled-events.md 1.6.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,12 @@ def unknown_version_error() -> Reply:
 def not_found() -> Reply:
     """Return the error for a path that does not exist (reference 1.6)."""
     return error(404, "Not found. The requested path does not exist")
+
+
+def method_not_allowed(methods: Iterable[str]) -> Reply:
+    """Return the error for another method than those of the path (reference 1.6)."""
+    allowed = ", ".join(dict.fromkeys(methods))
+    return error(405, "Method not allowed. Http method isn't allowed for this path", (("Allow", allowed),))
 
 
 def malformed_request(status: int) -> Reply:

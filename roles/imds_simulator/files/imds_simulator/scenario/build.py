@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..times import parse_duration
+from .answers import answer_from
 from .fault_kinds import fault_from
 from .groups import Group, Vm, parse_address, source_address
 from .knobs import Knobs, change_knobs
@@ -32,6 +33,7 @@ def scenario_from(data: Mapping[str, Any]) -> Scenario:
         begin=data.get("begin", "start"),
         default_vm=data.get("default_vm"),
         notify=notify_from(data["notify"]) if "notify" in data else None,
+        answers=tuple(answer_from(each) for each in data.get("answers", ())),
     )
 
 

@@ -7,10 +7,12 @@ Unknown names, duplicate addresses, invalid faults.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..suggestions import suggestion
+from .answers import answer_problems, route_name
+from .fault import ROUTES
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
@@ -38,8 +40,13 @@ def crosscheck(data: Mapping[str, Any], skipped: frozenset[Path] = frozenset()) 
     sources = {
         name for group in data["groups"].values() for name, vm in group["vms"].items() if (vm or {}).get("source")
     }
+    answers = list(_checked_items(data, "answers", skipped))
+    for index, answer in answers:
+        problems = answer_problems(answer, data["groups"], group_of)
+        found += [(("answers", index, key), text) for key, text in problems]
+    routes = {route_name(answer) for _index, answer in answers}
     for index, fault in _checked_items(data, "faults", skipped):
-        found += [(("faults", index, *path), text) for path, text in fault_problems(fault, group_of, sources)]
+        found += [(("faults", index, *path), text) for path, text in fault_problems(fault, group_of, sources, routes)]
     if "notify" in data:
         found += [(("notify", key), text) for key, text in notify_problems(data["notify"])]
     if "default_vm" in data and data["default_vm"] not in group_of:
@@ -85,11 +92,17 @@ def change_problems(change: Mapping[str, Any]) -> Found:
         yield (edits[0],), f"action {action} does not take {', '.join(edits)}"
 
 
-def fault_problems(fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str]) -> Found:
+def fault_problems(
+    fault: Mapping[str, Any], vms: Mapping[str, Any], sources: set[str], routes: Collection[str]
+) -> Found:
     """Yield the problems of one fault.
 
-    ``sources`` are the VMs that are identified by source address.
+    ``sources`` are the VMs that are identified by source address, ``routes`` those of the answers.
     """
+    known = [*ROUTES, *sorted(routes)]
+    route = fault.get("route", "any")
+    if route not in known:
+        yield ("route",), f"{route!r} is not one of {', '.join(known)}{suggestion(route, known)}"
     named = fault.get("vm", ())
     for name in [named] if isinstance(named, str) else named:
         if name not in vms:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 # routes of the control plane, which faults of any route of IMDS do not affect
 ARM_ROUTE = "arm"
 NOTIFY_ROUTE = "notify"
+# the routes that a fault can name in every scenario
+ROUTES = ("any", "scheduledevents", "instance", "versions", "metadata", ARM_ROUTE, NOTIFY_ROUTE)
 
 
 @dataclass(frozen=True)

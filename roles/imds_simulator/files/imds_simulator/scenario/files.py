@@ -18,8 +18,8 @@ from .schema_check import check
 from .yaml_lines import Path, Problem, YamlSource, read_yaml
 
 # sections whose items are checked one by one: a problem in one event does not hide problems in others
-_LISTS = (("events",), ("faults",), ("incarnations",))
-_REQUIRED_KEYS = {"events": {"resources"}, "faults": {"kind"}, "incarnations": {"group"}}
+_REQUIRED_KEYS = {"events": {"resources"}, "faults": {"kind"}, "incarnations": {"group"}, "answers": {"path"}}
+_LISTS = tuple((section,) for section in _REQUIRED_KEYS)
 
 LIBRARY = File(__file__).parent / "library"
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .answers import Answer
 from .fault import Fault
 from .groups import Group
 from .knobs import Knobs
@@ -111,3 +112,4 @@ class Scenario:
     begin: str = "start"
     default_vm: str | None = None
     notify: Notify | None = None
+    answers: tuple[Answer, ...] = ()

@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 from ..protocol.request_target import EVENTS, Target, parse_target
 from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
+from ..protocol.static_answers import StaticAnswers, static_reply
 from ..scenario.groups import Vm
 from .active_faults import ActiveFault
 from .answer_headers import AnswerHeaders
@@ -37,6 +38,7 @@ class ImdsHandler:
         self._repeated = RepeatedRequests(engine, self._headers)
         self._unknown_addresses: set[str] = set()
         self._faulty = FaultyAnswers(engine)
+        self._static = StaticAnswers(engine.scenario.answers)
 
     def listener(self, vm: Vm | None) -> web.Server:
         """Return the protocol factory of a listening address.
@@ -65,6 +67,8 @@ class ImdsHandler:
         engine = self._engine
         now = engine.settle()
         target = parse_target(request.raw_path)
+        if target.route == UNKNOWN and self._static and vm is not None:
+            target = self._static.resolve(request.method, request.raw_path, target, vm)
         fault = None
         if vm is None:
             reply = self._unknown_client(source_of(request) or "?")
@@ -103,6 +107,8 @@ class ImdsHandler:
         """Return the reply of IMDS to a request with ``headers``."""
         engine, knobs = self._engine, self._engine.world.knobs
         imds_request = Request(request.method, target, headers)
+        if target.answers:
+            return static_reply(imds_request, knobs)
         rejection = reject(imds_request, knobs)
         if rejection is not None:
             if request.method == "POST":

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Static answers for routes that the simulator does not have, over real sockets."""
+
+from __future__ import annotations
+
+import pytest
+
+from imds_simulator.scenario.files import ScenarioError, parse
+from support.simulator.raw_http import HEADER, send_request
+from support.simulator_process import ControlError
+
+TOKEN = "/metadata/identity/oauth2/token"
+ANSWERS = [
+    {"path": TOKEN, "name": "identity", "vm": "vm2", "status": 400, "json": {"error": "invalid_request"}},
+    {"path": TOKEN, "name": "identity", "json": {"access_token": "ü"}, "headers": {"X-Kind": "token"}},
+    {"path": "/machine/", "query": {"comp": "goalstate"}, "content_type": "text/xml", "body": "<GoalState/>"},
+    {"path": "/machine", "query": {"comp": "health"}, "method": "POST", "status": 204},
+    {"path": "/HostGAPlugin/*", "method": "any", "group": "lone", "body_base64": "AP8="},
+    {"path": "/metadata/loadbalancer", "require_metadata_header": False, "json": []},
+]
+SCENARIO = {
+    "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}, "lone": {"vms": {"vm3": {}}}},
+    "answers": ANSWERS,
+    "knobs": {"rate_limit": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    from support import simulator_process
+
+    with simulator_process.start(SCENARIO, args=["--clock", "manual"]) as running:
+        yield running
+
+
+def test_answer_depends_on_vm_method_and_query(simulator):
+    vm1, vm2, vm3 = (simulator.endpoints[name] for name in ("vm1", "vm2", "vm3"))
+    answer = send_request(vm1, TOKEN + "?api-version=2018-02-01&resource=x")
+    assert (answer.status, answer.json, answer.headers["X-Kind"]) == (200, {"access_token": "ü"}, "token")
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert answer.headers["Server"].startswith("IMDS/")
+    assert send_request(vm2, TOKEN).json == {"error": "invalid_request"}
+    not_allowed = send_request(vm1, TOKEN, "POST", body=b"{}")
+    assert (not_allowed.status, not_allowed.headers["Allow"]) == (405, "GET")
+    for path in ("/machine?comp=goalstate", "/machine/?x=1&comp=goalstate", "/MACHINE?comp=goalstate"):
+        answer = send_request(vm1, path, headers={})
+        assert (answer.status, answer.body, answer.headers["Content-Type"]) == (200, b"<GoalState/>", "text/xml")
+    assert send_request(vm1, "/machine?comp=health", "POST", {}, b"<Health/>").status == 204
+    assert send_request(vm1, "/machine?comp=other").status == 404
+    assert send_request(vm3, "/HostGAPlugin/status/x", "PUT", {}, b"x").body == b"\x00\xff"
+    assert send_request(vm1, "/HostGAPlugin/status/x").status == 404
+
+
+def test_metadata_header_is_required_below_metadata_unless_the_answer_says_otherwise(simulator):
+    vm1 = simulator.endpoints["vm1"]
+    assert send_request(vm1, TOKEN, headers={}).status == 400
+    assert send_request(vm1, TOKEN, headers={**HEADER, "X-Forwarded-For": "x"}).status == 400
+    assert send_request(vm1, TOKEN + "?a=1&a=2").status == 400
+    assert send_request(vm1, "/metadata/loadbalancer", headers={}).json == []
+
+
+def test_fault_and_log_have_the_name_of_the_route(simulator):
+    vm1 = simulator.endpoints["vm1"]
+    last = simulator.get("/requests")["requests"][-1:]
+    simulator.post("/faults", {"kind": "unavailable", "route": "identity", "requests": 1})
+    simulator.post("/faults", {"kind": "gone", "route": "/metadata/loadbalancer"})
+    assert [send_request(vm1, TOKEN).status for _each in range(2)] == [503, 200]
+    assert send_request(vm1, "/metadata/loadbalancer").status == 410
+    after = last[0]["number"] if last else 0
+    logged = simulator.get(f"/requests?after={after}")["requests"]
+    assert [(each["route"], each["fault"]) for each in logged] == [
+        ("identity", "unavailable"),
+        ("identity", ""),
+        ("/metadata/loadbalancer", "gone"),
+    ]
+    with pytest.raises(ControlError, match=r"route: 'identiti' is not one of .*did you mean identity"):
+        simulator.post("/faults", {"kind": "gone", "route": "identiti"})
+
+
+def test_static_answers_count_for_the_rate_limit(start_simulator):
+    sim = start_simulator("other-routes")
+    statuses = [send_request(sim.endpoints["vm1"], TOKEN).status for _each in range(6)]
+    assert statuses == [503] + [200] * 4 + [429]
+    assert send_request(sim.endpoints["vm2"], "/?comp=versions", headers={}).body.startswith(b"<?xml")
+    assert send_request(sim.endpoints["vm2"], "/", headers={}).status == 404
+    assert sim.get("/log?what=enabled")["lines"] == []
+
+
+MISTAKES = [
+    ("{name: x}", "answers[0]: the key path is missing"),
+    ("{pth: /x, path: /y}", "answers[0].pth: unknown key (did you mean path?)"),
+    ("{path: x}", "answers[0].path: 'x' is not a path such as /metadata/identity/oauth2/token, without query"),
+    (
+        "{path: '/x?y=1'}",
+        "answers[0].path: '/x?y=1' is not a path such as /metadata/identity/oauth2/token, without query",
+    ),
+    (
+        "{path: /Metadata/instance/compute}",
+        "answers[0].path: the simulator answers /Metadata/instance/compute itself; "
+        "use a fault, or instance of a group or VM",
+    ),
+    ("{path: /a/*/b}", "answers[0].path: '/a/*/b' has a * that is not its last part, as in /machine/*"),
+    ("{path: /x, vm: vm11}", "answers[0].vm: there is no VM vm11 (did you mean vm1?)"),
+    ("{path: /x, group: [wb]}", "answers[0].group: there is no group wb (did you mean web?)"),
+    ("{path: /x, vm: vm1, group: web}", "answers[0].group: give either vm or group, not both"),
+    (
+        "{path: /x, method: PSOT}",
+        "answers[0].method: 'PSOT' is not one of GET, POST, PUT, DELETE, PATCH, any (did you mean POST?)",
+    ),
+    ("{path: /x, name: instance}", "answers[0].name: 'instance' is a route of the simulator itself; give another name"),
+    ("{path: /x, body: a, json: 1}", "answers[0].json: give only one of body, json, body_base64"),
+    ("{path: /x, status: 204, body: a}", "answers[0].body: an answer with status 204 has no body"),
+    ("{path: /x, body_base64: '*'}", "answers[0].body_base64: not base64"),
+    ('{path: /x, content_type: "a\\nb"}', "answers[0].content_type: content_type has more than one line"),
+    ("{path: /x, headers: {'a b': c}}", "answers[0].headers: 'a b' is not the name of a header"),
+    ('{path: /x, headers: {a: "b\\nc"}}', "answers[0].headers: the value of a has more than one line"),
+    (
+        "{path: /x, headers: {content-length: 3}}",
+        "answers[0].headers: content-length: the simulator sends this header itself",
+    ),
+]
+
+
+@pytest.mark.parametrize("answer, problem", MISTAKES)
+def test_mistake_in_an_answer_has_line_and_key(answer, problem):
+    text = f"groups: {{web: {{vms: {{vm1: }}}}}}\nanswers:\n  - {answer}\n"
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, "f.yaml")
+    assert str(caught.value).splitlines() == [f"f.yaml:3: {problem}"]
+
+
+def test_mistake_in_the_route_of_a_fault_names_the_nearest_route():
+    text = "groups: {web: {vms: {vm1: }}}\nanswers: [{path: /x, name: wire}]\nfaults:\n  - {kind: gone, route: wyre}\n"
+    with pytest.raises(ScenarioError, match=r"^f:4: faults\[0\]\.route: 'wyre' is not .* \(did you mean wire\?\)$"):
+        parse(text, "f")
