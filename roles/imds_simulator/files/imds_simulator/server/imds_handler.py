@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..protocol.request_target import EVENTS, Target, parse_target
+from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
 from ..protocol.static_answers import StaticAnswers, static_reply

@@ -50,16 +50,24 @@ class RepeatedRequests:
         self._engine = engine
         self._headers = headers
         self._known: dict[bytes, _Known] = {}
+        # hashes of requests that were received once; most of those that differ each time end here
+        self._once: set[int] = set()
 
     def remember(self, data: bytes, request: web.BaseRequest) -> None:
-        """Remember that aiohttp parsed ``request``, which has no body, from ``data``."""
+        """Remember, the second time, that aiohttp parsed ``request``, which has no body, from ``data``."""
         if request.method != "GET" or len(data) > MAX_BYTES or data in self._known:
+            return
+        digest = hash(data)
+        if digest not in self._once:
+            if len(self._once) >= MAX_REQUESTS:
+                self._once.clear()
+            self._once.add(digest)
             return
         target = parse_target(request.raw_path)
         if target.route != EVENTS:
             return
         if len(self._known) >= MAX_REQUESTS:
-            # requests that differ each time fill it; those that are repeated are back soon
+            # those that are still repeated are back soon
             self._known.clear()
         self._known[data] = _Known(Request("GET", target, request.headers), target.version or "")
 
