@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
-from .options import DEFAULT_CONTROL
+from .options import DEFAULT_CONTROL, add_token_option
 
 
 class Argument(NamedTuple):
@@ -47,7 +47,7 @@ def run_control_command(argv: Sequence[str]) -> int:
     except ValueError as error:
         print(f"imds_simulator: {error}", file=sys.stderr)
         return 2
-    status, answer = request(_url(options.control), call)
+    status, answer = request(_url(options.control), call, options.control_token or "")
     if status not in (200, 201):
         print(f"imds_simulator: {answer}", file=sys.stderr)
         return 1
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
             default=os.environ.get("IMDS_SIMULATOR_CONTROL", f"http://{DEFAULT_CONTROL}"),
             help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
         )
+        add_token_option(subparser, "the token of the control API")
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)

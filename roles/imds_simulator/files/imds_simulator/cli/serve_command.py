@@ -53,16 +53,17 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
     except KnobError as error:
         raise UsageError(str(error)) from None
     scenario = dataclasses.replace(scenario, notify=_notify(options, scenario.notify))
-    if not is_loopback(options.control) and not options.control_anywhere:
+    if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
         raise UsageError(
-            f"--control: {options.control} is not a loopback address, and the control API has no password; "
-            "add --control-anywhere to allow it"
+            f"--control: {options.control} is not a loopback address, and the control API has no token; "
+            "set --control-token, or add --control-anywhere to allow requests of anyone"
         )
     return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
         options.listen,
         options.control,
         options.clock == "manual",
+        options.control_token or "",
     )
 
 
@@ -144,6 +145,7 @@ async def serve_during(settings: ServerOptions, command: Sequence[str], log: Cal
             IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
             IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints),
             IMDS_SIMULATOR_CONTROL=simulator.control,
+            **({"IMDS_SIMULATOR_CONTROL_TOKEN": settings.control_token} if settings.control_token else {}),
         )
         status = await _run(command, environment)
     # the exit code that a shell returns for a command that a signal ended
