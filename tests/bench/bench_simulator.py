@@ -7,8 +7,10 @@
 1,000 persistent connections, each from the source address of one VM, send requests from one core to a
 server on another: first as fast as it answers, then 1,000 requests per second. Each round measures all
 servers one after another, every second round in the opposite order. The figures are medians of the
-rounds; a ratio is the median of the ratios in the rounds. Three rounds take four minutes. Run as root, so that
-the benchmark has the highest priority: other programs then disturb it least.
+rounds; a ratio is the median of the ratios in the rounds. Three rounds take four minutes.
+
+As root it takes priority over other programs, and the servers run at once while latencies are measured.
+Without root, latencies are comparable only on a machine without other work.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import priority
 import simulator_servers
 from simulator_clients import Clients, different_request, same_request
 from simulator_servers import PACKAGE_ROOT, ROOT, VMS, Server
@@ -64,11 +67,8 @@ def main() -> int:
     _allow_many_connections()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
-    with contextlib.suppress(PermissionError):
-        # servers and clients equally; otherwise the latencies are those of the other programs' time slices
-        os.nice(-20)
     gc.disable()
-    with simulator_servers.package_of(options.before) as before:
+    with priority.highest(), simulator_servers.package_of(options.before) as before:
         contestants = _contestants(before, cores[0])
         names = [name for name in contestants if not options.only or name in options.only]
         rounds: list[dict[str, Result]] = []
@@ -86,6 +86,7 @@ def main() -> int:
     _print_results(f"{title}; Python {sys.version.split()[0]}; before: {options.before}", rounds, names)
     _print_ratios(rounds, names)
     print(f"\nprograms that are not part of the benchmark used {median(others):.2f} of {len(cores)} cores")
+    print(f"latencies were measured with real-time priority: {'yes' if os.geteuid() == 0 else 'no'}")
     return 0
 
 
@@ -121,6 +122,7 @@ def _measure(contestant: Contestant, seconds: float, cores: Sequence[int]) -> Re
         # the rate limit counts the requests of the last second
         time.sleep(1.1)
         server.set_rate_limit(5)
+        stack.enter_context(priority.real_time(server.pid))
         began, paced_used = time.monotonic(), server.cpu_seconds()
         latencies = sorted(clients.pace(seconds))
         share = (server.cpu_seconds() - paced_used) / (time.monotonic() - began)
