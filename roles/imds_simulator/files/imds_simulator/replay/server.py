@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Callable
 
@@ -149,7 +149,7 @@ class Replay:
 
 @web.middleware
 async def _errors_as_json(
-    request: web.Request, handler: Callable[[web.Request], asyncio.Future[web.StreamResponse]]
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     try:
         return await handler(request)
