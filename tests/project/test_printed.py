@@ -61,6 +61,7 @@ WHOLE = {
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
     ("docs/salt-reference.md", "yaml"): "tests/project/test_salt_docs.py",
+    ("docs/simulator/live-page.md", "bash"): "tests/unit/imds_simulator/control/test_page_docs.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/zero-loss.md", "yaml"): "tests/demo/test_page.py",

@@ -156,7 +156,7 @@ def test_role_installs_the_package_and_removes_other_files(tmp_path):
     deploy = ROOT / "plugins" / "module_utils" / "_deploy_tree.py"
     files = {
         str(file.relative_to(PACKAGE)): file.read_text()
-        for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml")
+        for pattern in ("**/*.py", "scenario/*.json", "scenario/library/*.yaml", "control/page/*.[hcj]*")
         for file in PACKAGE.glob(pattern)
     }
     there = {
