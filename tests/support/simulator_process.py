@@ -43,12 +43,13 @@ class ControlError(Exception):
 class Simulator:
     """A running simulator.
 
-    ``endpoints``: VM name -> URL; ``control``: URL of the control API.
+    ``endpoints``: VM name -> URL; ``control``: URL of the control API; ``token``: its token, or empty.
     """
 
-    def __init__(self, process: subprocess.Popen[str], control: str, output: list[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], control: str, output: list[str], token: str = "") -> None:
         self.process = process
         self.control = control
+        self.token = token
         self.output = output
         self.endpoints: dict[str, str] = {}
 
@@ -77,9 +78,11 @@ class Simulator:
         Raises ControlError.
         """
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.control + path, data=data, method=method, headers={"Content-Type": "application/json"}
-        )
+        headers = {
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
+        }
+        request = urllib.request.Request(self.control + path, data=data, method=method, headers=headers)
         try:
             with _DIRECT.open(request, timeout=60) as answer:
                 return json.loads(answer.read())
@@ -115,6 +118,8 @@ def start(
     args: Sequence[str] = (),
     *,
     listen: str = "127.0.0.1:0",
+    control: str = "127.0.0.1:0",
+    token: str = "",
     python: str = sys.executable,
     timeout: float = 60.0,
 ) -> Simulator:
@@ -125,13 +130,16 @@ def start(
             default with one VM.
         args: further command-line arguments.
         listen: the address of the first VM, HOST:PORT.
+        control: the address of the control API, HOST:PORT.
+        token: the token of the control API; empty: none.
         python: the interpreter.
         timeout: seconds to wait until the simulator serves.
 
     Raises:
         RuntimeError: the simulator does not serve in time; the text has the output of the process.
     """
-    command = [python, "-m", "imds_simulator", "--listen", listen, "--control", "127.0.0.1:0"]
+    command = [python, "-m", "imds_simulator", "--listen", listen, "--control", control]
+    command += ["--control-token", token] if token else []
     if isinstance(scenario, Mapping):
         handle, name = tempfile.mkstemp(prefix="scenario-", suffix=".yaml")
         with os.fdopen(handle, "w") as file:
@@ -153,12 +161,12 @@ def start(
     ready = threading.Event()
     threading.Thread(target=_collect, args=(process, output, ready), daemon=True).start()
     ready.wait(timeout)
-    control = next((line.split()[1] for line in output if line.startswith("control ")), None)
-    if control is None:
+    url = next((line.split()[1] for line in output if line.startswith("control ")), None)
+    if url is None:
         process.kill()
         process.wait(5)
         raise RuntimeError(f"the simulator did not start: {' '.join(command)}\n{''.join(output)}")
-    running = Simulator(process, control, output)
+    running = Simulator(process, url, output, token)
     atexit.register(running.stop)
     running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}
     return running

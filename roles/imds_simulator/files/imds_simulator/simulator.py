@@ -15,6 +15,7 @@ from typing import Callable
 
 from aiohttp import web
 
+from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
@@ -34,6 +35,7 @@ class ServerOptions:
     listen: Address
     control: Address
     manual_clock: bool = False
+    control_token: str = ""
     at_end: Callable[[RunningSimulator], None] | None = None
 
 
@@ -73,7 +75,8 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     # before the control API answers: a client that found it ready uses the addresses of the VMs next
     await listeners.open()
     await listeners.apply_refusals()
-    async with _control(engine, listeners, sock) as (control, serve_control):
+    access = Access(options.control_token, options.control.host)
+    async with _control(engine, listeners, sock, access) as (control, serve_control):
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         if engine.publisher is not None:
             engine.publisher.run()
@@ -93,10 +96,10 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
 
 @contextlib.asynccontextmanager
 async def _control(
-    engine: Engine, listeners: Listeners, sock: socket.socket
+    engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
 ) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
     """Serve the control API; yield its URL, and the function that serves it at a further socket."""
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals), access_log=None)
+    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals, access), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:

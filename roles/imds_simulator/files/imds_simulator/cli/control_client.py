@@ -22,16 +22,17 @@ class Call(NamedTuple):
     body: Mapping[str, Any] | None = None
 
 
-def request(control: str, call: Call) -> tuple[int, Any]:
-    """Send ``call`` to the URL ``control``.
+def request(control: str, call: Call, token: str = "") -> tuple[int, Any]:
+    """Send ``call`` to the URL ``control``, with ``token`` if it is not empty.
 
     Returns:
         The status and the decoded answer, or an error text. Status 0: there was no answer.
     """
     data = None if call.body is None else json.dumps(call.body).encode()
-    prepared = urllib.request.Request(
-        control + call.path, data=data, method=call.method, headers={"Content-Type": "application/json"}
-    )
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    prepared = urllib.request.Request(control + call.path, data=data, method=call.method, headers=headers)
     try:
         with _DIRECT.open(prepared, timeout=10) as answer:
             return answer.status, json.loads(answer.read())

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
 from .environment import add_environment
-from .options import DEFAULT_CONTROL
+from .options import DEFAULT_CONTROL, add_token_option
 from .program import program_name
 
 
@@ -71,18 +71,19 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def add_control_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the control API."""
+    """Add the options that name the control API and its token."""
     parser.add_argument(
         "--control",
         metavar="HOST:PORT|URL",
         default=f"http://{DEFAULT_CONTROL}",
         help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
     )
+    add_token_option(parser, "the token of the control API")
 
 
 def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
     """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
-    return request(_url(options.control), call)
+    return request(_url(options.control), call, options.control_token or "")
 
 
 def _url(control: str) -> str:

@@ -2,8 +2,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Options from environment variables.
 
-Each long option is also a variable. An option of serving and of ``exec``, and ``--control`` of every verb, is
-``IMDS_SIMULATOR_OPTION``; any other option of a verb is ``IMDS_SIMULATOR_VERB_OPTION``. An argument has precedence.
+Each long option is also a variable. An option of serving and of ``exec`` is ``IMDS_SIMULATOR_OPTION``, also
+``--control`` and ``--control-token`` of every verb; any other option of a verb is ``IMDS_SIMULATOR_VERB_OPTION``.
+An argument has precedence.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from .program import program_name
 
 PREFIX = "IMDS_SIMULATOR_"
 CONTROL = PREFIX + "CONTROL"
+CONTROL_TOKEN = PREFIX + "CONTROL_TOKEN"
 ENDPOINT = PREFIX + "ENDPOINT"
 ENDPOINTS = PREFIX + "ENDPOINTS"
 
 # options that print something else, or that all verbs share
 _NO_VARIABLE = ("help", "version")
-_SHARED = ("--control",)
+_SHARED = ("--control", "--control-token")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 # values such as notice_overrides=Freeze:5m,Reboot:1m contain commas
 _NEXT_VALUE = re.compile(r",(?=[^,=\s]+=)")
@@ -106,7 +108,7 @@ def print_unknown(known: Iterable[str], verbs: Iterable[str]) -> None:
         known: the variables of serving.
         verbs: the verbs; each checks its own variables.
     """
-    names = {*known, CONTROL, ENDPOINT, ENDPOINTS}
+    names = {*known, CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS}
     _warn((each for each in os.environ if not each.startswith(tuple(variable("--", verb) for verb in verbs))), names)
 
 

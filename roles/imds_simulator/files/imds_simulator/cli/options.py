@@ -17,6 +17,7 @@ from .program import program_name
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
+_SHORTEST_TOKEN = 8
 
 _EPILOG = f"""
 Further verbs, each with --help of its own:
@@ -58,8 +59,9 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--control-anywhere",
         action="store_true",
-        help="allow a --control address that is not loopback; the control API has no password",
+        help="allow a --control address that is not loopback without --control-token",
     )
+    add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
     parser.add_argument(
         "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
     )
@@ -113,6 +115,16 @@ def exec_parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
     return parser
+
+
+def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add ``--control-token``, for the simulator or for a verb."""
+    parser.add_argument(
+        "--control-token",
+        metavar="TOKEN",
+        type=_token,
+        help=f"{meaning} (default $IMDS_SIMULATOR_CONTROL_TOKEN)",
+    )
 
 
 def _add_notify_options(parser: argparse.ArgumentParser) -> None:
@@ -183,6 +195,15 @@ def _parse_source(text: str) -> Sequence[str]:
     return (name, source_address(address))
 
 
+def _parse_token(text: str) -> str:
+    # a header carries it
+    if len(text) < _SHORTEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            f"the token is not one word of at least {_SHORTEST_TOKEN} ASCII characters; openssl rand -hex 16 makes one"
+        )
+    return text
+
+
 def _parse_speed(text: str) -> float:
     try:
         speed = float(text)
@@ -197,3 +218,4 @@ _address = _argument_type(parse_address)
 _pair = _argument_type(_parse_pair)
 _source = _argument_type(_parse_source)
 _speed = _argument_type(_parse_speed)
+_token = _argument_type(_parse_token)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from typing import Callable, NamedTuple
 
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
-from .environment import CONTROL, ENDPOINT, ENDPOINTS, without_options
+from .environment import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, without_options
 from .imds_address import ImdsAddress, at_imds_address
 from .place import Place, Process, beside
 from .serve_command import on_signals, print_addresses
@@ -38,7 +38,8 @@ async def serve_during(settings: ServerOptions, command: Command, log: Callable[
     """Run ``command`` while the simulator serves and return its exit code.
 
     The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM, or that of 169.254.169.254),
-    IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command.
+    IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL), IMDS_SIMULATOR_CONTROL, and IMDS_SIMULATOR_CONTROL_TOKEN
+    if there is a token. Signals go to the command.
     ``log`` prints a line of the log.
 
     Raises:
@@ -56,6 +57,7 @@ async def serve_during(settings: ServerOptions, command: Command, log: Callable[
                 ENDPOINT: place.endpoint,
                 ENDPOINTS: json.dumps(place.endpoints),
                 CONTROL: place.control,
+                **({CONTROL_TOKEN: settings.control_token} if settings.control_token else {}),
             }
             status = await _run(lambda: place.start(command.arguments, environment))
     # the exit code that a shell returns for a command that a signal ended

@@ -49,10 +49,10 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
     except KnobError as error:
         raise UsageError(str(error)) from None
     scenario = dataclasses.replace(scenario, notify=_notify(options, scenario.notify))
-    if not is_loopback(options.control) and not options.control_anywhere:
+    if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
         raise UsageError(
-            f"--control: {options.control} is not a loopback address, and the control API has no password; "
-            "add --control-anywhere to allow it"
+            f"--control: {options.control} is not a loopback address, and the control API has no token; "
+            "set --control-token, or add --control-anywhere to allow requests of anyone"
         )
     if options.report is not None:
         _check_folder_of(options.report)
@@ -61,6 +61,7 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         options.listen,
         options.control,
         options.clock == "manual",
+        options.control_token or "",
     )
 
 

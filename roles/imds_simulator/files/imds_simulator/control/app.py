@@ -18,9 +18,11 @@ from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..times import parse_duration
+from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
 from .notes import NoteRoutes
+from .page.routes import PageRoutes
 from .request_body import BadRequest, json_object
 from .state import state
 
@@ -28,7 +30,10 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def control_app(
-    engine: Engine, endpoints: Callable[[], Mapping[str, str]], apply_refusals: Callable[[], Awaitable[None]]
+    engine: Engine,
+    endpoints: Callable[[], Mapping[str, str]],
+    apply_refusals: Callable[[], Awaitable[None]],
+    access: Access,
 ) -> web.Application:
     """Return the application of the control API.
 
@@ -36,7 +41,9 @@ def control_app(
         engine: the running simulation.
         endpoints: returns VM name -> URL.
         apply_refusals: opens and closes listeners as the active faults require.
+        access: the rules for requests.
     """
+    page = PageRoutes(engine, endpoints, access)
 
     @web.middleware
     async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -44,24 +51,25 @@ def control_app(
         answer = await handler(request)
         if request.method != "GET":
             await apply_refusals()
+            page.stream.wake()
         return answer
 
-    app = web.Application(middlewares=[_errors_as_json, refusals_applied])
+    async def close_streams(_app: web.Application) -> None:
+        await page.stream.close()
+
+    app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
     groups = (
         SimulatorRoutes(engine, endpoints),
         EventRoutes(engine),
         FaultRoutes(engine),
         NoteRoutes(engine),
         ArmHandler(engine),
+        page,
     )
     routes = [route for group in groups for route in group.routes()]
     app.add_routes(routes)
-    overview = sorted(f"{route.method} {route.path}" for route in routes)
-
-    async def index(_request: web.Request) -> web.Response:
-        return web.json_response({"endpoints": overview})
-
-    app.router.add_get("/", index)
+    page.show_overview(routes)
+    app.on_shutdown.append(close_streams)
     return app
 
 
@@ -78,7 +86,11 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return _error(error.status, f"{error.reason}: {request.method} {request.path}")
+        answer = _error(error.status, f"{error.reason}: {request.method} {request.path}")
+        for name in ("Retry-After", "WWW-Authenticate"):
+            if name in error.headers:
+                answer.headers[name] = error.headers[name]
+        return answer
 
 
 def _error(status: int, message: str) -> web.Response:

@@ -67,6 +67,7 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
         "appears_at": _moment(event.appears_at),
         "not_before": iso(event.not_before) if event.not_before else None,
         "approved_by": sorted(event.approvals),
+        "approvals": {by: iso(moment) for by, moment in event.approvals.items()},
         "approved": event.approved_at is not None,
         "held_until": _moment(event.released_at),
         "started_at": _moment(event.started_at),
@@ -78,6 +79,11 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
 
 def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, Any]:
     """Return one fault with its time window and the numbers of matching requests."""
+    return {**fault_window(active, now), "seen": engine.faults.seen(active.number)}
+
+
+def fault_window(active: ActiveFault, now: float) -> dict[str, Any]:
+    """Return one fault with its time window."""
     fault = active.fault
     return {
         "number": active.number,
@@ -90,7 +96,6 @@ def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, An
         "from": _moment(active.begins),
         "to": _moment(active.ends),
         "active": active.is_active_at(now),
-        "seen": engine.faults.seen(active.number),
     }
 
 

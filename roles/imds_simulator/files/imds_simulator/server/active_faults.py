@@ -104,6 +104,13 @@ class FaultRegistry:
         """Return VM name -> number of matching requests inside the time window."""
         return {vm: count for (each, vm), count in self._seen.items() if each == number}
 
+    def seen_in_all(self) -> Counter[int]:
+        """Return number of the fault -> number of matching requests of all VMs inside the time window."""
+        seen: Counter[int] = Counter()
+        for (number, _vm), count in self._seen.items():
+            seen[number] += count
+        return seen
+
     def all(self) -> list[ActiveFault]:
         """Return all faults, also those whose time window is over."""
         return list(self._active)

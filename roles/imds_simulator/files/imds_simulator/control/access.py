@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Which requests the control API answers: the token, the Host header, and the origin.
+
+Without a token only programs of this machine reach the control API, and a browser is such a program. A web
+site could send requests by the browser of a user, or point a name of its own to 127.0.0.1 (DNS rebinding).
+Therefore the Host header has to be an address or a known name, and requests of other origins are refused.
+Clients that are not browsers send neither Origin nor Sec-Fetch-Site.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import socket
+from collections.abc import Awaitable, Iterable
+from typing import Callable
+
+from aiohttp import web
+
+from ..server.arm_handler import PREFIX as ARM_PREFIX
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_SAFE_METHODS = frozenset(("GET", "HEAD"))
+# these show no state; Azure Resource Manager has tokens of its own
+_OPEN_PATHS = frozenset(("/health", "/login", "/page.css", "/favicon.ico"))
+_OPEN_PREFIX = ARM_PREFIX + "/"
+
+
+class Access:
+    """The rules for requests to the control address.
+
+    Args:
+        token: the token that requests need; empty: none.
+        host: the host of the control address, as the user gave it.
+    """
+
+    def __init__(self, token: str = "", host: str = "localhost") -> None:
+        self._token = token
+        self._names = frozenset(_names(host))
+
+    @property
+    def needs_token(self) -> bool:
+        """True if requests need a token."""
+        return bool(self._token)
+
+    def is_token(self, text: str) -> bool:
+        """Return True if ``text`` is the token."""
+        return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())
+
+    def has_token(self, request: web.Request) -> bool:
+        """Return True if ``request`` has the token or the cookie of the login, or needs none."""
+        if not self._token:
+            return True
+        scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.is_token(given.strip()):
+            return True
+        return hmac.compare_digest(request.cookies.get(_cookie_name(request), "").encode(), self._cookie().encode())
+
+    def log_in(self, request: web.Request, answer: web.StreamResponse) -> None:
+        """Add the cookie of a login to ``answer``.
+
+        A browser sends cookies to all ports of a host. Therefore the cookie is not the token, and its name has
+        the port.
+        """
+        answer.set_cookie(_cookie_name(request), self._cookie(), httponly=True, samesite="Strict", path="/")
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Refuse requests from other sites, and those without the token."""
+        self._check_host(request)
+        _check_origin(request)
+        is_open = request.path in _OPEN_PATHS or request.path.startswith(_OPEN_PREFIX)
+        # without the token the page is a login form
+        if not is_open and request.path != "/" and not self.has_token(request):
+            raise unauthorized()
+        return await handler(request)
+
+    def _check_host(self, request: web.Request) -> None:
+        host = request.headers.get("Host")
+        # a site that rebinds its name does not have the token
+        if self._token or host is None:
+            return
+        name = _host_name(host)
+        if not _is_address(name) and name not in self._names and not name.endswith(".localhost"):
+            raise web.HTTPForbidden(
+                reason="Host: this name is not known to the simulator; use its address, or set --control-token"
+            )
+
+    def _cookie(self) -> str:
+        return hmac.new(self._token.encode(), b"imds_simulator page", hashlib.sha256).hexdigest()
+
+
+def unauthorized() -> web.HTTPUnauthorized:
+    """Return the answer to a request without the token."""
+    return web.HTTPUnauthorized(
+        reason="the token is missing or wrong; send Authorization: Bearer TOKEN, or set IMDS_SIMULATOR_CONTROL_TOKEN",
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _check_origin(request: web.Request) -> None:
+    """Refuse requests that a page of another origin made."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    # a link on another site may lead here
+    is_link = request.method in _SAFE_METHODS and request.headers.get("Sec-Fetch-Mode") == "navigate"
+    is_foreign = site not in ("same-origin", "none") and not is_link
+    origin = request.headers.get("Origin")
+    if request.method not in _SAFE_METHODS and origin is not None:
+        is_foreign = is_foreign or origin.partition("://")[2].lower() != request.headers.get("Host", "").lower()
+    if is_foreign:
+        raise web.HTTPForbidden(reason="Origin: a page of another site sent this request; use the simulator's own page")
+
+
+def _names(host: str) -> Iterable[str]:
+    yield "localhost"
+    yield host.lower()
+    yield from (socket.gethostname().lower(), socket.getfqdn().lower())
+
+
+def _host_name(header: str) -> str:
+    """Return the host in a Host header, without port and brackets."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].rstrip(".").lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _cookie_name(request: web.Request) -> str:
+    port = request.transport.get_extra_info("sockname")[1] if request.transport is not None else 0
+    return f"imds_simulator_{port}"

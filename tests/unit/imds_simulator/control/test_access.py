@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Which requests the control API answers: token, Host and origin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+
+from imds_simulator.cli.options import serve_parser
+from imds_simulator.cli.serve_command import UsageError, server_options
+from support import simulator_process
+from support.simulator.event_stream import EventStream
+from support.simulator.raw_http import send_request
+
+TOKEN = "a-token-of-tests"
+BROWSER = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with simulator_process.start(token=TOKEN, args=["--clock", "manual", "--quiet"]) as running:
+        yield running
+
+
+def ask(simulator, path, method="GET", body=None, **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return send_request(simulator.control, path, method, named, body)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8168", ""])
+def test_request_with_a_foreign_host_is_403(frozen_simulator, host):
+    for path, accept in (("/state", "*/*"), ("/", "text/html"), ("/stream", "*/*"), ("/arm/subscriptions", "*/*")):
+        assert ask(frozen_simulator, path, Host=host, Accept=accept).status == 403
+    assert ask(frozen_simulator, "/faults", "DELETE", Host=host).status == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost:8168", "LOCALHOST", "[::1]:80", "sim.localhost", "10.1.2.3:8168"]
+)
+def test_request_with_an_address_or_a_local_name_is_answered(frozen_simulator, host):
+    assert ask(frozen_simulator, "/state", Host=host).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+    ],
+)
+def test_change_by_another_site_is_403_and_changes_nothing(frozen_simulator, headers):
+    body = b'{"kind": "unavailable"}'
+    assert send_request(frozen_simulator.control, "/faults", "POST", headers, body).status == 403
+    assert frozen_simulator.get("/faults") == {"faults": []}
+
+
+def test_change_by_the_page_itself_or_by_a_program_is_made(frozen_simulator):
+    own = {"Origin": frozen_simulator.control, "Sec-Fetch-Site": "same-origin"}
+    for headers in (own, {}):
+        assert send_request(frozen_simulator.control, "/faults", "POST", headers, b'{"kind": "gone"}').status == 201
+
+
+def test_other_sites_may_link_to_the_page_but_not_open_the_stream(frozen_simulator):
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    link = {**foreign, "Sec-Fetch-Mode": "navigate", **BROWSER}
+    assert send_request(frozen_simulator.control, "/", headers=link).status == 200
+    with EventStream(frozen_simulator.control, headers=foreign) as stream:
+        assert stream.answer().status == 403
+
+
+@pytest.mark.parametrize("header", ["", "Bearer wrong-token", "Basic " + TOKEN, "Bearer " + TOKEN + "x", "Bearer \xe9"])
+def test_requests_without_the_token_are_401(guarded, header):
+    headers = {"Authorization": header} if header else {}
+    for path in ("/state", "/log", "/stream", "/page.js", "/nowhere"):
+        answer = send_request(guarded.control, path, headers=headers)
+        assert answer.status == 401 and answer.headers["WWW-Authenticate"] == "Bearer" and TOKEN not in str(answer.body)
+    assert send_request(guarded.control, "/advance", "POST", headers, b'{"seconds": 5}').status == 401
+
+
+def test_requests_with_the_token_are_answered_by_any_name(guarded):
+    for host in ("lab.example", urlsplit(guarded.control).netloc):
+        assert ask(guarded, "/state", Host=host, Authorization=f"Bearer {TOKEN}").status == 200
+
+
+def test_health_and_resource_manager_need_no_control_token(guarded):
+    assert ask(guarded, "/health").json["ok"] is True
+    answer = ask(guarded, "/arm/subscriptions/x/y", "POST")
+    assert (answer.status, answer.json["error"]["code"]) == (401, "AuthenticationFailed")
+
+
+def test_page_without_the_token_is_a_login_form(guarded):
+    form = ask(guarded, "/", Accept="text/html")
+    assert form.status == 401 and b'action="/login"' in form.body and b'id="wrong" hidden' in form.body
+    own = {"Origin": guarded.control, "Content-Type": "application/x-www-form-urlencoded"}
+    wrong = send_request(guarded.control, "/login", "POST", own, b"token=nothing")
+    assert wrong.status == 401 and b'id="wrong" hidden' not in wrong.body and "Set-Cookie" not in wrong.headers
+
+
+@pytest.mark.parametrize("way", ["form", "link"])
+def test_login_sets_a_strict_cookie_that_replaces_the_token(guarded, way):
+    if way == "form":
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = send_request(guarded.control, "/login", "POST", form, f"token={TOKEN}".encode())
+    else:
+        answer = send_request(guarded.control, f"/?token={TOKEN}", headers=BROWSER)
+    cookie = answer.headers["Set-Cookie"]
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and TOKEN not in cookie
+    pair = cookie.partition(";")[0]
+    assert b'id="live-events"' in ask(guarded, "/", Accept="text/html", Cookie=pair).body
+    assert ask(guarded, "/state", Cookie=pair).status == 200
+    assert ask(guarded, "/advance", "POST", b'{"seconds": 1}', Cookie=pair, Origin="http://evil.example").status == 403
+    assert ask(guarded, "/state", Cookie=pair[:-1] + ("0" if pair[-1] != "0" else "1")).status == 401
+
+
+def test_wrong_token_in_the_link_shows_the_form(guarded):
+    answer = send_request(guarded.control, "/?token=wrong", headers=BROWSER)
+    assert answer.status == 401 and "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_verbs_send_the_token(guarded, way):
+    command = [sys.executable, "-m", "imds_simulator", "state", "--control", guarded.control]
+    variables = {
+        **simulator_process.environment(),
+        "IMDS_SIMULATOR_CONTROL_TOKEN": TOKEN if way == "environment" else "",
+    }
+    command += ["--control-token", TOKEN] if way == "option" else []
+    assert b'"vms"' in subprocess.run(command, env=variables, capture_output=True, timeout=60, check=True).stdout
+    without = {**variables, "IMDS_SIMULATOR_CONTROL_TOKEN": ""}
+    refused = subprocess.run(command[:6], env=without, capture_output=True, timeout=60, check=False)
+    assert refused.returncode == 1 and b"IMDS_SIMULATOR_CONTROL_TOKEN" in refused.stderr
+
+
+def test_command_of_exec_gets_the_token():
+    command = [sys.executable, "-m", "imds_simulator", "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+    command += ["--quiet", "--", sys.executable, "-m", "imds_simulator", "state"]
+    variables = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL_TOKEN": TOKEN}
+    ran = subprocess.run(command, env=variables, capture_output=True, timeout=60, check=False)
+    assert ran.returncode == 0 and b'"vms"' in ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("more", [["--control-token", TOKEN], ["--control-anywhere"]])
+def test_address_that_is_not_loopback_needs_the_token_or_permission(more):
+    address = ["--control", "0.0.0.0:0"]
+    assert server_options(serve_parser().parse_args([*address, *more])).control.host == "0.0.0.0"
+    with pytest.raises(UsageError):
+        server_options(serve_parser().parse_args(address))
+
+
+def test_options_name_the_problem_of_a_token():
+    for token in ("short", "with a space in it", "\xe9" * 10):
+        command = [sys.executable, "-m", "imds_simulator", "--control-token", token]
+        ran = subprocess.run(
+            command, env={**os.environ, **simulator_process.environment()}, capture_output=True, timeout=60
+        )
+        assert ran.returncode == 2 and b"--control-token" in ran.stderr and b"Traceback" not in ran.stderr
