@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from aiohttp import web
 
 from ..scenario.cross_checks import fault_problems
 from ..scenario.fault_kinds import KINDS, fault_from
+from ..scenario.moment_checks import past_moments
 from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from .request_body import BadRequest, json_object, validate
@@ -53,8 +56,9 @@ class FaultRoutes:
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
         routes = {each.route for each in self._engine.scenario.answers}
-        validate(body, "fault", fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes))
         now = self._engine.settle()
+        found = fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes)
+        validate(body, "fault", chain(found, past_moments(body, "faults", now)))
         active = self._engine.inject(fault_from(body), now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
         return web.json_response(fault_state(self._engine, active, now), status=201)
