@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Make the screenshots of the simulator's live page in docs/images, from a shipped scenario."""
+"""Make the screenshots of the simulator's live page and of a report in docs/images, from shipped scenarios."""
 
 from __future__ import annotations
 
 import struct
 import sys
+import tempfile
 import zlib
 from pathlib import Path
 
+from imds_simulator.cli.report_command import main as report_main
 from support import simulator_process
 from support.browser import Page, chromium
 from support.simulator.raw_http import send_request
@@ -22,6 +24,7 @@ VIEWS = {
     "live-page-dark.png": (1200, 940, "dark"),
     "live-page-phone.png": (390, 1000, "light"),
 }
+REPORT_VIEW = (1100, 560, "light")
 
 
 def main() -> int:
@@ -37,9 +40,25 @@ def main() -> int:
             page.open(simulator.control)
             page.wait_for_part("freeze", ".approved", "by vm1")
             page.wait_for("tr[data-vm='vm2'] .request", "429")
-            (IMAGES / name).write_bytes(deflated(driver.get_screenshot_as_png()))
-            print(f"docs/images/{name}: {(IMAGES / name).stat().st_size // 1024} kB")
+            save(name, driver.get_screenshot_as_png())
+    with (
+        simulator_process.start("live-migration", args=["--clock", "manual"]) as simulator,
+        tempfile.NamedTemporaryFile(suffix=".html") as report,
+        chromium() as driver,
+    ):
+        migrate(simulator)
+        report_main(["--control", simulator.control, "--output", report.name])
+        page = Page(driver)
+        page.show(*REPORT_VIEW)
+        driver.get(f"file://{report.name}")
+        save("report.png", driver.get_screenshot_as_png())
     return 0
+
+
+def save(name: str, png: bytes) -> None:
+    """Write an image and print its size."""
+    (IMAGES / name).write_bytes(deflated(png))
+    print(f"docs/images/{name}: {(IMAGES / name).stat().st_size // 1024} kB")
 
 
 def deflated(png: bytes) -> bytes:
@@ -70,6 +89,35 @@ def play(simulator: simulator_process.Simulator) -> None:
     simulator.post("/faults", {"kind": "too-many-requests", "vm": "vm2", "for": "5m"})
     for url in simulator.endpoints.values():
         send_request(url)
+
+
+def migrate(simulator: simulator_process.Simulator) -> None:
+    """Let two VMs go through a live migration, one of them with a fault."""
+
+    def poll(vm: str) -> None:
+        send_request(simulator.endpoints[vm])
+
+    def note(vm: str, what: str) -> None:
+        simulator.post("/notes", {"vm": vm, "what": what, "event": "migration"})
+
+    simulator.advance(11)
+    poll("vm1")
+    simulator.advance(1.5)
+    poll("vm2")
+    simulator.advance(4)
+    note("vm1", "prepared")
+    simulator.post("/faults", {"kind": "unavailable", "vm": "vm2", "for": "6s"})
+    poll("vm2")
+    simulator.advance(8)
+    note("vm2", "prepared")
+    simulator.advance(1)
+    simulator.post("/events/migration/approve", {"as": "vm1"})
+    simulator.advance(12)
+    simulator.post("/events/migration/complete")
+    simulator.advance(2)
+    note("vm1", "recovered")
+    simulator.advance(1)
+    note("vm2", "recovered")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
     SIMULATOR: (
         {""},
         {"times", "api_versions", "instance_members", "suggestions"},
-        {"scenario"},
+        {"scenario", "report"},
         {"model", "instance_metadata"},
         {"protocol"},
         {"server"},

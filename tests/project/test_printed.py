@@ -64,6 +64,9 @@ WHOLE = {
     ("docs/simulator/live-page.md", "bash"): "tests/unit/imds_simulator/control/test_page_docs.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
+    ("docs/simulator/report.md", "bash"): "tests/unit/imds_simulator/report/test_report_docs.py",
+    ("docs/simulator/report.md", "console"): "tests/unit/imds_simulator/report/test_report_docs.py",
+    ("docs/simulator/report.md", "sh"): "tests/unit/imds_simulator/report/test_report_docs.py",
     ("docs/zero-loss.md", "yaml"): "tests/demo/test_page.py",
     ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
 }

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from ..control.state import state
 from ..report.atomic_file import write_whole
 from ..report.page import report
-from ..report.run import Run, run_from
+from ..report.run import NotARun, Run, run_from
 from ..simulator import RunningSimulator
 from .program import program_name
 
@@ -30,7 +32,12 @@ class RunReport:
         """Write the report and print its path on stderr; if the file cannot be written, try a temporary file."""
         if self._file is None:
             return
-        text = report(run_of(simulator))
+        try:
+            text = report(run_of(simulator))
+        except NotARun as error:
+            self.status = 2
+            print(f"{program_name()}: --report: the run cannot be shown: {error}; there is no report", file=sys.stderr)
+            return
         try:
             write_whole(self._file, text)
             print(f"report {self._file}", file=sys.stderr, flush=True)
@@ -60,11 +67,13 @@ def run_of(simulator: RunningSimulator) -> Run:
 
 def _keep(text: str) -> str:
     """Write the report to a temporary file, because the run is over, and return where it is."""
+    name = ""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", prefix="imds-simulator-report-", suffix=".html", delete=False
-        ) as file:
+        descriptor, name = tempfile.mkstemp(prefix="imds-simulator-report-", suffix=".html")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
         return f"no temporary file either: {error.strerror}; the report is lost"
-    return f"the report is in {file.name}"
+    return f"the report is in {name}"

@@ -43,7 +43,7 @@ _MAX_TEXT = 300
 class Fact(NamedTuple):
     """One step. ``vm``: the VM that took it, else empty; ``event``: the name of an event, or empty.
 
-    ``vms`` are those that an interruption affects; ``count`` is the number of answers of an error.
+    ``vms`` are those that an interruption affects.
     """
 
     moment: float
@@ -52,7 +52,6 @@ class Fact(NamedTuple):
     event: str
     text: str
     vms: tuple[str, ...] = ()
-    count: int = 1
 
 
 def facts_of(run: Run) -> list[Fact]:
@@ -98,7 +97,7 @@ def _errors(answers: Iterable[Answer]) -> Iterator[Fact]:
         for (status, fault), equal in groupby(of_this, lambda each: (each.status, each.fault)):
             same = list(equal)
             if is_error(same[0]):
-                yield Fact(same[0].moment, ERRORS, vm, "", _error_text(status, fault, same), count=len(same))
+                yield Fact(same[0].moment, ERRORS, vm, "", _error_text(status, fault, same))
 
 
 def _error_text(status: int, fault: str, same: Sequence[Answer]) -> str:

@@ -80,10 +80,10 @@ def _axis(drawn: Layout, speed: float) -> list[str]:
 def _tick(seconds: float) -> str:
     """Return the label of a tick, without digits that are always zero."""
     text = duration(round(seconds, 3))
-    for zeros in (".00 s", " 00.0 s", ".0 s", " 00 s"):
-        if text.endswith(zeros):
-            text = text[: -len(zeros)] + (" s" if zeros.startswith(".") else "")
-            break
+    if "." in text:
+        text = text[:-2].rstrip("0").rstrip(".") + " s"
+    for zeros in (" 00 s", " 00 min"):
+        text = text[: -len(zeros)] if text.endswith(zeros) else text
     return escaped(text)
 
 

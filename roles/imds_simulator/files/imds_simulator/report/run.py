@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 
@@ -90,7 +91,9 @@ def run_from(state: Any, log: Any, requests: Any) -> Run:
         NotARun: an answer has another form.
     """
     try:
-        now = float(state["unix"])
+        now, speed = _clock(state["unix"]), float(state["speed"])
+        if not 0 < speed < math.inf:
+            raise ValueError(f"speed {speed}")
         lines = tuple(Line(_moment(each["time"]), str(each["what"]), each) for each in log["lines"])
         cleared = [(line.moment, each) for line in lines for each in line.fields.get("faults") or ()]
         faults = [_fault(each, now) for each in state["faults"]] + [_fault(each, end) for end, each in cleared]
@@ -101,14 +104,14 @@ def run_from(state: Any, log: Any, requests: Any) -> Run:
         return Run(
             str(state["title"] or ""),
             now,
-            float(state["speed"]),
+            speed,
             {str(name): str(vm["group"]) for name, vm in state["vms"].items()},
             tuple(_event(each, now) for each in state["events"] if _has_appeared(each, now)),
             tuple(each for each in faults if each.begins <= each.ends),
             lines,
             tuple(
                 Answer(
-                    float(each["moment"]),
+                    _clock(each["moment"]),
                     str(each["vm"]),
                     str(each["method"]),
                     str(each["route"]),
@@ -121,7 +124,7 @@ def run_from(state: Any, log: Any, requests: Any) -> Run:
             int(log["dropped"]),
             int(requests["dropped"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
         raise NotARun(f"{type(error).__name__}: {error}") from None
 
 
@@ -158,6 +161,11 @@ def _fault(data: Mapping[str, Any], until: float) -> Fault:
         _moment(data["from"]),
         until if ends is None or ends > until else ends,
     )
+
+
+def _clock(value: Any) -> float:
+    """Return a moment of the simulator's clock that has a date."""
+    return datetime.fromtimestamp(float(value), timezone.utc).timestamp()
 
 
 def _moment(text: Any) -> float:

@@ -27,7 +27,7 @@ p { margin: .25rem 0; }
 .left-out { border-left: 4px solid var(--started); padding-left: .75rem; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
 .scroll:focus-visible { outline: 2px solid var(--seen); }
-svg.timeline { display: block; width: 100%; min-width: 820px; height: auto;
+svg.timeline { display: block; width: 100%; min-width: 1000px; height: auto;
   font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 svg text { fill: var(--text); }
 svg .group { font-weight: 600; }
@@ -60,7 +60,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bot
 th { font-weight: 600; }
 tr:last-child td { border-bottom: 0; }
 td.time, td.number { white-space: nowrap; }
-td.name { overflow-wrap: anywhere; min-width: 5rem; }
+td.name { overflow-wrap: break-word; min-width: 6.5rem; }
 @media print {
   :root {
     color-scheme: light;

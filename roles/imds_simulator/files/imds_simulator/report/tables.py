@@ -36,7 +36,8 @@ class Times:
         """Return a moment relative to the first event, and simulated."""
         if moment is None:
             return missing
-        return " = ".join(self.cells(moment)[1:]) + (" simulated" if self._speed != 1 else "")
+        real, *simulated = self.cells(moment)[1:]
+        return f"{real} ({simulated[0]} simulated)" if simulated else real
 
 
 def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], times: int = 0) -> str:
