@@ -81,6 +81,9 @@ IN_DOCKER = (
     "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE"
     " exec --imds-address --keep-network -- ./run-tests"
 )
+DETACHED = (
+    "docker run --detach --name imds --cap-add NET_ADMIN IMAGE exec --imds-address --keep-network -- sleep infinity"
+)
 NO_PASTA = "needs pasta; tests/namespace/test_imds_address_page.py runs exec with the same rights below unshare"
 NO_DOCKER = "needs docker; tests/namespace/test_imds_address_page.py runs exec with the rights of such a container"
 REPORT = (
@@ -118,7 +121,7 @@ LEFT_OUT = {
         ),
     },
     "docs/simulator.md": {
-        "pip install ./roles/imds_simulator/files": "tests/simulator_wheel/test_wheel.py installs the wheel of this folder",
+        "pip install ./roles/imds_simulator/files": "tests/simulator_wheel/test_wheel.py installs its wheel",
         "imds-simulator --scenario live-migration": (
             "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
         ),
@@ -128,14 +131,12 @@ LEFT_OUT = {
     },
     "docs/simulator/imds-address.md": {
         "pasta --config-net -- imds-simulator exec --imds-address --keep-network -- ./run-tests": NO_PASTA,
-        "# imds-simulator --scenario user-reboot --listen 169.254.169.254:80": (
+        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": (
             "tests/namespace/test_imds_address_page.py starts it and compares its output"
         ),
         "FROM python:3.12-slim": "needs docker; tests/simulator_wheel/test_wheel.py installs and runs the wheel",
         IN_DOCKER: NO_DOCKER,
-        "docker run --detach --name imds --cap-add NET_ADMIN IMAGE exec --imds-address --keep-network -- sleep infinity": (
-            NO_DOCKER
-        ),
+        DETACHED: NO_DOCKER,
         "docker run --rm --network container:imds CLIENT": NO_DOCKER,
     },
     "roles/hook_runner/README.md": {
