@@ -27,9 +27,10 @@ class Case(NamedTuple):
     scenario: str | Mapping[str, Any]
     confirms: str
     length: float = 1600
-    interval: float = 20
+    interval: float = 40
     contradicts: str = ""
     knobs: tuple[str, ...] = ()
+    versions: tuple[str, ...] = VERSIONS[-1:]
 
 
 def group(instance: Mapping[str, Any], **members: Any) -> dict[str, Any]:
@@ -53,6 +54,7 @@ ODD = {
     "events": [
         {**FREEZE, "at": "30s", "extra": {"EventSource": "platform", "Resources": ["VM1"]}},
         {**FREEZE, "at": "30s", "not_before": "soon"},
+        {"type": "Reboot", "resources": ["vm1"], "at": "30s", "starts": "hardware_failure"},
     ],
 }
 FAILING = {
@@ -70,23 +72,25 @@ CASES = {
         "1.4.1 1.4.2 1.4.3 1.4.4 1.4.5 1.4.6 1.4.7 1.4.9 1.4.14 1.4.15 1.6.1 1.6.2 1.6.3 1.6.4 1.6.5 1.6.6 1.6.13 "
         "2.1(1) 2.1(2) 2.1(5) 2.1(6) 2.1(7) 2.2.1 2.3.1 2.3.2 2.3.3 2.3.7 2.4 2.4.1 2.4.2 2.4.5 2.4.6 2.5.1 2.5.2 3.2 "
         "3.2.1 3.3.1 3.3.2 3.3.3 3.3.5 3.3.8 3.3.9 3.3.10 3.3.12 3.3.13",
+        versions=VERSIONS,
     ),
-    "user-reboot": Case("user-reboot", "1.2.7 2.4.8 4.1.5"),
-    "spot-preempt": Case("spot-preempt", "1.3.2 1.4.10 5.6", 200),
-    "terminate": Case("terminate", "1.3.2 1.4.11 2.2.8 2.5.3 3.1.2 5.5", 800),
+    "user-reboot": Case("user-reboot", "2.4.8 4.1.5"),
+    "spot-preempt": Case("spot-preempt", "1.3.2 1.4.10 5.6", 100, 10, versions=VERSIONS),
+    "terminate": Case("terminate", "1.3.2 1.4.11 2.2.8 2.5.3 3.1.2 5.5", 400, versions=VERSIONS),
     "cancelled-maintenance": Case("cancelled-maintenance", "2.1(3)"),
     "predicted-failure": Case("predicted-failure", "2.4.4", 200),
     "moved-deadline": Case("moved-deadline", "2.3.6"),
     "hardware-failure": Case("hardware-failure", "2.1(4) 2.1(4a) 3.1.2", 200, 5),
     "automatic-approval": Case("automatic-approval", "2.1(4b)", 200, 5),
-    "jumping-incarnation": Case("jumping-incarnation", "2.5.6", contradicts="2.5.2"),
+    "jumping-incarnation": Case("jumping-incarnation", "2.5.6", interval=20, contradicts="2.5.2"),
     "officially-impossible": Case("officially-impossible", "2.4.1", contradicts="2.1(6) 2.4"),
-    "odd": Case(ODD, "1.4.8 2.3.4 2.3.5 3.2.4", contradicts="2.3.1 2.3.2 2.3.7"),
-    "details": Case(group(DETAILS), "3.3.7 3.3.11 3.3.14 3.3.15", 60),
+    "odd": Case(ODD, "1.4.8 2.3.4 2.3.5 3.2.4", 120, 5, contradicts="2.3.1 2.3.2 2.3.7"),
+    "details": Case(group(DETAILS), "1.2.7 3.3.7 3.3.11 3.3.14 3.3.15", 60),
     "no-name": Case(group({"name": ""}), "3.3.4", 60),
     "failing": Case(FAILING, "1.6.7 1.6.8 1.6.9", 800),
     "enabling": Case(group({}), "1.4.13 4.1.1 4.1.2", 200, knobs=("enable_delay=60s", "empty_body_until_enabled=on")),
 }
+CANCELLED = {**group({}), "events": [{**FREEZE, "at": "5s", "cancel_after": "5s"}]}
 # shown by test_scripted.py: the simulator counts requests and waits in real time
 SCRIPTED = {"1.7.1", "1.7.3", "1.8.1", "1.8.4"}
 AFTER_A_DAY = {"2.5.5", "4.1.3", "4.1.7"}
@@ -112,7 +116,7 @@ def test_recording_of_the_simulator_confirms(tmp_path: Path, start_simulator: St
         tmp_path / "recording",
         next(iter(simulator.endpoints.values())),
         SimulatorClock(simulator),
-        Settings(case.length, case.interval, VERSIONS if case.interval > 5 else VERSIONS[-1:], probe=True),
+        Settings(case.length, case.interval, case.versions, probe=True),
     )
     rows = compare(recording, False)
     assert recording.problems == ()
@@ -121,7 +125,7 @@ def test_recording_of_the_simulator_confirms(tmp_path: Path, start_simulator: St
 
 
 def test_recording_that_is_continued_after_a_day_shows_a_new_start(tmp_path: Path, start_simulator: Start) -> None:
-    simulator = start_simulator(group({}, incarnation=192), args=["--clock", "manual", "--quiet"])
+    simulator = start_simulator(CANCELLED, args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
     clock, endpoint = SimulatorClock(simulator), simulator.endpoints["vm1"]
     file, settings = tmp_path / "recording", Settings(30, 10, VERSIONS[-1:])
     record(file, endpoint, clock, settings)
