@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support import simulator_process
-from support.browser import Page, chromium, missing_programs
+from support.browser import INSTALL, Page, chromium, find_browser
 
 SCENARIO = {
     "title": "a small one",
@@ -23,8 +23,8 @@ SCENARIO = {
 
 @pytest.fixture(scope="session")
 def _one_page() -> Iterator[Page]:
-    if missing := missing_programs():
-        pytest.skip(f"needs {', '.join(missing)}; the stage browser installs them as root and with apt-get")
+    if find_browser() is None:
+        pytest.skip(f"needs Chromium and its driver; {INSTALL}")
     with chromium() as driver:
         yield Page(driver)
 

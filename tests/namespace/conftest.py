@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from support import simulator_process
-from support.network import IMDS, ip
+from support.network import IMDS, at_imds_address, ip
 from support.simulator_process import Simulator
 
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
@@ -30,12 +30,8 @@ def loopback() -> None:
 @pytest.fixture
 def azure() -> Iterator[Simulator]:
     """The simulator at the true address and port."""
-    ip("address", "add", IMDS + "/32", "dev", "lo")
-    try:
-        with simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
-            yield running
-    finally:
-        ip("address", "delete", IMDS + "/32", "dev", "lo")
+    with at_imds_address(), simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
+        yield running
 
 
 @pytest.fixture

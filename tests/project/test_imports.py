@@ -46,9 +46,9 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
     ),
     SIMULATOR: (
         {""},
-        {"times", "api_versions", "suggestions"},
+        {"times", "api_versions", "instance_members", "suggestions"},
         {"scenario"},
-        {"model"},
+        {"model", "instance_metadata"},
         {"protocol"},
         {"server"},
         {"control"},

@@ -57,7 +57,8 @@ def test_imds_simulator_deploys_all_of_its_files() -> None:
     tasks = loaded("imds_simulator/tasks/present.yml")
     (variables,) = [task["vars"] for task in tasks if "imds_simulator__source_files" in task.get("vars", {})]
     files = ROLES / "imds_simulator" / "files"
-    assert deployed_by(files, variables["imds_simulator__source_files"]) == sources(files)
+    # the other files make the package for pip
+    assert deployed_by(files, variables["imds_simulator__source_files"]) == sources(files / "imds_simulator")
 
 
 def test_ready_hooks_deploys_all_of_its_files() -> None:

@@ -79,8 +79,9 @@ def test_action_group_has_every_module_that_documents_it() -> None:
     assert set(runtime["action_groups"]["scheduled_events"]) == modules
 
 
-def test_version_of_the_daemon_is_that_of_the_collection() -> None:
-    daemon = re.search(
-        r'^__version__ = "(.+)"$', text_of(Path("roles/hook_runner/files/hook_runner/__init__.py")), re.MULTILINE
-    )
-    assert daemon is not None and daemon[1] == yaml.safe_load(text_of(Path("galaxy.yml")))["version"]
+def test_version_of_daemon_and_simulator_is_that_of_the_collection() -> None:
+    collection = yaml.safe_load(text_of(Path("galaxy.yml")))["version"]
+    for package in ("hook_runner", "imds_simulator"):
+        file = Path("roles", package, "files", package, "__init__.py")
+        found = re.search(r'^__version__ = "(.+)"$', text_of(file), re.MULTILINE)
+        assert found is not None and found[1] == collection, file

@@ -23,8 +23,10 @@ from support.wait import wait_until
 
 T = TypeVar("T")
 
-# program -> package of Debian
-PACKAGE_OF_PROGRAM = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+# the browser of Debian, and that of the hosts of GitHub, whose chromium is a snap
+_BROWSERS = ("chromium", "google-chrome")
+_DRIVER = "chromedriver"
+INSTALL = "on Debian: apt-get install chromium chromium-driver"
 _OPTIONS = (
     "--headless=new",
     "--disable-dev-shm-usage",
@@ -39,16 +41,26 @@ _OPTIONS = (
 )
 
 
-def missing_programs() -> list[str]:
-    """Return the programs that this machine does not have."""
-    return [program for program in PACKAGE_OF_PROGRAM if not shutil.which(program)]
+def find_browser() -> tuple[str, str] | None:
+    """Return the paths of the browser and of its driver, or None if one is missing."""
+    driver = shutil.which(_DRIVER)
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return (browser, driver) if browser and driver else None
+
+
+def packages() -> dict[str, str]:
+    """Return program -> package of Debian, for the programs that this machine needs."""
+    return {} if find_browser() else {"chromium": "chromium", _DRIVER: "chromium-driver"}
 
 
 @contextlib.contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
     """Run Chromium while the block runs."""
+    found = find_browser()
+    if found is None:
+        raise FileNotFoundError(f"there is no {' or '.join(_BROWSERS)}, or no {_DRIVER}; {INSTALL}")
     options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
+    options.binary_location, driver_path = found
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
         for each in (*_OPTIONS, f"--user-data-dir={profile}"):
             options.add_argument(each)
@@ -56,7 +68,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
             # Chromium refuses its sandbox as root
             options.add_argument("--no-sandbox")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+        driver = webdriver.Chrome(options=options, service=Service(driver_path))
         try:
             yield driver
         finally:
@@ -71,7 +83,7 @@ class Page:
 
     def open(self, url: str) -> None:
         """Open the page and wait for its data."""
-        self.driver.get_log("browser")
+        self.errors()
         self.driver.get(url)
         self.wait_for("#connection", "open")
 
@@ -138,4 +150,5 @@ class Page:
 
     def errors(self) -> list[str]:
         """Return what the browser has reported as an error since the page was opened."""
-        return [each["message"] for each in self.driver.get_log("browser") if each["level"] == "SEVERE"]
+        entries = self.driver.execute("getLog", {"type": "browser"})["value"]
+        return [each["message"] for each in entries if each["level"] == "SEVERE"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The command ``python3 -m imds_simulator``."""
+"""The commands ``imds-simulator`` and ``python3 -m imds_simulator``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .cli.closed_output import survive_closed_output
 from .cli.commands import COMMANDS, SERVER_LIBRARIES, Command
 from .cli.control_commands import VERBS, run_control_command
-from .cli.options import serve_parser
+from .cli.environment import parse_arguments, print_unknown, variables
+from .cli.options import exec_parser, serve_parser
+from .cli.program import program_name
 from .suggestions import suggestion
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run with ``arguments`` (default: those of the process) and return the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    return survive_closed_output(lambda: _dispatch(argv))
+
+
+def _dispatch(argv: list[str]) -> int:
+    print_unknown(variables(exec_parser()), (*VERBS, *COMMANDS))
     # a verb is one HTTP request and does not need the libraries of the server
     if argv and argv[0] in VERBS:
         return run_control_command(argv)
@@ -25,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if argv and not argv[0].startswith("-"):
         hint = suggestion(argv[0], [*VERBS, *COMMANDS]) or "; --help lists them"
         return _print_error(f"there is no verb {argv[0]}{hint}")
-    return _serve_or_print(serve_parser().parse_args(argv))
+    return _serve_or_print(parse_arguments(serve_parser(), argv))
 
 
 def _run(command: Command, arguments: list[str]) -> int:
@@ -52,7 +60,7 @@ def _serve_or_print(options: argparse.Namespace) -> int:
         return print_commands.print_schema()
     if options.check is not None:
         return print_commands.check_scenario(options.check)
-    return run(options, ())
+    return run(options)
 
 
 def _missing_library(error: ImportError, libraries: str) -> int:
@@ -61,7 +69,7 @@ def _missing_library(error: ImportError, libraries: str) -> int:
 
 
 def _print_error(text: str) -> int:
-    print(f"imds_simulator: {text}", file=sys.stderr)
+    print(f"{program_name()}: {text}", file=sys.stderr)
     return 2
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The api-versions and the members that each adds.
+"""The api-versions, and the members and types that each version of scheduledevents adds.
 
 See docs/reference/scheduled-events.md 1.3, 3.3.
 """
@@ -68,42 +68,6 @@ INSTANCE_VERSIONS = (
     "2024-07-17",
     "2025-04-07",
 )
-# members of "compute" and the instance version that introduced them; all versions have the others
-COMPUTE_FIELD_SINCE: Mapping[str, str] = {
-    "name": "2017-04-02",
-    "location": "2017-04-02",
-    "osType": "2017-04-02",
-    "vmId": "2017-04-02",
-    "vmSize": "2017-04-02",
-    "platformFaultDomain": "2017-04-02",
-    "platformUpdateDomain": "2017-04-02",
-    "offer": "2017-04-02",
-    "publisher": "2017-04-02",
-    "sku": "2017-04-02",
-    "version": "2017-04-02",
-    "placementGroupId": "2017-08-01",
-    "resourceGroupName": "2017-08-01",
-    "subscriptionId": "2017-08-01",
-    "tags": "2017-08-01",
-    "vmScaleSetName": "2017-12-01",
-    "zone": "2017-12-01",
-    "azEnvironment": "2018-10-01",
-    "provider": "2018-10-01",
-    "publicKeys": "2018-04-02",
-    "plan": "2018-04-02",
-    "resourceId": "2019-03-11",
-    "customData": "2019-02-01",
-    "tagsList": "2019-06-04",
-    "storageProfile": "2019-06-01",
-    "osProfile": "2020-07-15",
-    "licenseType": "2020-09-01",
-    "priority": "2020-12-01",
-    "evictionPolicy": "2020-12-01",
-    "isHostCompatibilityLayerVm": "2020-06-01",
-    "securityProfile": "2020-06-01",
-    "userData": "2021-01-01",
-    "virtualMachineScaleSet": "2021-03-01",
-}
 
 
 def newest(versions: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Callable
 
@@ -22,26 +22,35 @@ from .scenario.plans import Scenario
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
 from .server.listeners import Listeners, bind, bound
+from .server.receive_buffers import keep_in_heap
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The settings of a simulator that do not change while it runs."""
+    """The settings of a simulator that do not change while it runs.
+
+    ``at_end`` is called with the simulator at the end of the run, before it stops; it raises nothing.
+    """
 
     scenario: Scenario
     listen: Address
     control: Address
     manual_clock: bool = False
     control_token: str = ""
+    at_end: Callable[[RunningSimulator], None] | None = None
 
 
 @dataclass(frozen=True)
 class RunningSimulator:
-    """A simulator that serves."""
+    """A simulator that serves.
+
+    ``serve_control`` serves the control API at a further socket.
+    """
 
     engine: Engine
     listeners: Listeners
     control: str
+    serve_control: Callable[[socket.socket], Awaitable[None]]
 
     @property
     def endpoints(self) -> Mapping[str, str]:
@@ -60,6 +69,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
+    keep_in_heap()
     clock: Clock = ManualClock(time.time()) if options.manual_clock else WallClock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
@@ -67,13 +77,17 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     # before the control API answers: a client that found it ready uses the addresses of the VMs next
     await listeners.open()
     await listeners.apply_refusals()
-    async with _control(engine, listeners, sock, Access(options.control_token, options.control.host)) as control:
+    access = Access(options.control_token, options.control.host)
+    async with _control(engine, listeners, sock, access) as (control, serve_control):
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         if engine.publisher is not None:
             engine.publisher.run()
+        running = RunningSimulator(engine, listeners, control, serve_control)
         try:
-            yield RunningSimulator(engine, listeners, control)
+            yield running
         finally:
+            if options.at_end is not None:
+                options.at_end(running)
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await listeners.close()
@@ -83,17 +97,26 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
 
 
 @contextlib.asynccontextmanager
-async def _control(engine: Engine, listeners: Listeners, sock: socket.socket, access: Access) -> AsyncIterator[str]:
+async def _control(
+    engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
+) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
+    """Serve the control API; yield its URL, and the function that serves it at a further socket."""
     runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals, access), access_log=None)
     await runner.setup()
     factory = runner.server
     if factory is None:
         raise RuntimeError("aiohttp: AppRunner.setup() made no server")
-    server = await asyncio.get_running_loop().create_server(factory, sock=sock)
+    servers: list[asyncio.AbstractServer] = []
+
+    async def serve(each: socket.socket) -> None:
+        servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+
+    await serve(sock)
     try:
-        yield f"http://{bound(sock)}"
+        yield f"http://{bound(sock)}", serve
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         await factory.shutdown(0.1)
         await runner.cleanup()
 

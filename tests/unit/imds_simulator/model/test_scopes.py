@@ -83,8 +83,53 @@ def test_zone_split_set_while_running_splits_the_document():
 def test_scope_key_names_group_or_zone():
     groups = make_simulation(groups=ZONES).world.groups
     zoned = groups["pool"].vms[0]
-    assert scope_key(groups["pool"], zoned, False) == "pool"
-    assert scope_key(groups["pool"], zoned, True) == "pool/zone 1"
+    assert scope_key(groups["pool"], zoned, zone_split=False, placement_group_split=True) == "pool"
+    assert scope_key(groups["pool"], zoned, zone_split=True, placement_group_split=True) == "pool/zone 1"
+
+
+PLACEMENT_GROUPS = {
+    "pool": {
+        "kind": "scale_set",
+        "vms": {
+            "pool_0": {"placement_group": "first"},
+            "pool_1": {"placement_group": "first"},
+            "pool_2": {"placement_group": "second"},
+            "pool_3": {},
+        },
+    }
+}
+
+
+def test_placement_groups_do_not_share_events():
+    simulation = make_simulation({**FREEZE, "resources": ["pool_0"]}, groups=PLACEMENT_GROUPS)
+    assert document_at(simulation, "pool_0", 10) == document_at(simulation, "pool_1", 10)
+    assert document_at(simulation, "pool_1", 10)["Events"]
+    for other in ("pool_2", "pool_3"):
+        assert document_at(simulation, other, 10) == {"DocumentIncarnation": 1, "Events": []}
+
+
+def test_placement_group_member_approves_only_events_of_its_own():
+    simulation = make_simulation({**FREEZE, "resources": ["pool_0"]}, groups=PLACEMENT_GROUPS)
+    (event,) = document_at(simulation, "pool_1", 10)["Events"]
+    found = {
+        name: operations.approvable_events(simulation.world, simulation.world.vms[name], [event["EventId"]])
+        for name in ("pool_1", "pool_2")
+    }
+    assert found["pool_1"][event["EventId"]] and not found["pool_2"][event["EventId"]]
+
+
+def test_event_of_several_placement_groups_is_in_the_document_of_each():
+    simulation = make_simulation({**FREEZE, "resources": ["pool_0", "pool_2"]}, groups=PLACEMENT_GROUPS)
+    for name in ("pool_0", "pool_2"):
+        assert document_at(simulation, name, 10)["Events"][0]["Resources"] == ["pool_0", "pool_2"]
+    assert not document_at(simulation, "pool_3", 10)["Events"]
+
+
+def test_placement_group_split_off_shares_the_document_of_the_scale_set():
+    simulation = make_simulation({**FREEZE, "resources": ["pool_0"]}, groups=PLACEMENT_GROUPS)
+    assert not document_at(simulation, "pool_3", 10)["Events"]
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"placement_group_split": False}))
+    assert document_at(simulation, "pool_3", 10)["Events"]
 
 
 def test_incarnation_rises_with_visible_changes_only():

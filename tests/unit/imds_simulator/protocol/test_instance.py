@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from imds_simulator.api_versions import COMPUTE_FIELD_SINCE, INSTANCE_VERSIONS
-from imds_simulator.protocol.instance import instance_document
+from imds_simulator.api_versions import INSTANCE_VERSIONS
 from support.simulator.raw_http import send_request
-from support.simulator.simulations import make_simulation
 
 VERSION = "api-version=2021-02-01"
 
@@ -92,76 +88,23 @@ def test_instance_subtree_as_text_is_a_listing(frozen_simulator):
 
 
 def test_instance_members_appear_with_their_version(frozen_simulator):
-    for version in INSTANCE_VERSIONS:
-        compute = get(frozen_simulator, "?api-version=" + version).json["compute"]
-        assert {name for name in compute if COMPUTE_FIELD_SINCE.get(name, "") > version} == set()
-    ages = {
-        "name": "2017-04-02",
-        "tags": "2017-08-01",
-        "zone": "2017-12-01",
-        "resourceId": "2019-03-11",
-        "tagsList": "2019-06-04",
-        "osProfile": "2020-07-15",
-        "priority": "2020-12-01",
-    }
-    for member, since in ages.items():
+    for member, since in {"name": "2017-04-02", "tagsList": "2019-06-04", "osProfile": "2020-07-15"}.items():
         older = INSTANCE_VERSIONS[INSTANCE_VERSIONS.index(since) - 1]
         assert member in get(frozen_simulator, "/compute?api-version=" + since).json
         assert member not in get(frozen_simulator, "/compute?api-version=" + older).json
     assert get(frozen_simulator, "/compute/tagsList?api-version=2019-06-01").status == 404
 
 
+def test_instance_user_data_and_storage_profile_are_reachable(frozen_simulator):
+    assert get(frozen_simulator, "/compute/userData?format=text&api-version=2021-01-01").body == b""
+    assert get(frozen_simulator, "/compute/userData?format=text&api-version=2020-12-01").status == 404
+    storage = get(frozen_simulator, "/compute/storageProfile?api-version=2019-06-01")
+    assert list(storage.json) == ["dataDisks", "imageReference", "osDisk"]
+    size = get(frozen_simulator, "/compute/storageProfile/osDisk/diskSizeGB?format=text&api-version=2019-06-01")
+    assert size.body == b"30"
+
+
 def test_versions_route_needs_no_version(frozen_simulator):
     assert send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions").json == {
         "apiVersions": list(INSTANCE_VERSIONS)
     }
-
-
-def document(kind, name, **group):
-    simulation = make_simulation(
-        groups={"set": {"kind": kind, "vms": {name: {"fault_domain": 1, "update_domain": 4, "zone": 3}}, **group}}
-    )
-    return instance_document(simulation.world.groups["set"], simulation.world.vms[name])["compute"]
-
-
-def test_instance_of_uniform_set_has_base_36_host_name():
-    compute = document("scale_set", "set_862")
-    assert compute["osProfile"]["computerName"] == "set0000ny"
-    assert (compute["name"], compute["vmScaleSetName"], compute["zone"], compute["platformFaultDomain"]) == (
-        "set_862",
-        "set",
-        "3",
-        "1",
-    )
-    assert compute["resourceId"].endswith("/virtualMachineScaleSets/set/virtualMachines/862")
-    assert len(compute["placementGroupId"]) == 36
-
-
-def test_instance_of_flexible_set_names_its_scale_set():
-    compute = document("scale_set", "set_1a2b3c4d", orchestration="flexible")
-    assert compute["virtualMachineScaleSet"]["id"].endswith("/virtualMachineScaleSets/set")
-    assert compute["resourceId"].endswith("/virtualMachines/set_1a2b3c4d") and compute["placementGroupId"] == ""
-
-
-def test_instance_of_standalone_vm_names_no_scale_set():
-    compute = document("standalone", "vm1")
-    assert (compute["vmScaleSetName"], compute["placementGroupId"], compute["osProfile"]["computerName"]) == (
-        "",
-        "",
-        "vm1",
-    )
-
-
-def test_instance_overrides_of_the_vm_win():
-    simulation = make_simulation(
-        groups={
-            "web": {
-                "kind": "standalone",
-                "instance": {"compute": {"location": "north", "vmSize": "A"}},
-                "vms": {"vm1": {"instance": {"compute": {"vmSize": "B"}, "network": None}}},
-            }
-        }
-    )
-    made = instance_document(simulation.world.groups["web"], simulation.world.vms["vm1"])
-    assert (made["compute"]["location"], made["compute"]["vmSize"], made["network"]) == ("north", "B", "")
-    assert json.loads(json.dumps(made)) == made

@@ -24,7 +24,7 @@ from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration
 from support.simulator.simulations import T0, sequential_ids
 
-DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
+WHEN = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m; or a time like 2030-01-31T12:00:00Z"
 GOOD = """
 groups:
   web:
@@ -79,7 +79,7 @@ def test_parse_of_valid_file_returns_a_scenario():
         (("at: 1h30m", "att: 1h"), "f.yaml:9: events[0].att: unknown key (did you mean at?)"),
         (
             ("at: 1h30m", "at: soon"),
-            f"f.yaml:9: events[0].at: 'soon' is not {DURATION}",
+            f"f.yaml:9: events[0].at: 'soon' is not {WHEN}",
         ),
         (
             ("type: Freeze, ", ""),
@@ -130,6 +130,19 @@ def test_parse_of_valid_file_returns_a_scenario():
         (
             ("kind: availability_set", "kind: standalone\n    orchestration: flexible"),
             "f.yaml:5: groups.web.orchestration: only a scale_set has orchestration",
+        ),
+        (
+            ("vm2: {zone: 1}", "vm2: {placement_group: first}"),
+            "f.yaml:7: groups.web.vms.vm2.placement_group: "
+            "only an instance of a uniform scale_set has a placement_group",
+        ),
+        (
+            ("vm2: {zone: 1}", "vm2: {placement_grup: first}"),
+            "f.yaml:7: groups.web.vms.vm2.placement_grup: unknown key (did you mean placement_group?)",
+        ),
+        (
+            ("vm2: {zone: 1}", "vm2: {instance: {compute: name}}"),
+            "f.yaml:7: groups.web.vms.vm2.instance.compute: 'name' is not a mapping or nothing",
         ),
         (
             ("kind: availability_set", "kind: scale_set"),
@@ -236,11 +249,11 @@ def test_parse_of_nonsense_reports_a_line(text):
         ),
         (
             ("at: 1h30m", "at: 40000d"),
-            [f"f.yaml:9: events[0].at: '40000d' is not {DURATION}"],
+            [f"f.yaml:9: events[0].at: '40000d' is not {WHEN}"],
         ),
         (
             ("at: 1h30m", "at: .nan"),
-            [f"f.yaml:9: events[0].at: nan is not {DURATION}"],
+            [f"f.yaml:9: events[0].at: nan is not {WHEN}"],
         ),
         (
             ("at: 1h30m", "hold: .inf"),

@@ -15,10 +15,11 @@ Main = Callable[[Sequence[str]], int]
 
 
 class Command(NamedTuple):
-    """A verb: its module in this package, with a function ``main``, and its line in ``--help``.
+    """A verb: its module, with a function ``main``, and its line in ``--help``.
 
-    ``main`` takes the arguments after the verb and returns the exit code. ``libraries`` are those that the
-    module needs, as ``pip`` names them.
+    ``module`` is relative to this package; with a leading dot it is that of a package beside this one. ``main`` takes
+    the arguments after the verb and returns the exit code. ``libraries`` are those that the module needs, as ``pip``
+    names them.
     """
 
     module: str
@@ -43,6 +44,27 @@ COMMANDS: Mapping[str, Command] = {
         "exec [OPTIONS] -- COMMAND ...",
         "run a command while a simulator serves, and return its exit code",
         SERVER_LIBRARIES,
+    ),
+    "record": Command(
+        ".recording.record_command",
+        "record [OPTIONS] --output FILE",
+        "record the answers of IMDS on a VM of Azure",
+        "requests",
+    ),
+    "compare": Command(
+        ".comparison.compare_command",
+        "compare [OPTIONS] FILE",
+        "compare a recording with docs/reference/scheduled-events.md",
+        "",
+    ),
+    "replay": Command(
+        ".replay.replay_command", "replay [OPTIONS] FILE", "serve a recording as the VM saw it", SERVER_LIBRARIES
+    ),
+    "report": Command(
+        "report_command",
+        "report [--output FILE]",
+        "write the run of a running simulator as an HTML file with a time line",
+        "Python 3.9 or later",
     ),
 }
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
+from .environment import add_environment
 from .options import DEFAULT_CONTROL, add_token_option
+from .program import program_name
 
 
 class Argument(NamedTuple):
@@ -41,36 +42,50 @@ def run_control_command(argv: Sequence[str]) -> int:
     Prints the answer as JSON, or the error on stderr. Exit codes: 0, 1 when the simulator refused
     or cannot be reached, 2 for arguments that make no request.
     """
-    options = _parser().parse_args(argv)
+    options = _parser(argv).parse_args(argv)
     try:
         call = options.call(options)
     except ValueError as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
+        print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
-    status, answer = request(_url(options.control), call, options.control_token or "")
+    status, answer = send(options, call)
     if status not in (200, 201):
-        print(f"imds_simulator: {answer}", file=sys.stderr)
+        print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
+    for warning in answer.get("warnings", ()):
+        print(f"imds_simulator: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="imds_simulator")
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program_name())
     subparsers = parser.add_subparsers(dest="verb", required=True)
     for verb in VERBS.values():
         subparser = subparsers.add_parser(verb.name, help=verb.help, description=verb.help)
-        subparser.add_argument(
-            "--control",
-            metavar="HOST:PORT|URL",
-            default=os.environ.get("IMDS_SIMULATOR_CONTROL", f"http://{DEFAULT_CONTROL}"),
-            help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
-        )
-        add_token_option(subparser, "the token of the control API")
+        add_control_option(subparser)
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)
+        if verb.name == argv[0]:
+            add_environment(subparser, argv, verb.name)
     return parser
+
+
+def add_control_option(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the control API and its token."""
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT|URL",
+        default=f"http://{DEFAULT_CONTROL}",
+        help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
+    )
+    add_token_option(parser, "the token of the control API")
+
+
+def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
+    """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
+    return request(_url(options.control), call, options.control_token or "")
 
 
 def _url(control: str) -> str:
@@ -129,6 +144,10 @@ def _knob(options: argparse.Namespace) -> Call:
 
 def _incarnation(options: argparse.Namespace) -> Call:
     return Call("POST", "/incarnation", _options_set(options, ("group", "to", "add")))
+
+
+def _note(options: argparse.Namespace) -> Call:
+    return Call("POST", "/notes", {"vm": options.vm, "what": options.what, **_options_set(options, ("event",))})
 
 
 def _disable(options: argparse.Namespace) -> Call:
@@ -268,6 +287,12 @@ _ALL_VERBS = (
         _incarnation,
     ),
     Verb("disable", "disable the service for a group, as after 24 h without requests", (_GROUP,), _disable),
+    Verb(
+        "note",
+        "log a step that the simulator cannot observe, such as: prepared, recovered",
+        (_argument("vm", "VM"), _argument("what", "TEXT"), _argument("--event", "EVENT", help="name or EventId")),
+        _note,
+    ),
     Verb("advance", "move the clock forward by a simulated duration", (_argument("duration", "DURATION"),), _advance),
     Verb("state", "show the state of the simulator", (), _get("/state")),
     Verb("events", "show the events", (), _get("/events")),

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
+import math
 from collections.abc import Sequence
 from typing import Any, Callable
 
 from .. import __version__
 from ..scenario.groups import Address, parse_address, source_address
 from .commands import overview
+from .program import program_name
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
@@ -21,15 +22,18 @@ _SHORTEST_TOKEN = 8
 _EPILOG = f"""
 Further verbs, each with --help of its own:
 {overview()}
-  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
-  log, requests                   send a request to the control API of a running simulator
+  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
+  events, log, requests                   send a request to the control API of a running simulator
+
+Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
+Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
 """
 
 
-def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
-    """Return the parser of the options of serving (no verb) and of ``exec``."""
+def serve_parser(verb: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the options of serving (no verb), which those of ``verb`` begin with."""
     parser = argparse.ArgumentParser(
-        prog=prog,
+        prog=f"{program_name()} {verb}".strip(),
         description="A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until "
         "SIGTERM, SIGINT or SIGHUP.",
         epilog=_EPILOG,
@@ -77,6 +81,9 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
         "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
     _add_notify_options(parser)
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the run as an HTML file with a time line when the simulator stops"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")
@@ -84,7 +91,29 @@ def serve_parser(prog: str = "imds_simulator") -> argparse.ArgumentParser:
     instead.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files")
     instead.add_argument("--list-knobs", action="store_true", help="list the knobs with their defaults")
     instead.add_argument("--list-faults", action="store_true", help="list the faults that can be injected")
-    instead.add_argument("--version", action="version", version=f"imds_simulator {__version__}")
+    instead.add_argument("--version", action="version", version=f"{program_name()} {__version__}")
+    return parser
+
+
+def exec_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options of ``exec``: those of serving, and its own."""
+    parser = serve_parser("exec")
+    group = parser.add_argument_group("the address of IMDS", "Nearly every client has it hard-wired.")
+    group.add_argument(
+        "--imds-address",
+        action="store_true",
+        help="run the command in a network namespace of its own, in which http://169.254.169.254 is the simulator; "
+        "needs no root",
+    )
+    group.add_argument(
+        "--imds-vm", metavar="NAME", help="the VM of that address (default: default_vm of the scenario, or the first)"
+    )
+    group.add_argument(
+        "--keep-network",
+        action="store_true",
+        help="add the address to lo of the present network instead; needs root",
+    )
+    group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
     return parser
 
 
@@ -94,7 +123,6 @@ def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:
         "--control-token",
         metavar="TOKEN",
         type=_token,
-        default=os.environ.get("IMDS_SIMULATOR_CONTROL_TOKEN") or None,
         help=f"{meaning} (default $IMDS_SIMULATOR_CONTROL_TOKEN)",
     )
 
@@ -107,8 +135,7 @@ def _add_notify_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--notify-token",
         metavar="TOKEN",
-        default=os.environ.get("IMDS_SIMULATOR_NOTIFY_TOKEN") or None,
-        help="send the header Authorization: Bearer TOKEN (default $IMDS_SIMULATOR_NOTIFY_TOKEN)",
+        help="send the header Authorization: Bearer TOKEN; ps does not show $IMDS_SIMULATOR_NOTIFY_TOKEN",
     )
     group.add_argument(
         "--notify-header",
@@ -178,7 +205,10 @@ def _parse_token(text: str) -> str:
 
 
 def _parse_speed(text: str) -> float:
-    speed = float(text)
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
     if not 0 < speed < float("inf"):
         raise ValueError(f"{text!r} is not a number above 0")
     return speed

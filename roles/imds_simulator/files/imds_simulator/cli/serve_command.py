@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Serves in the foreground, alone or while a command runs."""
+"""Serves in the foreground."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import dataclasses
-import json
-import os
-import queue
 import resource
 import signal
 import sys
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from typing import Callable, TextIO
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Callable
 
+from ..namespace.refusal import CannotEnter
+from ..report.atomic_file import check_writable
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.notify import Notify, notify_from, notify_problems
@@ -27,10 +24,9 @@ from ..scenario.schema_check import check
 from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import is_loopback
-
-# real seconds that a command has to end after SIGINT before it is sent SIGINT again
-_SECOND_INTERRUPT = 1.0
-_lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
+from .output import discard, finish_writing, print_out, start_writing
+from .program import program_name
+from .run_report import RunReport
 
 
 class UsageError(Exception):
@@ -58,6 +54,8 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
             f"--control: {options.control} is not a loopback address, and the control API has no token; "
             "set --control-token, or add --control-anywhere to allow requests of anyone"
         )
+    if options.report is not None:
+        _check_folder_of(options.report)
     return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
         options.listen,
@@ -65,6 +63,14 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         options.clock == "manual",
         options.control_token or "",
     )
+
+
+def _check_folder_of(report: str) -> None:
+    try:
+        check_writable(Path(report))
+    except OSError as error:
+        # before the run, because a run may take hours
+        raise UsageError(f"--report: cannot write {report}: {error.strerror}; name another file") from None
 
 
 def _notify(options: argparse.Namespace, present: Notify | None) -> Notify | None:
@@ -105,83 +111,18 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
     return moved
 
 
-class CannotRun(Exception):
-    """A command did not start.
-
-    ``status`` is the exit code that a shell returns for it.
-    """
-
-    def __init__(self, command: str, error: OSError) -> None:
-        super().__init__(f"cannot run {command}: {error.strerror}")
-        self.status = 127 if isinstance(error, FileNotFoundError) else 126
-
-
 async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code.
 
     ``log`` prints a line of the log.
     """
     stop = asyncio.Event()
-    _on_signals(lambda _number: stop.set())
+    on_signals(lambda _number: stop.set())
     _allow_many_connections()
     async with run_simulator(settings, log) as simulator:
-        print_addresses(simulator, _print_out)
+        print_addresses(simulator, print_out)
         await stop.wait()
     return 0
-
-
-async def serve_during(settings: ServerOptions, command: Sequence[str], log: Callable[[str], None]) -> int:
-    """Run ``command`` while the simulator serves and return its exit code.
-
-    The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM), IMDS_SIMULATOR_ENDPOINTS
-    (JSON, VM name to URL) and IMDS_SIMULATOR_CONTROL. Signals go to the command. ``log`` prints a
-    line of the log.
-    """
-    async with run_simulator(settings, log) as simulator:
-        print_addresses(simulator, log)
-        endpoints = dict(simulator.endpoints)
-        environment = dict(
-            os.environ,
-            IMDS_SIMULATOR_ENDPOINT=next(iter(endpoints.values())),
-            IMDS_SIMULATOR_ENDPOINTS=json.dumps(endpoints),
-            IMDS_SIMULATOR_CONTROL=simulator.control,
-            **({"IMDS_SIMULATOR_CONTROL_TOKEN": settings.control_token} if settings.control_token else {}),
-        )
-        status = await _run(command, environment)
-    # the exit code that a shell returns for a command that a signal ended
-    return 128 - status if status < 0 else status
-
-
-async def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    process: asyncio.subprocess.Process | None = None
-    early_signals: list[int] = []
-
-    def forward(number: int) -> None:
-        # a terminal sends SIGINT to the whole foreground process group itself
-        if number == signal.SIGINT and os.isatty(0):
-            return
-        if process is None:
-            early_signals.append(number)
-        elif number == signal.SIGINT:
-            # most senders (also CI systems) send SIGINT to the whole process group; a second SIGINT
-            # immediately after the first makes ansible-playbook exit without ending its workers
-            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
-        else:
-            send(number)
-
-    def send(number: int) -> None:
-        if process is not None and process.returncode is None:
-            process.send_signal(number)
-
-    # before the command starts, because a signal during the start must reach the command too
-    _on_signals(forward)
-    try:
-        process = await asyncio.create_subprocess_exec(*command, env=environment)
-    except OSError as error:
-        raise CannotRun(command[0], error) from None
-    for number in early_signals:
-        forward(number)
-    return await process.wait()
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
@@ -198,36 +139,39 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(options: argparse.Namespace, command: Sequence[str]) -> int:
-    """Serve, while ``command`` runs if it is not empty, and return the exit code."""
-    threading.Thread(target=_write_lines, daemon=True).start()
+def run(options: argparse.Namespace, work: Callable[[ServerOptions], Coroutine[Any, Any, int]] | None = None) -> int:
+    """Run ``work`` with the settings of ``options`` and return the exit code; None: serve until a signal."""
+    if work is None:
+        log = discard if options.quiet else print_out
+
+        def work(settings: ServerOptions) -> Coroutine[Any, Any, int]:
+            return serve(settings, log)
+
+    start_writing()
     try:
-        settings = server_options(options)
-        if command:
-            return asyncio.run(serve_during(settings, command, _discard if options.quiet else _print_err))
-        return asyncio.run(serve(settings, _discard if options.quiet else _print_out))
+        settings, report = server_options(options), RunReport(options.report)
+        status = asyncio.run(work(dataclasses.replace(settings, at_end=report.write)))
+        return status or report.status
     except ScenarioError as error:
-        print(error, file=sys.stderr)
-    except (UsageError, CannotListen) as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
-    except CannotRun as error:
-        print(f"imds_simulator: {error}", file=sys.stderr)
-        return error.status
+        _print_problem(str(error), options)
+    except (UsageError, CannotListen, CannotEnter) as error:
+        _print_problem(f"{program_name()}: {error}", options)
     except KeyboardInterrupt:
         return 130
     finally:
-        _finish_writing()
+        finish_writing()
     return 2
 
 
-def _finish_writing() -> None:
-    """Wait at most 0.5 s for the writer thread to write the queued lines."""
-    deadline = time.monotonic() + 0.5
-    while _lines.unfinished_tasks and time.monotonic() < deadline:
-        time.sleep(0.01)
+def _print_problem(text: str, options: argparse.Namespace) -> None:
+    print(text, file=sys.stderr)
+    names = getattr(options, "from_environment", ())
+    if names:
+        print(f"{program_name()}: from the environment: {', '.join(names)}", file=sys.stderr)
 
 
-def _on_signals(react: Callable[[int], None]) -> None:
+def on_signals(react: Callable[[int], None]) -> None:
+    """Call ``react`` with the number of each signal that ends a program."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, react, number)
@@ -245,43 +189,3 @@ def _allow_many_connections() -> None:
     needed = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def _print_out(text: str) -> None:
-    _queue_line(sys.stdout, text)
-
-
-def _print_err(text: str) -> None:
-    _queue_line(sys.stderr, text)
-
-
-def _queue_line(stream: TextIO | None, text: str) -> None:
-    """Queue a line for the writer thread.
-
-    Lines are dropped when the queue is full: a slow reader must not block.
-    """
-    if stream is None:
-        # the process was started with a closed stdout (>&-)
-        return
-    try:
-        descriptor = stream.fileno()
-    except OSError:
-        print(text, file=stream, flush=True)
-        return
-    with contextlib.suppress(queue.Full):
-        _lines.put_nowait((descriptor, text.encode(errors="backslashreplace") + b"\n"))
-
-
-def _write_lines() -> None:
-    while True:
-        descriptor, line = _lines.get()
-        while line:
-            try:
-                line = line[os.write(descriptor, line) :]
-            except OSError:
-                break
-        _lines.task_done()
-
-
-def _discard(_text: str) -> None:
-    """Print nothing."""

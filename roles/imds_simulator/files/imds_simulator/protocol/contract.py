@@ -50,9 +50,7 @@ class ImdsContract:
         output_format = request.target.query.get("format", "json").lower()
         if output_format not in ("json", "text"):
             return error(400, "Bad request. format is invalid")
-        return self._instances.reply(
-            vm.group, vm.name, request.target.version or "", request.target.below, output_format
-        )
+        return self._instances.reply(vm.name, request.target.version or "", request.target.below, output_format)
 
     def events(self, request: Request, vm: Vm) -> Reply:
         """Return the document (reference 1.4), or 304 when the client has the present one.

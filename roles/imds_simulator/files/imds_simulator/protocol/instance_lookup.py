@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..instance_metadata.document import InstanceDocuments
 from ..scenario.groups import Group
-from .instance import fields_of_version, instance_document
 from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
 
 
@@ -19,10 +19,10 @@ class InstanceLookup:
     """Instance metadata of all VMs. Replies are cached: they never change."""
 
     def __init__(self, groups: Mapping[str, Group]) -> None:
-        self._groups = groups
+        self._documents = InstanceDocuments(groups.values())
         self._cache: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
 
-    def reply(self, group: str, vm_name: str, version: str, path: tuple[str, ...], output_format: str) -> Reply:
+    def reply(self, vm_name: str, version: str, path: tuple[str, ...], output_format: str) -> Reply:
         """Return the element at ``path`` as "json" or "text".
 
         404 for an unknown path, 400 for a leaf as JSON.
@@ -30,9 +30,7 @@ class InstanceLookup:
         key = (vm_name, version, tuple(name.lower() for name in path), output_format)
         reply = self._cache.get(key)
         if reply is None:
-            vm = next(each for each in self._groups[group].vms if each.name == vm_name)
-            document = fields_of_version(instance_document(self._groups[group], vm), version)
-            reply = element(document, path, output_format)
+            reply = element(self._documents.document(vm_name, version), path, output_format)
             # the number of unknown paths is unlimited
             if reply.status == 200:
                 self._cache[key] = reply

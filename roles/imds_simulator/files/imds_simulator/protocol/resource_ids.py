@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from ..instance_metadata.identity import identity_of
 from ..scenario.groups import Group, Vm
-from .instance import compute_document
 
 VIRTUAL_MACHINES = "virtualMachines"
 SCALE_SETS = "virtualMachineScaleSets"
@@ -53,9 +53,9 @@ class ResourceIds:
         found = {}
         for group in self._groups.values():
             for vm in group.vms:
-                compute = compute_document(group, vm)
-                resource_group = ResourceGroup(compute["subscriptionId"], compute["resourceGroupName"])
-                found[vm.name] = Location(resource_group, compute["location"])
+                identity = identity_of(group, vm)
+                resource_group = ResourceGroup(identity.subscription, identity.resource_group)
+                found[vm.name] = Location(resource_group, identity.location)
         return found
 
     @cached_property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
@@ -61,6 +62,7 @@ class Vm:
     zone: str = ""
     fault_domain: int = 0
     update_domain: int = 0
+    placement_group: str = ""
     instance: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -81,11 +83,31 @@ class Group:
         """True if each VM is a scope of its own (reference 3.1.1, 3.1.3)."""
         return self.kind == "standalone" or self.gpu_single_fault_domain
 
+    @cached_property
+    def has_placement_groups(self) -> bool:
+        """True if the scenario gives placement groups to the VMs."""
+        return any(vm.placement_group for vm in self.vms)
 
-def scope_key(group: Group, vm: Vm, zone_split: bool) -> str:
-    """Return the key of the scope of ``vm``; VMs with equal keys share a document."""
+    @property
+    def is_classic(self) -> bool:
+        """True if the VMs belong to the classic deployment model."""
+        return self.kind == "cloud_service"
+
+
+def scope_key(group: Group, vm: Vm, *, zone_split: bool, placement_group_split: bool) -> str:
+    """Return the key of the scope of ``vm``; VMs with equal keys share a document.
+
+    Args:
+        group: the group of the VM.
+        vm: the VM.
+        zone_split: zones have separate documents (reference 3.1.4).
+        placement_group_split: placement groups have separate documents (reference 3.1.1, 3.1.8).
+    """
     if group.own_events_only:
         return f"{group.name}/{vm.name}"
+    key = group.name
+    if placement_group_split and vm.placement_group:
+        key += f"/placement group {vm.placement_group}"
     if zone_split and vm.zone:
-        return f"{group.name}/zone {vm.zone}"
-    return group.name
+        key += f"/zone {vm.zone}"
+    return key

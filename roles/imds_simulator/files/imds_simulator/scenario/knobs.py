@@ -198,6 +198,10 @@ class Knobs:
         default=False,
         metadata=_knob("switch", "3.1.4", "members of a group see, and enable, only their own zone"),
     )
+    placement_group_split: bool = field(
+        default=True,
+        metadata=_knob("switch", "3.1.8", "members of a scale set see, and enable, only their own placement group"),
+    )
 
     # -- times and types of events (reference 2.1, 2.4, 5.8)
     notice_overrides: Mapping[str, float] = field(
@@ -220,6 +224,15 @@ class Knobs:
     )
     terminate_source: str = field(
         default="User", metadata=_knob("choice", "5.8", "EventSource of a Terminate event", ("User", "Platform"))
+    )
+    terminate_waits_for: str = field(
+        default="scale_set",
+        metadata=_knob(
+            "choice",
+            "2.2.8",
+            "an approved Terminate event waits for all other pending ones of its scale set, or only for its batch",
+            ("scale_set", "batch"),
+        ),
     )
 
     # -- enabling (reference 4.1)

@@ -25,6 +25,7 @@ from ..times import iso
 from .active_faults import ActiveFault, FaultRegistry
 from .activity_log import ActivityLog
 from .clock import Clock
+from .first_views import FirstViews
 from .impact import Impact
 from .publisher import Publisher
 
@@ -49,6 +50,7 @@ class Engine:
         self.activity_log = ActivityLog()
         self.faults = FaultRegistry()
         self.rate = RateLimit()
+        self.first_views = FirstViews(self.world)
         self.impact = Impact(scenario.impact, self.log)
         self.publisher: Publisher | None = None
         if scenario.notify is not None:

@@ -26,6 +26,9 @@ from .http_protocol import ImdsServer
 from .repeated_requests import RepeatedRequests
 from .request_log import RequestInfo, log_request, source_of
 
+# the faults with which the client gets the whole document
+_WHOLE_ANSWERS = frozenset(("delay", "oversized", "date-skew", "close-idle"))
+
 
 class ImdsHandler:
     """Answers the requests of all VMs."""
@@ -79,10 +82,17 @@ class ImdsHandler:
                 engine.begin_on_first_request(now)
             fault = engine.faults.match(vm.name, target.route, request.method, now) if engine.faults else None
             if fault is not None:
-                return await self._faulty.answer(fault, _Exchange(self, request, vm, target))
+                return await self._faulty.answer(fault, _Exchange(self, request, vm, target, fault))
             reply = await self.regular_reply(request, vm, target, request.headers)
+            if reply.events and not engine.first_views.is_known(vm.name, reply.events):
+                self.note_events(vm, reply)
         self.log(request, vm, target, reply.status, None)
         return web.Response(status=reply.status, body=reply.body, headers=self.headers(reply))
+
+    def note_events(self, vm: Vm, reply: Reply) -> None:
+        """Log the events that ``vm`` receives for the first time."""
+        engine = self._engine
+        engine.record(engine.first_views.receive(vm.name, reply.events, engine.clock.now()))
 
     def _begins(self, request: web.BaseRequest, target: Target) -> bool:
         """Return True for a valid request for the document, which begins simulated time.
@@ -162,15 +172,21 @@ class ImdsHandler:
 class _Exchange:
     """One request of a VM, for the faults."""
 
-    def __init__(self, handler: ImdsHandler, request: web.BaseRequest, vm: Vm, target: Target) -> None:
+    def __init__(
+        self, handler: ImdsHandler, request: web.BaseRequest, vm: Vm, target: Target, active: ActiveFault
+    ) -> None:
         self.request = request
+        self._is_answered_whole = active.fault.action in _WHOLE_ANSWERS
         self._handler = handler
         self._vm = vm
         self._target = target
 
     async def regular_reply(self, headers: Mapping[str, str]) -> Reply:
         """Return the reply of IMDS to the request with ``headers``."""
-        return await self._handler.regular_reply(self.request, self._vm, self._target, headers)
+        reply = await self._handler.regular_reply(self.request, self._vm, self._target, headers)
+        if self._is_answered_whole:
+            self._handler.note_events(self._vm, reply)
+        return reply
 
     def error_body(self, status: int, message: str) -> Any:
         """Return the body of an error in the general shape."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from ..scenario.groups import Address, Vm
+from .bind_advice import bind_advice
 from .engine import Engine
 from .imds_handler import ImdsHandler
 
@@ -61,13 +62,20 @@ def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
 
 
 class Listener:
-    """One listening address in use."""
+    """One listening address in use.
 
-    def __init__(self, listen_address: ListenAddress, web_server: web.Server) -> None:
+    ``foreign`` is a bound socket of another network namespace, in which this process cannot bind again.
+    """
+
+    def __init__(
+        self, listen_address: ListenAddress, web_server: web.Server, foreign: socket.socket | None = None
+    ) -> None:
         self.vms = listen_address.vms
         self._web_server = web_server
-        self._sock: socket.socket | None = bind(listen_address.address)
+        self._foreign = foreign
+        self._sock: socket.socket | None = self._bind(listen_address.address)
         self.address = bound(self._sock)
+        self.listen_address = listen_address._replace(address=self.address)
         self._server: asyncio.AbstractServer | None = None
 
     @property
@@ -86,7 +94,7 @@ class Listener:
         Raises:
             CannotListen: another process took the address while it was closed.
         """
-        sock = self._sock or bind(self.address)
+        sock = self._sock or self._bind(self.address)
         self._sock = None
         loop = asyncio.get_running_loop()
         try:
@@ -101,7 +109,7 @@ class Listener:
         self._stop_accepting()
         # a bound socket that does not listen refuses connections and reserves the port
         with contextlib.suppress(CannotListen):
-            self._sock = bind(self.address)
+            self._sock = self._bind(self.address)
         for connection in list(self._web_server.connections):
             transport = getattr(connection, "transport", None)
             if transport is not None:
@@ -110,11 +118,19 @@ class Listener:
     async def close(self) -> None:
         """Stop for good; requests in progress get SHUTDOWN_TIMEOUT."""
         self._stop_accepting()
+        if self._foreign is not None:
+            self._foreign.close()
         await self._web_server.shutdown(SHUTDOWN_TIMEOUT)
+
+    def _bind(self, address: Address) -> socket.socket:
+        return bind(address) if self._foreign is None else self._foreign.dup()
 
     def _stop_accepting(self) -> None:
         if self._server is not None:
             self._server.close()
+            if self._foreign is not None:
+                # the duplicate listens on; after a shutdown the socket is bound, and can listen again
+                self._foreign.shutdown(socket.SHUT_RDWR)
         elif self._sock is not None:
             self._sock.close()
         self._server, self._sock = None, None
@@ -139,7 +155,8 @@ def bind(address: Address) -> socket.socket:
 
 
 def _cannot_listen(address: Address, error: Exception) -> CannotListen:
-    return CannotListen(f"cannot listen on {address}: {getattr(error, 'strerror', None) or error}")
+    reason = getattr(error, "strerror", None) or error
+    return CannotListen(f"cannot listen on {address}: {reason}{bind_advice(address, getattr(error, 'errno', None))}")
 
 
 def bound(sock: socket.socket) -> Address:
@@ -155,9 +172,10 @@ class Listeners:
         self._engine = engine
         self._refusal_lock = asyncio.Lock()
         self.all: list[Listener] = []
-        imds = ImdsHandler(engine)
+        self._inside: list[Listener] = []
+        self._imds = ImdsHandler(engine)
         for listen_address in listen_addresses(engine.world.vms.values(), listen):
-            self.all.append(Listener(listen_address, imds.listener(listen_address.sole_vm)))
+            self.all.append(Listener(listen_address, self._imds.listener(listen_address.sole_vm)))
 
     def endpoints(self) -> dict[str, str]:
         """Return VM name -> URL, in the order of the scenario."""
@@ -169,11 +187,26 @@ class Listeners:
         for each in self.all:
             await each.open()
 
+    async def serve_also(self, listen_address: ListenAddress, sock: socket.socket | None = None) -> None:
+        """Accept connections also at an address that ``endpoints`` does not name.
+
+        Args:
+            listen_address: the address with its VMs.
+            sock: a bound socket of another network namespace; None: bind the address here.
+
+        Raises:
+            CannotListen: the address is in use, or does not belong to this machine.
+        """
+        listener = Listener(listen_address, self._imds.listener(listen_address.sole_vm), sock)
+        self._inside.append(listener)
+        await listener.open()
+        await self.apply_refusals()
+
     async def apply_refusals(self) -> None:
         """Close and reopen listeners as the active ``refuse`` faults require."""
         # the ticker and the control API may call this at the same time, and ``open`` suspends
         async with self._refusal_lock:
-            for each in self.all:
+            for each in (*self.all, *self._inside):
                 refused = self._engine.faults.is_refused(each.vms, self._engine.clock.now())
                 if refused and each.is_accepting:
                     each.refuse()
@@ -183,7 +216,7 @@ class Listeners:
 
     async def close(self) -> None:
         """Close all addresses for good."""
-        await asyncio.gather(*(each.close() for each in self.all))
+        await asyncio.gather(*(each.close() for each in (*self.all, *self._inside)))
 
     async def _open_again(self, listener: Listener) -> None:
         try:

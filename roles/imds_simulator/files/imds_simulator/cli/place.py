@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Where the command of ``exec`` runs: how it starts, and which addresses it can use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Callable, NamedTuple
+
+from ..simulator import RunningSimulator
+
+Process = asyncio.subprocess.Process
+
+
+class CannotRun(Exception):
+    """A command did not start.
+
+    ``status`` is the exit code that a shell returns for it.
+    """
+
+    def __init__(self, command: str, error: OSError) -> None:
+        super().__init__(f"cannot run {command}: {error.strerror}")
+        self.status = 127 if isinstance(error, FileNotFoundError) else 126
+
+
+class Place(NamedTuple):
+    """The URLs that the command can use, and the function that starts it with an environment."""
+
+    endpoint: str
+    endpoints: Mapping[str, str]
+    control: str
+    start: Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
+
+
+def beside(simulator: RunningSimulator) -> Place:
+    """Return the place of a command that shares the network of the simulator."""
+    endpoints = dict(simulator.endpoints)
+    return Place(next(iter(endpoints.values())), endpoints, simulator.control, start_here)
+
+
+async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:
+    """Start ``command``.
+
+    Raises:
+        CannotRun: it cannot be executed.
+    """
+    try:
+        return await asyncio.create_subprocess_exec(*command, env=environment)
+    except OSError as error:
+        raise CannotRun(command[0], error) from None

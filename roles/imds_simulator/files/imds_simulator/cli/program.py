@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The name of the running program."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_CONSOLE_SCRIPT = "imds-simulator"
+
+
+def program_name() -> str:
+    """Return ``imds-simulator`` if the program was started as the console script, else ``imds_simulator``."""
+    return _CONSOLE_SCRIPT if os.path.basename(sys.argv[0]) == _CONSOLE_SCRIPT else "imds_simulator"

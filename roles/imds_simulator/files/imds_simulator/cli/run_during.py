@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Runs a command while the simulator serves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from typing import Callable, NamedTuple
+
+from ..simulator import RunningSimulator, ServerOptions, run_simulator
+from .environment import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, without_options
+from .imds_address import ImdsAddress, at_imds_address
+from .place import Place, Process, beside
+from .serve_command import on_signals, print_addresses
+
+# real seconds that a command has to end after SIGINT before it is sent SIGINT again
+_SECOND_INTERRUPT = 1.0
+
+
+class Command(NamedTuple):
+    """A command with its arguments.
+
+    ``variables`` are those that describe this simulator: a simulator inside the command must not use them.
+    ``imds_address`` is None if the command needs no address 169.254.169.254.
+    """
+
+    arguments: Sequence[str]
+    variables: Iterable[str]
+    imds_address: ImdsAddress | None = None
+
+
+async def serve_during(settings: ServerOptions, command: Command, log: Callable[[str], None]) -> int:
+    """Run ``command`` while the simulator serves and return its exit code.
+
+    The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM, or that of 169.254.169.254),
+    IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL), IMDS_SIMULATOR_CONTROL, and IMDS_SIMULATOR_CONTROL_TOKEN
+    if there is a token. Signals go to the command.
+    ``log`` prints a line of the log.
+
+    Raises:
+        CannotEnter: the command cannot have the address of IMDS.
+        CannotRun: the command cannot be executed.
+    """
+    async with run_simulator(settings, log) as simulator:
+        print_addresses(simulator, log)
+        async with _place(command, simulator) as place:
+            if command.imds_address is not None:
+                vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
+                log(f"listening {place.endpoint} for {vm}, in the network of the command")
+            environment = {
+                **without_options(os.environ, command.variables),
+                ENDPOINT: place.endpoint,
+                ENDPOINTS: json.dumps(place.endpoints),
+                CONTROL: place.control,
+                **({CONTROL_TOKEN: settings.control_token} if settings.control_token else {}),
+            }
+            status = await _run(lambda: place.start(command.arguments, environment))
+    # the exit code that a shell returns for a command that a signal ended
+    return 128 - status if status < 0 else status
+
+
+@contextlib.asynccontextmanager
+async def _place(command: Command, simulator: RunningSimulator) -> AsyncIterator[Place]:
+    if command.imds_address is None:
+        yield beside(simulator)
+        return
+    async with at_imds_address(command.imds_address, simulator) as place:
+        yield place
+
+
+async def _run(start: Callable[[], Awaitable[Process]]) -> int:
+    """Run the command that ``start`` starts, forward signals to it, and return its status."""
+    process: Process | None = None
+    early_signals: list[int] = []
+
+    def forward(number: int) -> None:
+        # a terminal sends SIGINT to the whole foreground process group itself
+        if number == signal.SIGINT and os.isatty(0):
+            return
+        if process is None:
+            early_signals.append(number)
+        elif number == signal.SIGINT:
+            # most senders (also CI systems) send SIGINT to the whole process group; a second SIGINT
+            # immediately after the first makes ansible-playbook exit without ending its workers
+            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+        else:
+            send(number)
+
+    def send(number: int) -> None:
+        if process is not None and process.returncode is None:
+            process.send_signal(number)
+
+    # before the command starts, because a signal during the start must reach the command too
+    on_signals(forward)
+    process = await start()
+    for number in early_signals:
+        forward(number)
+    return await process.wait()

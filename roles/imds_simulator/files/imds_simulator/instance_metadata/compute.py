@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The values of ``compute`` that a VM has by default.
+
+See docs/reference/scheduled-events.md 3.2, 3.3.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from typing import Any
+
+from ..scenario.groups import Group, Vm
+from .identity import Identity
+from .storage import storage_profile
+
+_ADMIN = "azureuser"
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]:
+    """Return the values of ``compute`` for ``vm``; members without a value are absent."""
+    name = vm.resource_name
+    in_scale_set = group.kind == "scale_set"
+    uniform = in_scale_set and group.orchestration == "uniform"
+    number = name.rpartition("_")[2]
+    scale_set = identity.compute_provider + f"virtualMachineScaleSets/{group.name}"
+    return {
+        "additionalCapabilities": {"hibernationEnabled": False},
+        "azEnvironment": "AzurePublicCloud",
+        "isHostCompatibilityLayerVm": False,
+        "location": identity.location,
+        "name": name,
+        "osProfile": {
+            "adminUsername": _ADMIN,
+            "computerName": _host_name(group, number) if uniform else name,
+            # empty on Windows (reference 3.3.7)
+            "disablePasswordAuthentication": "" if identity.is_windows else True,
+        },
+        "osType": identity.os_type,
+        "physicalZone": f"{identity.location}-az{vm.zone}" if vm.zone else "",
+        "placementGroupId": placement_group_id(group.name, vm.placement_group) if uniform else "",
+        "platformFaultDomain": vm.fault_domain,
+        "platformUpdateDomain": vm.update_domain,
+        "priority": "Regular",
+        "provider": "Microsoft.Compute",
+        "publicKeys": [] if identity.is_windows else [_public_key(group, vm)],
+        "resourceGroupName": identity.resource_group,
+        "resourceId": f"{scale_set}/virtualMachines/{number}"
+        if uniform
+        else identity.compute_provider + f"virtualMachines/{name}",
+        "securityProfile": {"encryptionAtHost": False, "secureBootEnabled": False, "virtualTpmEnabled": False},
+        "storageProfile": storage_profile(name, identity),
+        "subscriptionId": identity.subscription,
+        "virtualMachineScaleSet": {"id": scale_set if in_scale_set and not uniform else ""},
+        "vmId": _guid("vm", vm.name),
+        "vmScaleSetName": group.name if in_scale_set else "",
+        "vmSize": "Standard_D2s_v5",
+        "zone": vm.zone,
+    }
+
+
+def placement_group_id(scale_set: str, name: str) -> str:
+    """Return the id of a placement group: its name if that is a GUID, else a GUID made of both names."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return _guid("placement", f"{scale_set}/{name}" if name else scale_set)
+
+
+def _host_name(group: Group, number: str) -> str:
+    """Return the host name of a uniform instance: prefix and six base-36 digits.
+
+    See reference 3.2.1.
+    """
+    value, digits = int(number) if number.isdigit() else 0, ""
+    while value:
+        value, rest = divmod(value, 36)
+        digits = _BASE36[rest] + digits
+    return group.name + digits.rjust(6, "0")
+
+
+def _public_key(group: Group, vm: Vm) -> dict[str, str]:
+    """Return an SSH key in the form of OpenSSH; its bytes are a hash, therefore no private key exists for it."""
+    kind = b"ssh-ed25519"
+    key = hashlib.sha256(f"imds-simulator/{group.name}/{vm.name}".encode()).digest()
+    data = b"".join(len(part).to_bytes(4, "big") + part for part in (kind, key))
+    return {
+        "keyData": f"{kind.decode()} {base64.b64encode(data).decode()} {_ADMIN}@{vm.resource_name}",
+        "path": f"/home/{_ADMIN}/.ssh/authorized_keys",
+    }
+
+
+def _guid(kind: str, name: str) -> str:
+    """Return an id that is the same at every start."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"imds-simulator/{kind}/{name}"))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The documents of ``/metadata/instance``: defaults, with overrides of the scenario.
+
+See docs/reference/scheduled-events.md 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..instance_members import MEMBERS
+from ..scenario.groups import Group, Vm
+from .compute import compute_defaults
+from .identity import identity_of
+from .network import interfaces, network_defaults
+from .values import at_version, complete, merge, strings
+
+
+class InstanceDocuments:
+    """The instance metadata of all VMs of ``groups``."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        groups = tuple(groups)
+        self._vms: Mapping[str, tuple[Group, Vm]] = {vm.name: (group, vm) for group in groups for vm in group.vms}
+        self._interfaces = interfaces(groups)
+
+    def document(self, vm_name: str, version: str) -> dict[str, Any]:
+        """Return the document of a VM.
+
+        Every member of the version is present, and all primitives are texts (reference 3.3).
+        """
+        group, vm = self._vms[vm_name]
+        defaults: dict[str, Any] = {"network": network_defaults(self._interfaces[vm_name])}
+        # a VM of the classic deployment model has the network alone (reference 3.3.6)
+        members = {name: member for name, member in MEMBERS.items() if name == "network" or not group.is_classic}
+        if "compute" in members:
+            defaults["compute"] = compute_defaults(group, vm, identity_of(group, vm))
+        merged = merge(merge(defaults, group.instance), vm.instance)
+        if isinstance(merged.get("compute"), Mapping):
+            merged["compute"] = _both_tags(merged["compute"])
+        completed = {**merged, **{name: complete(merged.get(name), member) for name, member in members.items()}}
+        result: dict[str, Any] = at_version(strings(completed), members, version)
+        return result
+
+
+def _both_tags(compute: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``compute`` with ``tags`` made of ``tagsList``, or the reverse, if the scenario gives only one of them."""
+    tags, tags_list = compute.get("tags"), compute.get("tagsList")
+    if isinstance(tags, str) and tags and tags_list is None:
+        pairs = [each.partition(":") for each in tags.split(";")]
+        return {**compute, "tagsList": [{"name": name, "value": value} for name, _colon, value in pairs]}
+    if tags is None and isinstance(tags_list, list) and all(isinstance(each, Mapping) for each in tags_list):
+        joined = ";".join(f"{each.get('name', '')}:{each.get('value', '')}" for each in tags_list)
+        return {**compute, "tags": joined}
+    return compute

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Starts a command in a network namespace whose sockets are served outside of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import Callable
+
+from .messages import IMDS_ADDRESS, Failure, Request, Step
+from .refusal import refused_namespace
+
+# real seconds for one answer of the process; it needs milliseconds
+_TIMEOUT = 60.0
+_SOURCES = str(Path(__file__).parent.parent.parent)
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from imds_simulator.namespace.entry import main; "
+    "sys.exit(main(sys.argv[2:]))"
+)
+
+
+class CommandFailed(Exception):
+    """The command in the namespace cannot be executed; ``error`` is that of the kernel."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def start_inside(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    addresses: Sequence[tuple[str, int]],
+    as_root: bool,
+    serve: Callable[[Sequence[socket.socket]], Awaitable[None]],
+) -> asyncio.subprocess.Process:
+    """Start ``command`` in a new network namespace.
+
+    Args:
+        command: the command with its arguments.
+        environment: its environment.
+        addresses: HOST and PORT of each socket that the simulator serves in the namespace.
+        as_root: the command sees the user id 0.
+        serve: serves the bound sockets, which are in the order of ``addresses``.
+
+    Raises:
+        CannotEnter: there is no such namespace.
+        CommandFailed: the command cannot be executed.
+    """
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with here:
+        here.settimeout(_TIMEOUT)
+        with there:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCES, str(there.fileno())),
+                *command,
+                env=environment,
+                pass_fds=[there.fileno()],
+            )
+        try:
+            await serve(await asyncio.to_thread(_receive_sockets, here, addresses, as_root))
+            failure = await asyncio.to_thread(_execute, here)
+        except BaseException:
+            here.close()
+            await process.wait()
+            raise
+    if failure is not None:
+        await process.wait()
+        raise CommandFailed(OSError(failure.code, failure.text))
+    return process
+
+
+def _receive_sockets(
+    process: socket.socket, addresses: Sequence[tuple[str, int]], as_root: bool
+) -> list[socket.socket]:
+    """Return the sockets that the process has bound.
+
+    Raises:
+        CannotEnter: the process reports a failure, or does not answer.
+    """
+    found: list[socket.socket] = []
+    try:
+        process.send(json.dumps(Request(IMDS_ADDRESS, len(addresses), as_root)._asdict()).encode())
+        for address in addresses:
+            process.send(json.dumps(address).encode())
+            data, descriptors, _flags, _sender = socket.recv_fds(process, 1024, 1)
+            if not descriptors:
+                raise refused_namespace(_failure(data))
+            found.append(socket.socket(fileno=descriptors[0]))
+            found[-1].setblocking(False)
+    except OSError as error:
+        # the process may have sent the reason before it ended
+        raise refused_namespace(_last_failure(process, error)) from None
+    return found
+
+
+def _execute(process: socket.socket) -> Failure | None:
+    """Let the process execute the command; return its failure, or None."""
+    try:
+        process.send(b"{}")
+        data = process.recv(1024)
+    except OSError as error:
+        return Failure(Step.EXECUTE.value, error.errno or 0, error.strerror or str(error))
+    # the socket is closed when the command begins
+    return _failure(data) if data else None
+
+
+def _last_failure(process: socket.socket, error: OSError) -> Failure:
+    try:
+        return _failure(process.recv(1024))
+    except OSError:
+        return Failure(Step.UNSHARE.value, error.errno or 0, error.strerror or str(error))
+
+
+def _failure(data: bytes) -> Failure:
+    if data:
+        return Failure(**json.loads(data))
+    return Failure(Step.UNSHARE.value, 0, "the process ended")

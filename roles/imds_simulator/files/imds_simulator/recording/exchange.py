@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""One HTTP exchange with IMDS. The only file of the recorder that imports requests.
+
+There is no proxy, redirect or content coding (docs/reference/scheduled-events.md 4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Callable, NamedTuple
+
+import requests
+
+MAX_BODY = 4 * 1024 * 1024
+_CONNECT_TIMEOUT = 3.0
+_CHUNK = 65536
+
+
+class Reply(NamedTuple):
+    """The outcome of a request.
+
+    ``status`` is 0 if there is no answer; ``error`` is the code of the reason then. ``connection`` is the number
+    of the connection. Names of ``headers`` are in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    error: str
+    connection: int
+
+
+class Exchange:
+    """Sends GET and HEAD requests to ``endpoint`` over one connection; ``clock`` returns monotonic seconds."""
+
+    def __init__(self, endpoint: str, clock: Callable[[], float]) -> None:
+        self._endpoint = endpoint
+        self._clock = clock
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._connections = self._port = 0
+        self._session.headers.clear()
+        self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "imds-recorder"})
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], timeout: float) -> Reply:
+        """Send a request.
+
+        Args:
+            method: GET or HEAD.
+            path: with the query; it is sent as it is.
+            headers: further headers.
+            timeout: seconds for the whole answer.
+        """
+        request = self._session.prepare_request(requests.Request(method, self._endpoint + "/", headers=dict(headers)))
+        # requests would rewrite // and escapes
+        request.url = self._endpoint + path
+        deadline = self._clock() + timeout
+        try:
+            answer = self._session.send(
+                request, timeout=(min(_CONNECT_TIMEOUT, timeout), timeout), allow_redirects=False, stream=True
+            )
+            with answer:
+                self._note_connection(answer)
+                body = self._body(answer, deadline)
+            return Reply(
+                answer.status_code,
+                {name.lower(): value for name, value in answer.headers.items()},
+                body,
+                "",
+                self._connections,
+            )
+        except _BodyError as error:
+            return Reply(0, {}, b"", str(error), self._connections)
+        except (requests.RequestException, OSError, ValueError) as error:
+            return Reply(0, {}, b"", _code(error), self._connections)
+
+    def _body(self, answer: requests.Response, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        for part in answer.raw.stream(_CHUNK, decode_content=False):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_BODY:
+                raise _BodyError("too-large")
+            if self._clock() > deadline:
+                raise _BodyError("timeout")
+        return b"".join(parts)
+
+    def _note_connection(self, answer: requests.Response) -> None:
+        """Count a new connection: one with another local port, or one that the server closes."""
+        sock = getattr(getattr(answer.raw, "_connection", None), "sock", None)
+        port = sock.getsockname()[1] if sock is not None else 0
+        if not port or port != self._port:
+            self._connections += 1
+        self._port = port
+
+
+class _BodyError(Exception):
+    """The body is too large, or too slow; the text is the code."""
+
+
+def _code(error: BaseException) -> str:
+    """Return the code of an error: refused, timeout, closed, unreachable, or failed."""
+    seen: list[BaseException] = []
+    todo = [error]
+    while todo and len(seen) < 20:
+        each = todo.pop()
+        seen.append(each)
+        reasons = [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        todo += [reason for reason in reasons if isinstance(reason, BaseException) and reason not in seen]
+    if any(isinstance(each, (requests.Timeout, TimeoutError)) for each in seen):
+        return "timeout"
+    if any(isinstance(each, ConnectionRefusedError) for each in seen):
+        return "refused"
+    if any(isinstance(each, (ConnectionError, requests.exceptions.ChunkedEncodingError)) for each in seen):
+        return "closed"
+    return "unreachable" if any(isinstance(each, OSError) and each.errno for each in seen) else "failed"

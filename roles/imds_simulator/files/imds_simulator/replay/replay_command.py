@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb ``replay``: serves a recording."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..cli.environment import parse_arguments
+from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, is_loopback
+from ..cli.program import program_name
+from ..recording.reader import Recording, Unusable, read
+from ..scenario.groups import Address, parse_address
+from ..server.clock import Clock, ManualClock, WallClock
+from ..server.listeners import CannotListen
+from .progress import Progress
+from .server import Replay, run_replay
+from .timeline import Timeline
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
+    options = parse_arguments(_parser(), arguments, "replay")
+    try:
+        if not is_loopback(options.control) and not options.control_anywhere:
+            raise Unusable(
+                f"--control: {options.control} is not a loopback address, and the control API has no password; "
+                "add --control-anywhere to allow it"
+            )
+        recording = read(options.file)
+        if not recording.answers:
+            raise Unusable(f"{options.file}: there are no answers; record for longer")
+        for problem in recording.problems:
+            print(f"replay: {problem}", file=sys.stderr)
+        asyncio.run(_serve(options, recording))
+    except (Unusable, CannotListen) as error:
+        print(f"{program_name()}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+async def _serve(options: argparse.Namespace, recording: Recording) -> None:
+    clock: Clock = ManualClock(time.time()) if options.clock == "manual" else WallClock()
+    timeline = Timeline(recording)
+    progress = Progress(timeline, clock.now(), options.speed, options.loop, options.times == "shifted")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # with nohup the replay ignores SIGHUP
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, stop.set)
+    replay = Replay(recording, progress, timeline, clock, _discard if options.quiet else _print)
+    async with run_replay(replay, options.listen, options.control) as running:
+        _print(f"listening {running.endpoint} for {len(recording.answers)} answers in {timeline.length:.0f} s")
+        _print(f"control {running.control}")
+        await stop.wait()
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
+
+
+def _discard(_text: str) -> None:
+    """Print nothing."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{program_name()} replay",
+        description="Serve a recording as the VM saw it, in the foreground until SIGTERM, SIGINT or SIGHUP.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        default=DEFAULT_LISTEN,
+        help=f"address of the VM's IMDS; port 0: any free port (default {DEFAULT_LISTEN})",
+    )
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        type=_address,
+        default=DEFAULT_CONTROL,
+        help=f"address of the control API (default {DEFAULT_CONTROL})",
+    )
+    parser.add_argument(
+        "--control-anywhere", action="store_true", help="allow a --control address that is not loopback"
+    )
+    parser.add_argument(
+        "--speed", metavar="N", type=_speed, default=1.0, help="recorded seconds per second (default 1)"
+    )
+    parser.add_argument("--loop", action="store_true", help="begin again at the end; otherwise the last answer stays")
+    parser.add_argument(
+        "--times",
+        choices=("shifted", "recorded"),
+        default="shifted",
+        help="shifted: NotBefore and Date count from now (default); recorded: all bytes as recorded",
+    )
+    parser.add_argument(
+        "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the approvals")
+    return parser
+
+
+def _address(text: str) -> Address:
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return speed

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""cloud-init's own Azure data source reads the simulator's instance metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import simulator_process
+from support.network import IMDS, at_imds_address
+
+KEYS = [{"keyData": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{name} {name}", "path": "keys"} for name in "ab"]
+SCENARIO = {
+    "groups": {
+        "web": {
+            "kind": "scale_set",
+            "vms": {
+                "web_13": {
+                    "instance": {
+                        "compute": {
+                            "publicKeys": KEYS,
+                            "osProfile": {"adminUsername": "me"},
+                            "userData": "aGVsbG8=",
+                        }
+                    }
+                }
+            },
+        }
+    }
+}
+
+
+@pytest.fixture
+def cloud_init() -> str:
+    """The folder with cloud-init, which the stage has unpacked."""
+    found = os.environ.get("CLOUD_INIT")
+    if found is None:
+        pytest.skip("cloud-init is unpacked by the stage `namespace`, from the archives of a Debian or Ubuntu")
+    return found
+
+
+@pytest.fixture
+def web_13() -> Iterator[simulator_process.Simulator]:
+    """A VM of a scale set at the true address; the rate limit is that of Azure."""
+    with at_imds_address(), simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
+        yield running
+
+
+def test_cloud_init_gets_keys_user_and_host_name(
+    web_13: simulator_process.Simulator, cloud_init: str, tmp_path: Path
+) -> None:
+    program = Path(__file__).with_name("cloud_init_client.py")
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": cloud_init},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    made: dict[str, Any] = json.loads(done.stdout)
+    assert made["ssh_keys"] == [key["keyData"] for key in KEYS]
+    assert (made["user"], made["host_name"]) == ("me", "web00000d")
+    assert made["user_data"] == "aGVsbG8=" and made["disable_password"] is True
+    assert made["mac"] == "00:0d:3a:00:00:00"
+    # the members of the version that cloud-init asks for first
+    assert "extendedLocation" in made["compute"] and "host" not in made["compute"]

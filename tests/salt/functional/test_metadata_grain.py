@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Salt's own grain ``metadata_azure`` reads the simulator's instance metadata at 169.254.169.254."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.repository import REPOSITORY
+from tools.stages.namespace import UNSHARE_COMMAND, skip_reason
+
+# runs in a network namespace of its own, because the address is fixed in the grain
+PROGRAM = """
+import subprocess
+import sys
+
+from support import simulator_process
+from support.network import IMDS, at_imds_address, ip
+
+compute = {"location": "northeurope", "tagsList": [{"name": "role", "value": "web"}]}
+scenario = {"groups": {"web": {"kind": "scale_set", "instance": {"compute": compute}, "vms": {"web_13": {}}}}}
+ip("link", "set", "lo", "up")
+with at_imds_address(), simulator_process.start(scenario, listen=IMDS + ":80"):
+    sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("salt.grains.metadata_azure") is None, reason="this series of Salt has no such grain"
+)
+def test_metadata_azure_grain_has_compute_and_network(tmp_path: Path) -> None:
+    if reason := skip_reason():
+        pytest.skip(reason)
+    config = {"id": "web_13", "root_dir": str(tmp_path), "file_client": "local", "metadata_server_grains": True}
+    (tmp_path / "minion").write_text(json.dumps(config), encoding="utf-8")
+    salt_call = [str(Path(sys.executable).with_name("salt-call")), "--local", f"--config-dir={tmp_path}", "--out=json"]
+    done = subprocess.run(
+        [*UNSHARE_COMMAND, sys.executable, "-c", PROGRAM, *salt_call, "grains.item", "compute", "network"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    grains = json.loads(done.stdout)["local"]
+    assert (grains["compute"]["name"], grains["compute"]["location"]) == ("web_13", "northeurope")
+    assert grains["compute"]["tags"] == "role:web"
+    # the members of the version that the grain asks for
+    assert "licenseType" in grains["compute"] and "userData" not in grains["compute"]
+    assert grains["network"]["interface"][0]["macAddress"] == "000D3A000000"

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The wheel of the simulator: built, installed by pip on the oldest Python, and used outside of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.repository import REPOSITORY
+from tools.interpreters import find_interpreters
+
+PACKAGE = REPOSITORY / "roles" / "imds_simulator" / "files"
+OLDEST = 9
+FREE = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+# reads the address that the simulator of exec prepared, and changes its state by a verb
+CLIENT = """
+import json, os, subprocess, sys, urllib.request
+url = os.environ["IMDS_SIMULATOR_ENDPOINT"] + "/metadata/scheduledevents?api-version=2020-07-01"
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+subprocess.run(["imds-simulator", "schedule", "--type", "Freeze", "--resources", "vm1"], check=True, stdout=2)
+answer = direct.open(urllib.request.Request(url, headers={"Metadata": "true"}), timeout=60)
+print(json.dumps([url, json.load(answer)["Events"][0]["EventType"]]))
+"""
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    before = files_of_checkout()
+    command = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", str(folder), str(PACKAGE)]
+    subprocess.run(command, check=True)
+    assert files_of_checkout() == before
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def files_of_checkout() -> set[Path]:
+    return {file for file in PACKAGE.rglob("*") if "__pycache__" not in file.parts}
+
+
+@pytest.fixture(scope="module")
+def oldest_python() -> Path:
+    found = [each for each in find_interpreters(os.environ["PATH"], Path.home()) if each.minor >= OLDEST]
+    return found[0].path
+
+
+@pytest.fixture(scope="module")
+def run(wheel: Path, oldest_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run the installed console script in an empty folder."""
+    venv = tmp_path_factory.mktemp("venv")
+    # the pip of the tests installs into it, which takes less time than a pip of its own
+    subprocess.run([oldest_python, "-m", "venv", "--without-pip", venv], check=True)
+    python = str(venv / "bin" / "python")
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "-qq", wheel], check=True)
+    empty = tmp_path_factory.mktemp("empty")
+    environment = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
+
+    def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        present = {**environment, **variables}
+        return subprocess.run(
+            arguments, env=present, cwd=empty, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    return call
+
+
+def test_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    package = {str(file.relative_to(PACKAGE)) for file in files_of_checkout() if file.is_file()}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == {name for name in package if "/" in name}
+    assert {"imds_simulator/scenario/schema.json", "imds_simulator/scenario/library/user-reboot.yaml"} <= names
+
+
+def test_wheel_has_the_version_of_the_collection(wheel: Path, run: Run) -> None:
+    version = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    assert wheel.name == f"azure_imds_simulator-{version}-py3-none-any.whl"
+    assert run("imds-simulator", "--version").stdout == f"imds-simulator {version}\n"
+    assert run("python", "-m", "imds_simulator", "--version").stdout == f"imds_simulator {version}\n"
+
+
+def test_messages_name_the_program_that_was_started(run: Run) -> None:
+    done = run("imds-simulator", "exec", "--speed", "0", "--", "true")
+    assert (done.returncode, done.stderr.split()[:3]) == (2, ["usage:", "imds-simulator", "exec"])
+    assert run("imds-simulator", "stat").stderr.startswith("imds-simulator: there is no verb stat")
+
+
+def test_scenarios_and_schema_are_found(run: Run) -> None:
+    assert "live-migration" in run("imds-simulator", "--list-scenarios").stdout
+    assert "groups" in json.loads(run("imds-simulator", "--schema").stdout)["properties"]
+    assert run("imds-simulator", "--check", "user-reboot").returncode == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--imds-address",)], ids=["its-own-address", "imds-address"])
+def test_exec_serves_a_command_and_its_verbs(run: Run, options: tuple[str, ...]) -> None:
+    done = run("imds-simulator", "exec", *options, *FREE, "--quiet", "--", "python", "-c", CLIENT)
+    assert done.returncode == 0, done.stderr
+    url, kind = json.loads(done.stdout)
+    assert kind == "Freeze"
+    assert url.startswith("http://169.254.169.254/" if options else "http://127.0.0.1:")
+
+
+def test_verbs_need_no_library(wheel: Path, oldest_python: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [oldest_python, "-S", "-m", "imds_simulator", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    refused = call("state", "--control", "127.0.0.1:1")
+    assert (refused.returncode, "no control API" in refused.stderr) == (1, True)
+    unable = call()
+    assert (unable.returncode, "install aiohttp" in unable.stderr) == (2, True)
