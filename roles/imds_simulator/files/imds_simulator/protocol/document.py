@@ -49,7 +49,8 @@ class Documents:
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         # a change of the knob is a new revision, too
         headers = (("ETag", etag),) if self._world.knobs.etag else ()
-        fresh = Document(body, etag, Reply(200, body, JSON_TYPE, headers, tuple(events)), Reply(304, b"", "", headers))
+        reply = Reply(200, body, JSON_TYPE, headers, tuple(events))
+        fresh = Document(body, etag, reply, Reply(304, b"", "", headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 

@@ -5,8 +5,9 @@
 A client that polls sends the same bytes each time. The regular path parses them, runs a task and builds
 a response; that takes five times as long as the answer itself. Here the bytes are the key of the request
 that aiohttp parsed from them. Only the usual poll is answered here: a valid GET for the document by a
-known VM, without a fault and below the rate limit. The regular path answers everything else, and each
-request is checked for that anew, because faults, knobs and the state of the service may have changed.
+known VM that has received these events already, without a fault and below the rate limit. The regular
+path answers everything else. Each request is checked for that anew, because faults, knobs and the state of
+the service may have changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from aiohttp import web
 
 from ..protocol.request_target import EVENTS, parse_target
 from ..protocol.request_validation import Request, reject
-from ..protocol.responses import Reply
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from .answer_headers import SERVER, AnswerHeaders
@@ -92,24 +92,26 @@ class RepeatedRequests:
             known.knobs, known.is_valid = knobs, reject(known.request, knobs) is None
         if not known.is_valid or not world.scope_for(vm).enabled(now, world.rules):
             return None
+        reply = engine.service.events(known.request, vm)
         # the last check, because it counts the request
         if not engine.within_rate(vm, EVENTS):
             return None
         engine.register_request(vm, now)
-        reply = engine.service.events(known.request, vm)
         engine.note_views(vm, reply.events)
         engine.activity_log.add_request(now, vm.name, "GET", EVENTS, known.version, reply.status, "", source)
-        before_id, after_id = _fixed_parts(reply)
-        date, request_id = self._headers.date(now), self._headers.request_id()
-        return b"%b%b%b%b" % (before_id, f"{date}\r\nx-ms-request-id: {request_id}\r\n".encode(), after_id, reply.body)
+        before_date, after_id = _fixed_parts(reply.status, reply.content_type, reply.headers, len(reply.body))
+        changing = f"{self._headers.date(now)}\r\nx-ms-request-id: {self._headers.request_id()}\r\n"
+        return b"%b%b%b%b" % (before_date, changing.encode(), after_id, reply.body)
 
 
 @lru_cache(maxsize=256)
-def _fixed_parts(reply: Reply) -> tuple[bytes, bytes]:
+def _fixed_parts(
+    status: int, content_type: str, headers: tuple[tuple[str, str], ...], length: int
+) -> tuple[bytes, bytes]:
     """Return the head before the value of Date, and that after the request id, as aiohttp writes them."""
-    fields = [("Content-Type", reply.content_type)] if reply.content_type else []
-    fields += reply.headers
-    if reply.status != HTTPStatus.NOT_MODIFIED:
-        fields.append(("Content-Length", str(len(reply.body))))
-    start = f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\nServer: {SERVER}\r\nDate: "
+    fields = [("Content-Type", content_type)] if content_type else []
+    fields += headers
+    if status != HTTPStatus.NOT_MODIFIED:
+        fields.append(("Content-Length", str(length)))
+    start = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nServer: {SERVER}\r\nDate: "
     return start.encode(), ("".join(f"{name}: {value}\r\n" for name, value in fields) + "\r\n").encode()
