@@ -127,6 +127,7 @@ LEFT_OUT = {
         ),
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
+        "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py runs it",
         NOTIFY: "tests/unit/imds_simulator/test_docs.py runs it with another port",
     },
     "docs/simulator/imds-address.md": {

@@ -52,6 +52,8 @@ def run_control_command(argv: Sequence[str]) -> int:
     if status not in (200, 201):
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
+    for warning in answer.get("warnings", ()):
+        print(f"imds_simulator: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from .evidence import Evidence, Sighting, decoded
+from .evidence import Evidence, Sighting, decoded, has_other_primitive
 from .verdict import Verdict, confirms, contradicts, is_open, judged, seen, statement
 
 _MEMBERS = (
@@ -170,15 +170,6 @@ def numbers(evidence: Evidence) -> Verdict:
     if not evidence.documents or not evidence.instances:
         return is_open("needs a good document and instance metadata")
     return confirms([evidence.documents[0].line, evidence.instances[0][0].line])
-
-
-def has_other_primitive(data: Any) -> bool:
-    """Return True if the JSON data has a number, a boolean or null."""
-    if isinstance(data, dict):
-        return any(has_other_primitive(each) for each in data.values())
-    if isinstance(data, list):
-        return any(has_other_primitive(each) for each in data)
-    return not isinstance(data, str)
 
 
 def _scheduled(evidence: Evidence) -> list[Sighting]:

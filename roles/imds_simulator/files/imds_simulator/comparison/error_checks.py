@@ -100,6 +100,13 @@ def internal_error(evidence: Evidence) -> Verdict:
     return seen([each.line for each in evidence.answers if each.status in (500, 503, 504)], "there was no such answer")
 
 
+@statement("1.6.13", "O, A")
+def path_metadata(evidence: Evidence) -> Verdict:
+    """The path /metadata is 400 without a version, and 404 with one."""
+    expected = {"root": 400, "root-version": 404}
+    return by_status(evidence.probe(*expected), lambda each: each.status == expected[each.purpose], "root")
+
+
 @statement("1.7.1", "D")
 def rate_limit(evidence: Evidence) -> Verdict:
     """More than about 5 requests in a second are answered by 429."""
@@ -191,7 +198,7 @@ def user_events_wait(evidence: Evidence) -> Verdict:
         and life.type in ("Reboot", "Redeploy")
         and life.first.status == "scheduled"
         and life.first.not_before is not None
-        and life.gap < 60
+        and life.gap <= 60
     ]
     waits = [(life.first.document.line, (life.first.not_before or 0) - life.first.document.time) for life in cases]
     bad = [line for line, wait in waits if not 480 <= wait <= 1200]

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from ..recording.lines import INSTANCE, POLL, Answer, Begin
+from ..recording.lines import INSTANCE, NEWEST, POLL, Answer, Begin
 from ..recording.reader import Recording
 
 
@@ -113,6 +113,21 @@ def decoded(answer: Answer) -> Any:
         return None
 
 
+def compute_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part compute of instance metadata, or an empty one."""
+    found = data.get("compute")
+    return found if isinstance(found, dict) else {}
+
+
+def has_other_primitive(data: Any) -> bool:
+    """Return True if the JSON data has a number, a boolean or null."""
+    if isinstance(data, dict):
+        return any(has_other_primitive(each) for each in data.values())
+    if isinstance(data, list):
+        return any(has_other_primitive(each) for each in data)
+    return not isinstance(data, str)
+
+
 class Evidence:
     """The recording ``recording`` for the checks."""
 
@@ -137,7 +152,7 @@ class Evidence:
     @cached_property
     def instances(self) -> list[tuple[Answer, Mapping[str, Any]]]:
         """Return the good answers of instance metadata."""
-        found = [(each, decoded(each)) for each in self.probe(INSTANCE) if each.status == 200]
+        found = [(each, decoded(each)) for each in self.probe(INSTANCE, NEWEST) if each.status == 200]
         return [(answer, data) for answer, data in found if isinstance(data, dict)]
 
     @cached_property
@@ -206,7 +221,5 @@ class Evidence:
     @cached_property
     def name(self) -> str:
         """Return compute.name of this VM, or an empty text."""
-        names = [
-            data["compute"].get("name") for _answer, data in self.instances if isinstance(data.get("compute"), dict)
-        ]
+        names = [compute_of(data).get("name") for _answer, data in self.instances]
         return next((each for each in reversed(names) if isinstance(each, str)), "")

@@ -116,6 +116,13 @@ def entity_tag(evidence: Evidence) -> Verdict:
     return is_open("needs an answer to the probe if-none-match")
 
 
+@statement("1.2.9", "D, A")
+def header_before_path(evidence: Evidence) -> Verdict:
+    """A path that does not exist is 400 without the header, and 404 with it."""
+    expected = {"unknown-path-no-header": 400, "unknown-path": 404}
+    return by_status(evidence.probe(*expected), lambda each: each.status == expected[each.purpose], "unknown-path")
+
+
 @statement("1.3.1", "O")
 def members_by_version(evidence: Evidence) -> Verdict:
     """A member of an event is absent in versions older than the one that added it."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 
-from . import document_checks, error_checks, http_checks, incarnation_checks, life_checks, name_checks
+from . import document_checks, error_checks, http_checks, incarnation_checks, instance_checks, life_checks, name_checks
 from .verdict import STATEMENTS, Statement
 
-MODULES = (http_checks, document_checks, error_checks, life_checks, incarnation_checks, name_checks)
+MODULES = (http_checks, document_checks, error_checks, life_checks, incarnation_checks, name_checks, instance_checks)
 
 
 def statements() -> list[Statement]:

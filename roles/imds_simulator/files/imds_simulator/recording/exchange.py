@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 import requests
-from requests.adapters import HTTPAdapter
 
 MAX_BODY = 4 * 1024 * 1024
 _CONNECT_TIMEOUT = 3.0
@@ -22,7 +21,7 @@ class Reply(NamedTuple):
     """The outcome of a request.
 
     ``status`` is 0 if there is no answer; ``error`` is the code of the reason then. ``connection`` is the number
-    of connections that were opened so far. Names of ``headers`` are in lower case.
+    of the connection. Names of ``headers`` are in lower case.
     """
 
     status: int
@@ -40,8 +39,7 @@ class Exchange:
         self._clock = clock
         self._session = requests.Session()
         self._session.trust_env = False
-        self._adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
-        self._session.mount("http://", self._adapter)
+        self._connections = self._port = 0
         self._session.headers.clear()
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "imds-recorder"})
 
@@ -63,18 +61,19 @@ class Exchange:
                 request, timeout=(min(_CONNECT_TIMEOUT, timeout), timeout), allow_redirects=False, stream=True
             )
             with answer:
+                self._note_connection(answer)
                 body = self._body(answer, deadline)
             return Reply(
                 answer.status_code,
                 {name.lower(): value for name, value in answer.headers.items()},
                 body,
                 "",
-                self._connections(),
+                self._connections,
             )
         except _BodyError as error:
-            return Reply(0, {}, b"", str(error), self._connections())
+            return Reply(0, {}, b"", str(error), self._connections)
         except (requests.RequestException, OSError, ValueError) as error:
-            return Reply(0, {}, b"", _code(error), self._connections())
+            return Reply(0, {}, b"", _code(error), self._connections)
 
     def _body(self, answer: requests.Response, deadline: float) -> bytes:
         parts: list[bytes] = []
@@ -88,11 +87,13 @@ class Exchange:
                 raise _BodyError("timeout")
         return b"".join(parts)
 
-    def _connections(self) -> int:
-        pools = self._adapter.poolmanager.pools
-        # the pools of urllib3 are not iterable
-        keys = pools.keys()
-        return sum(pools[key].num_connections for key in keys)
+    def _note_connection(self, answer: requests.Response) -> None:
+        """Count a new connection: one with another local port, or one that the server closes."""
+        sock = getattr(getattr(answer.raw, "_connection", None), "sock", None)
+        port = sock.getsockname()[1] if sock is not None else 0
+        if not port or port != self._port:
+            self._connections += 1
+        self._port = port
 
 
 class _BodyError(Exception):

@@ -22,6 +22,7 @@ FORMAT = "imds-recording"
 VERSION = 1
 POLL = "poll"
 INSTANCE = "instance"
+NEWEST = "instance-newest"
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{3})Z")
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .lines import NEWEST
+
 EVENTS_PATH = "/metadata/scheduledevents"
 INSTANCE_PATH = "/metadata/instance"
 EVENTS_VERSION = "2020-07-01"
@@ -49,8 +51,12 @@ PROBES = (
     Probe("trailing-slash", f"{EVENTS_PATH}/?api-version={EVENTS_VERSION}"),
     Probe("double-slash", f"/metadata//scheduledevents?api-version={EVENTS_VERSION}"),
     Probe("unknown-path", f"/metadata/no-such-path?api-version={EVENTS_VERSION}"),
+    Probe("unknown-path-no-header", f"/metadata/no-such-path?api-version={EVENTS_VERSION}", {}),
+    Probe("root", "/metadata"),
+    Probe("root-version", f"/metadata?api-version={INSTANCE_VERSION}"),
     Probe("head", _EVENTS, METADATA, "HEAD"),
     Probe("versions", "/metadata/versions"),
+    Probe(NEWEST, f"{INSTANCE_PATH}?api-version=2025-04-07"),
     Probe("instance-no-version", INSTANCE_PATH),
     Probe("instance-events-version", f"{INSTANCE_PATH}?api-version={EVENTS_VERSION}"),
     Probe("leaf-as-json", f"{INSTANCE_PATH}/compute/name?api-version={INSTANCE_VERSION}"),

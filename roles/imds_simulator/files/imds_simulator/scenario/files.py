@@ -16,6 +16,7 @@ from .build import scenario_from
 from .cross_checks import crosscheck
 from .plans import Scenario
 from .schema_check import check
+from .warnings import scenario_warnings
 from .yaml_lines import Path, Problem, YamlSource, read_yaml
 
 # sections whose items are checked one by one: a problem in one event does not hide problems in others
@@ -40,12 +41,20 @@ def load(name_or_file: str, now: float | None = None) -> Scenario:
     Raises:
         ScenarioError: the file cannot be read, or is not a valid scenario.
     """
+    return load_with_warnings(name_or_file, now)[0]
+
+
+def load_with_warnings(name_or_file: str, now: float | None = None) -> tuple[Scenario, list[str]]:
+    """Load a scenario as ``load`` does, and return it with its warnings.
+
+    A warning is a line of the form of a problem.
+    """
     file = locate(name_or_file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file}: cannot be read: {error}") from None
-    return parse(text, str(file), now)
+    return _parse(text, str(file), now)
 
 
 def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
@@ -54,12 +63,22 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
     """
+    return _parse(text, file_name, now)[0]
+
+
+def _parse(text: str, file_name: str, now: float | None) -> tuple[Scenario, list[str]]:
     source = read_yaml(text)
     problems = source.problems + (_problems(source, time.time() if now is None else now) if source.parsed else [])
     if problems:
-        ordered = sorted(problems, key=lambda each: each.line)
-        raise ScenarioError("\n".join(f"{file_name}:{problem}" for problem in ordered))
-    return scenario_from(source.data)
+        raise ScenarioError("\n".join(_lines(problems, file_name)))
+    scenario = scenario_from(source.data)
+    found = scenario_warnings(source.data, scenario.knobs)
+    warnings = [Problem(source.line(path), path, f"warning: {text}") for path, text in found]
+    return scenario, _lines(warnings, file_name)
+
+
+def _lines(problems: list[Problem], file_name: str) -> list[str]:
+    return [f"{file_name}:{problem}" for problem in sorted(problems, key=lambda each: each.line)]
 
 
 def locate(name_or_file: str) -> File:
