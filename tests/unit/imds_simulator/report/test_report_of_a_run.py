@@ -130,7 +130,7 @@ def test_report_tables_have_the_facts_of_the_picture(start_simulator, tmp_path):
     (event,) = page.rows("Events")
     assert (event["event"], event["VMs"], event["type"]) == ("patch", "vm1, vm2", "Freeze (Platform)")
     assert event["approved"] == "by vm1, +8.00 s (+16.00 s simulated)"
-    assert event["started"].endswith("1 interruption(s)")
+    assert event["started"].endswith("1 interruption")
     (fault,) = page.rows("Faults")
     assert (fault["kind"], fault["VMs"], fault["for"]) == ("unavailable", "vm2", "2.50 s")
     assert {row["VM"]: row["503"] for row in page.rows("Answers")} == {"vm1": "0", "vm2": "2", "all VMs": "2"}
