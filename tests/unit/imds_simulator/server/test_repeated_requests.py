@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -45,7 +46,7 @@ def conversation(requests):
 
     async def talk():
         engine = Engine(default_scenario(), ManualClock(0), lambda _line: None)
-        engine.simulation.apply_knobs(engine.world.knobs.__class__(rate_limit=0))
+        engine.simulation.apply_knobs(dataclasses.replace(engine.world.knobs, rate_limit=0))
         imds = ImdsHandler(engine).listener(engine.world.vms["vm1"])
         server = await asyncio.get_running_loop().create_server(imds, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
@@ -145,18 +146,32 @@ def test_repeated_poll_enables_the_service_again(frozen_simulator):
     with connect(sim.endpoints["stranger"]) as connection:
         for _each in range(4):
             poll(connection)
+        sim.post("/knobs", {"enable_delay": 60, "empty_body_until_enabled": True})
         sim.post("/disable", {"group": "other"})
-        enabled = len(sim.get("/log?what=enabled")["lines"])
-        assert status(poll(connection)) == 200
-        assert len(sim.get("/log?what=enabled")["lines"]) == enabled + 1
+        assert [len(poll(connection).partition(b"\r\n\r\n")[2]) for _each in range(2)] == [0, 0]
+        sim.post("/advance", {"seconds": 61})
+        assert b"DocumentIncarnation" in poll(connection)
+
+
+def test_repeated_polls_keep_the_service_enabled(frozen_simulator):
+    sim = frozen_simulator
+    with connect(sim.endpoints["stranger"]) as connection:
+        for _each in range(4):
+            poll(connection)
+        enabled = sim.get("/log?what=enabled")["lines"]
+        for _each in range(3):
+            sim.post("/advance", {"seconds": "20h"})
+            poll(connection)
+        assert sim.get("/log?what=enabled")["lines"] == enabled
 
 
 def test_repeated_polls_are_logged_as_the_first(frozen_simulator):
     sim = frozen_simulator
     last = max((each["number"] for each in sim.get("/requests")["requests"]), default=0)
+    first_seen_here = request_bytes(more="x-test: log\r\n")
     with connect(sim.endpoints["vm1"]) as connection:
         for _each in range(5):
-            poll(connection)
+            poll(connection, first_seen_here)
     entries = sim.get(f"/requests?after={last}")["requests"]
     assert len(entries) == 5
     same = [{key: entry[key] for key in entry if key not in ("number", "real")} for entry in entries]
@@ -193,17 +208,18 @@ def test_poll_in_two_parts_is_one_request(frozen_simulator):
             assert json.loads(poll(connection).partition(b"\r\n\r\n")[2])["DocumentIncarnation"] >= 0
 
 
-def test_parts_that_arrive_do_not_cost_a_page_of_memory(frozen_simulator):
-    process = Path(f"/proc/{frozen_simulator.process.pid}/stat")
+def test_parts_that_arrive_do_not_cost_a_page_of_memory(start_simulator):
+    sim = start_simulator(args=["--knob", "rate_limit=off", "--quiet"])
+    process = Path(f"/proc/{sim.process.pid}/stat")
 
-    def faults():
+    def page_faults():
         return int(process.read_text().rpartition(")")[2].split()[7])
 
-    with connect(frozen_simulator.endpoints["vm1"]) as connection:
+    with connect(sim.endpoints["vm1"]) as connection:
         for _each in range(10):
             poll(connection)
-        before = faults()
+        before = page_faults()
         for _each in range(500):
             poll(connection)
     # a buffer of asyncio that is not in the heap costs a page fault for each request
-    assert faults() - before < 250
+    assert page_faults() - before < 250
