@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench changelog collection wheel simulator-wheel clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench screenshots changelog collection wheel simulator-wheel clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,7 +32,8 @@ venv: $(VENV)/for-tests  ## make .venv with everything that running and testing 
 rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a maintenance event with ansible-playbook
 	@mkdir -p .cache/tmp
 	@TMPDIR='$(CURDIR)/.cache/tmp' ANSIBLE_CONFIG=playbooks/rehearsal.cfg ANSIBLE_COLLECTIONS_PATH=$(COLLECTIONS) \
-	    $(SIMULATOR) exec --scenario live-migration --speed 20 --knob notice_overrides=Freeze:4h --listen 127.0.0.1:0 --control 127.0.0.1:0 -- \
+	    $(SIMULATOR) exec --scenario live-migration --speed 20 --knob notice_overrides=Freeze:4h --listen 127.0.0.1:0 --control 127.0.0.1:0 \
+	    --report .cache/rehearsal.html -- \
 	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 
 quick: $(VENV)/for-tests  ## check format, types and unit tests of what has changed, in half a minute
@@ -76,6 +77,9 @@ salt-faults: $(VENV)/for-tests  ## run every fault and attack on real Salt, and 
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
+
+screenshots: $(VENV)/for-tests  ## make the images of the simulator's live page and report in docs/images; needs Chromium and its driver
+	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.screenshots
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog
 	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.changelog

@@ -46,8 +46,9 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
     ),
     SIMULATOR: (
         {""},
-        {"times", "api_versions", "instance_members", "suggestions"},
-        {"scenario"},
+        {"times", "api_versions", "instance_members", "suggestions", "namespace"},
+        {"moments"},
+        {"scenario", "report"},
         {"model", "instance_metadata"},
         {"protocol"},
         {"server"},

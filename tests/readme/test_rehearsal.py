@@ -17,6 +17,7 @@ import pytest
 
 from support.other_user import AS_USER, USER, folder_for_user, python_for_user
 from support.repository import REPOSITORY
+from support.simulator.report_page import ReportPage
 from tools.repository.collection_tree import copy_tree
 
 PROGRAMS = ("ansible-galaxy", "ansible-playbook")
@@ -63,3 +64,12 @@ def test_rehearsal_needs_no_home_directory(folder: Path) -> None:
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "recovered" in ran.stdout
+    assert "report .cache/rehearsal.html\n" in ran.stderr
+    page = ReportPage((checkout / ".cache" / "rehearsal.html").read_text())
+    kinds = {vm: [mark.kind for mark in page.marks(vm)] for vm in ("vm1", "vm2")}
+    # the marks of both VMs in the order of time; one of them approves for both
+    assert sorted(kinds.values(), key=len) == [
+        ["seen", "prepared", "recovered"],
+        ["seen", "prepared", "approved", "recovered"],
+    ]
+    assert len(page.bars("started")) == len(page.bars("interrupted")) == 2

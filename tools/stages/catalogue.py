@@ -9,6 +9,7 @@ from functools import partial
 
 from tools.stage import Stage
 from tools.stages import ansible_test, hosts, oldest_requests, release_checks
+from tools.stages.browser import browser
 from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
@@ -119,6 +120,7 @@ STAGES = (
         "the wheel of the simulator, installed and used outside of the checkout by its oldest Python",
         partial(pytest_folder, folder="simulator_wheel"),
     ),
+    Stage("browser", "the simulator's live page in a real browser", browser),
     Stage("namespace", "the modules and cloud-init against 169.254.169.254 itself, in a network namespace", namespace),
     Stage(
         "soak",

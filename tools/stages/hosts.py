@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 
 from support.hosts import capabilities, rootfs
 from support.hosts.lab import UNSHARE_COMMAND
 from tools.stage import Job, Outcome, Skip, StageFailed
+from tools.stages.apt_packages import install_missing
 from tools.stages.pytest_stage import pytest_folder
 
 # the files of tests/hosts that are stages of their own, so that they run beside the others
@@ -81,7 +81,7 @@ def make_ready(job: Job, *suites: str) -> None:
     if reason := capabilities.skip_reason():
         raise Skip(reason)
     with rootfs.only_one(rootfs.CACHE, "apt"):
-        install_missing(job)
+        install_missing(job, PACKAGE_OF_PROGRAM)
     if job.run(
         job.environment.python,
         "-m",
@@ -92,23 +92,3 @@ def make_ready(job: Job, *suites: str) -> None:
         raise StageFailed("a root file system of the hosts could not be made")
     if reason := capabilities.skip_reason_of_nspawn(rootfs.location(suites[0])):
         raise Skip(reason)
-
-
-def install_missing(job: Job) -> None:
-    """Install the programs that are missing. The tests change nothing else on the machine."""
-    missing = [package for program, package in PACKAGE_OF_PROGRAM.items() if not shutil.which(program)]
-    if not missing:
-        return
-    if not shutil.which("apt-get"):
-        raise Skip(f"needs {', '.join(missing)}, and there is no apt-get to install them")
-    job.run("apt-get", "-qq", "update")
-    if job.run(
-        "apt-get",
-        "-qq",
-        "install",
-        "--yes",
-        "--no-install-recommends",
-        *missing,
-        env={"DEBIAN_FRONTEND": "noninteractive"},
-    ):
-        raise Skip(f"needs {', '.join(missing)}, and apt-get could not install them")

@@ -73,6 +73,23 @@ def test_docs_list_every_statement_that_the_code_cites():
     assert cited - listed - sections == set()
 
 
+def test_docs_example_of_warnings_is_printed(tmp_path):
+    (block,) = [block for block in blocks("console") if "--check pool.yaml" in block]
+    command, *printed = block.splitlines()
+    event = "\n  - {type: Terminate, resources: [pool_1], notice: 1m}\n"
+    (tmp_path / "pool.yaml").write_text("groups:\n  pool: {kind: scale_set, vms: {pool_1: {}}}\n\nevents:" + event)
+    done = subprocess.run(
+        [sys.executable, *command.split()[2:]],
+        cwd=tmp_path,
+        env=simulator_process.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stderr + done.stdout).splitlines() == printed
+
+
 def test_docs_example_scenarios_are_valid():
     assert len(blocks("yaml")) >= 2
     for text in blocks("yaml"):
@@ -139,7 +156,7 @@ def test_role_installs_the_package_and_removes_other_files(tmp_path):
     deploy = ROOT / "plugins" / "module_utils" / "_deploy_tree.py"
     files = {
         str(file.relative_to(PACKAGE)): file.read_text()
-        for pattern in ("*.py", "*/*.py", "scenario/*.json", "scenario/library/*.yaml")
+        for pattern in ("**/*.py", "scenario/*.json", "scenario/library/*.yaml", "control/page/*.[hcj]*")
         for file in PACKAGE.glob(pattern)
     }
     there = {

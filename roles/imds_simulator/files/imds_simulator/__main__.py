@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .cli.closed_output import survive_closed_output
 from .cli.commands import COMMANDS, SERVER_LIBRARIES, Command
 from .cli.control_commands import VERBS, run_control_command
 from .cli.environment import parse_arguments, print_unknown, variables
@@ -19,6 +20,10 @@ from .suggestions import suggestion
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run with ``arguments`` (default: those of the process) and return the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    return survive_closed_output(lambda: _dispatch(argv))
+
+
+def _dispatch(argv: list[str]) -> int:
     print_unknown(variables(exec_parser()), (*VERBS, *COMMANDS))
     # a verb is one HTTP request and does not need the libraries of the server
     if argv and argv[0] in VERBS:

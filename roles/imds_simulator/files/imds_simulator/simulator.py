@@ -22,17 +22,22 @@ from .scenario.plans import Scenario
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
 from .server.listeners import Listeners, bind, bound
+from .server.receive_buffers import keep_in_heap
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The settings of a simulator that do not change while it runs."""
+    """The settings of a simulator that do not change while it runs.
+
+    ``at_end`` is called with the simulator at the end of the run, before it stops; it raises nothing.
+    """
 
     scenario: Scenario
     listen: Address
     control: Address
     manual_clock: bool = False
     control_token: str = ""
+    at_end: Callable[[RunningSimulator], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
+    keep_in_heap()
     clock: Clock = ManualClock(time.time()) if options.manual_clock else WallClock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
@@ -76,9 +82,12 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         if engine.publisher is not None:
             engine.publisher.run()
+        running = RunningSimulator(engine, listeners, control, serve_control)
         try:
-            yield RunningSimulator(engine, listeners, control, serve_control)
+            yield running
         finally:
+            if options.at_end is not None:
+                options.at_end(running)
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await listeners.close()

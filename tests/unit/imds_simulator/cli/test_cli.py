@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.scenario.files import shipped_names
 from support import simulator_process
 from support.simulator.raw_http import EVENTS, connect, request_bytes, send_request
 
@@ -267,6 +268,74 @@ def test_check_prints_every_problem_with_its_line(tmp_path, capsys):
     assert run_refused(capsys, "--scenario", str(bad)) == (2, done.stderr)
     assert main(["--check", "terminate"]) == 0
     assert capsys.readouterr().out == "terminate: good (3 VMs, 2 events, 0 faults)\n"
+
+
+def test_check_prints_warnings_and_exits_0(tmp_path, capsys):
+    file = tmp_path / "pool.yaml"
+    file.write_text(
+        "knobs: {notice_overrides: {Terminate: 20m}}\n"
+        "groups: {pool: {kind: scale_set, vms: {pool_1: , pool_2: }}}\n"
+        "events:\n"
+        "  - {type: Terminate, resources: [pool_1, pool_2], notice: 5m}\n"
+        "  - {type: Terminate, resources: [pool_1], notice: 4m59s}\n"
+        "  - {type: Terminate, resources: [pool_1]}\n"
+        "  - {type: Terminate, resources: [pool_1], notice: 1s, starts: automatic_approval}\n"
+        "  - {type: Reboot, resources: [pool_1, pool_2], notice: 1s}\n"
+    )
+    assert main(["--check", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{file}: good (2 VMs, 5 events, 0 faults)\n"
+    notice = "is not a notice of a Terminate event on Azure: 5 to 15 minutes (reference 2.4)"
+    assert err.splitlines() == [
+        f"{file}:4: events[0].resources: warning: 2 VMs; on Azure a Terminate event has one instance (reference 2.2.8)",
+        f"{file}:5: events[1].notice: warning: 4m59s {notice}",
+        f"{file}:6: events[2].notice: warning: 1200s {notice}",
+    ]
+    file.write_text(
+        "groups:\n  pool: {kind: scale_set, vms: {pool_1: {placement_group: a}, pool_2: {placement_group: b}},\n"
+        "    instance: {compute: {vmSizes: x}}}\nevents: [{type: Freeze, resources: [pool_1, pool_2]}]\n"
+    )
+    assert main(["--check", str(file)]) == 0
+    assert [line.split(": ")[:3] for line in capsys.readouterr().err.splitlines()] == [
+        [f"{file}:3", "groups.pool.instance.compute.vmSizes", "warning"],
+        [f"{file}:4", "events[0].resources", "warning"],
+    ]
+    for name in shipped_names():
+        assert main(["--check", name]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_check_prints_warnings_about_instance_metadata_and_placement_groups(tmp_path, capsys):
+    file = tmp_path / "pool.yaml"
+    file.write_text(
+        "groups:\n"
+        "  pool:\n"
+        "    kind: scale_set\n"
+        "    vms:\n"
+        "      pool_1: {placement_group: a, instance: {compute: {vmsize: A}}}\n"
+        "      pool_2: {placement_group: b}\n"
+        "events: [{type: Reboot, resources: [pool_1, pool_2]}]\n"
+    )
+    assert main(["--check", str(file)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        f"{file}:5: groups.pool.vms.pool_1.instance.compute.vmsize: warning: Azure documents no member vmsize of "
+        "compute (reference 3.3) (did you mean vmSize?)",
+        f"{file}:7: events[0].resources: warning: these VMs have different placement groups; Azure documents no such "
+        "event (reference 3.1.9)",
+    ]
+
+
+def test_schedule_prints_warnings_of_the_control_api(frozen_simulator):
+    event = {"type": "Terminate", "resources": ["pool_0", "pool_3"], "notice": "20m"}
+    warnings = frozen_simulator.post("/events", event)["warnings"]
+    assert [each.split(":")[0] for each in warnings] == ["notice", "resources"]
+    assert frozen_simulator.post("/events", {**event, "resources": ["pool_0"], "notice": "15m"})["warnings"] == []
+    assert frozen_simulator.post("/events", {**event, "type": "Reboot"})["warnings"] == []
+    control = {"IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
+    done = run("schedule", "--type", "Terminate", "--resources", "pool_0,pool_3", "--notice", "20m", **control)
+    assert (done.returncode, json.loads(done.stdout)["warnings"]) == (0, warnings)
+    assert done.stderr.splitlines() == [f"imds_simulator: warning: {each}" for each in warnings]
 
 
 @pytest.mark.parametrize(

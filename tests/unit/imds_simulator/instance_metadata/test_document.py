@@ -14,6 +14,7 @@ import pytest
 from imds_simulator.api_versions import INSTANCE_VERSIONS
 from imds_simulator.instance_members import MEMBERS_SINCE
 from imds_simulator.instance_metadata.document import InstanceDocuments
+from imds_simulator.instance_metadata.values import strings
 from support.repository import REPOSITORY
 from support.simulator.simulations import make_simulation
 
@@ -194,7 +195,10 @@ def test_overridden_lists_stay_lists_whose_items_are_complete() -> None:
 
 def test_null_is_shown_as_missing_and_further_members_stay() -> None:
     made = with_instance(
-        {"compute": {"publicKeys": None, "plan": None, "zone": None, "mine": [1, True]}, "network": None}
+        {
+            "compute": {"publicKeys": None, "plan": None, "zone": None, "mine": [1, True]},
+            "network": None,
+        }
     )
     compute = made["compute"]
     assert (compute["publicKeys"], compute["plan"]["name"], compute["zone"]) == ([], "", "")
@@ -232,3 +236,7 @@ def test_addresses_of_all_vms_differ() -> None:
     for each in found:
         (address,), (subnet,) = each["ipv4"]["ipAddress"], each["ipv4"]["subnet"]
         assert address["privateIpAddress"].rpartition(".")[0] + ".0" == subnet["address"]
+
+
+def test_binary_value_is_shown_as_base64() -> None:
+    assert strings({"userData": b"hello"}) == {"userData": "aGVsbG8="}

@@ -13,6 +13,7 @@ import pytest
 
 from imds_simulator.model import operations
 from imds_simulator.model.timing import start_moment
+from imds_simulator.scenario.knobs import change_knobs
 from imds_simulator.scenario.plans import Change
 from support.simulator.simulations import T0, approve, document_at, make_simulation, statuses
 
@@ -317,6 +318,72 @@ def test_batch_not_fully_approved_starts_at_not_before():
     approve(simulation, "t2", "pool_2", 20)
     simulation.advance_to(T0 + 310)
     assert {each.status for each in simulation.world.events} == {"Started"}
+
+
+SCALE_SET = {"pool": {"kind": "scale_set", "vms": {f"pool_{number}": {} for number in range(1, 4)}}}
+
+
+def termination(number, **more):
+    return {"name": f"t{number}", "type": "Terminate", "resources": [f"pool_{number}"], "at": 10, **more}
+
+
+def test_terminate_waits_for_all_others_of_the_scale_set_also_for_later_ones():
+    simulation = make_simulation(termination(1), termination(2), termination(3, at=60), groups=SCALE_SET)
+    approve(simulation, "t1", "pool_1", 20)
+    simulation.advance_to(T0 + 70)
+    approve(simulation, "t2", "pool_2", 70)
+    simulation.advance_to(T0 + 100)
+    assert statuses(simulation, "pool_1", 100) == ["Scheduled"] * 3
+    approve(simulation, "t3", "pool_3", 100)
+    simulation.advance_to(T0 + 101)
+    assert {each.started_at for each in simulation.world.events} == {T0 + 101}
+
+
+def test_terminate_that_is_not_approved_holds_the_others_until_not_before():
+    simulation = make_simulation(termination(1), termination(2, notice="15m"), groups=SCALE_SET)
+    approve(simulation, "t1", "pool_1", 20)
+    simulation.advance_to(T0 + 309)
+    assert event(simulation, "t1").status == "Scheduled"
+    simulation.advance_to(T0 + 310)
+    assert (event(simulation, "t1").started_at, event(simulation, "t2").status) == (T0 + 310, "Scheduled")
+
+
+@pytest.mark.parametrize(
+    "other, knobs, groups",
+    [
+        ({"batch": "another"}, {}, SCALE_SET),
+        ({"type": "Reboot"}, {}, SCALE_SET),
+        ({}, {"terminate_waits_for": "batch"}, SCALE_SET),
+        ({}, {}, {"pool": {"kind": "availability_set", "vms": SCALE_SET["pool"]["vms"]}}),
+    ],
+)
+def test_terminate_does_not_wait_for_other_events(other, knobs, groups):
+    simulation = make_simulation(termination(1), termination(2, **other), groups=groups, knobs=knobs)
+    approve(simulation, "t1", "pool_1", 20)
+    simulation.advance_to(T0 + 21)
+    assert event(simulation, "t1").status == "Started"
+
+
+@pytest.mark.parametrize("change", [Change(0, action="cancel"), Change(0, type="Reboot"), Change(0, status="Started")])
+def test_terminate_starts_when_the_last_unapproved_one_ends_changes_or_starts(change):
+    simulation = make_simulation(termination(1), termination(2), groups=SCALE_SET)
+    approve(simulation, "t1", "pool_1", 20)
+    simulation.advance_to(T0 + 100)
+    assert event(simulation, "t1").status == "Scheduled"
+    operations.change(simulation, event(simulation, "t2"), change, T0 + 100)
+    assert event(simulation, "t1").started_at == T0 + 100
+
+
+def test_terminate_waits_for_an_event_that_becomes_one():
+    simulation = make_simulation(termination(1), termination(2, type="Reboot", hold=True), groups=SCALE_SET)
+    simulation.advance_to(T0 + 20)
+    operations.change(simulation, event(simulation, "t2"), Change(0, type="Terminate"), T0 + 20)
+    approve(simulation, "t1", "pool_1", 20)
+    simulation.advance_to(T0 + 60)
+    assert event(simulation, "t1").status == "Scheduled"
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"terminate_waits_for": "batch"}))
+    simulation.advance_to(T0 + 61)
+    assert event(simulation, "t1").status == "Started"
 
 
 def test_batch_does_not_wait_for_cancelled_events():

@@ -24,7 +24,7 @@ from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration
 from support.simulator.simulations import T0, sequential_ids
 
-DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
+WHEN = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m; or a time like 2030-01-31T12:00:00Z"
 GOOD = """
 groups:
   web:
@@ -79,7 +79,7 @@ def test_parse_of_valid_file_returns_a_scenario():
         (("at: 1h30m", "att: 1h"), "f.yaml:9: events[0].att: unknown key (did you mean at?)"),
         (
             ("at: 1h30m", "at: soon"),
-            f"f.yaml:9: events[0].at: 'soon' is not {DURATION}",
+            f"f.yaml:9: events[0].at: 'soon' is not {WHEN}",
         ),
         (
             ("type: Freeze, ", ""),
@@ -249,11 +249,11 @@ def test_parse_of_nonsense_reports_a_line(text):
         ),
         (
             ("at: 1h30m", "at: 40000d"),
-            [f"f.yaml:9: events[0].at: '40000d' is not {DURATION}"],
+            [f"f.yaml:9: events[0].at: '40000d' is not {WHEN}"],
         ),
         (
             ("at: 1h30m", "at: .nan"),
-            [f"f.yaml:9: events[0].at: nan is not {DURATION}"],
+            [f"f.yaml:9: events[0].at: nan is not {WHEN}"],
         ),
         (
             ("at: 1h30m", "hold: .inf"),

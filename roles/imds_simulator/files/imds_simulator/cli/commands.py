@@ -60,6 +60,12 @@ COMMANDS: Mapping[str, Command] = {
     "replay": Command(
         ".replay.replay_command", "replay [OPTIONS] FILE", "serve a recording as the VM saw it", SERVER_LIBRARIES
     ),
+    "report": Command(
+        "report_command",
+        "report [--output FILE]",
+        "write the run of a running simulator as an HTML file with a time line",
+        "Python 3.9 or later",
+    ),
 }
 
 

@@ -48,10 +48,12 @@ def run_control_command(argv: Sequence[str]) -> int:
     except ValueError as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
-    status, answer = request(_url(options.control), call, options.control_token or "")
+    status, answer = send(options, call)
     if status not in (200, 201):
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
+    for warning in answer.get("warnings", ()):
+        print(f"imds_simulator: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
 
@@ -61,19 +63,29 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="verb", required=True)
     for verb in VERBS.values():
         subparser = subparsers.add_parser(verb.name, help=verb.help, description=verb.help)
-        subparser.add_argument(
-            "--control",
-            metavar="HOST:PORT|URL",
-            default=f"http://{DEFAULT_CONTROL}",
-            help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
-        )
-        add_token_option(subparser, "the token of the control API")
+        add_control_option(subparser)
         for argument in verb.arguments:
             subparser.add_argument(argument.name, **argument.options)
         subparser.set_defaults(call=verb.call)
         if verb.name == argv[0]:
             add_environment(subparser, argv, verb.name)
     return parser
+
+
+def add_control_option(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the control API and its token."""
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT|URL",
+        default=f"http://{DEFAULT_CONTROL}",
+        help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
+    )
+    add_token_option(parser, "the token of the control API")
+
+
+def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
+    """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
+    return request(_url(options.control), call, options.control_token or "")
 
 
 def _url(control: str) -> str:
@@ -132,6 +144,10 @@ def _knob(options: argparse.Namespace) -> Call:
 
 def _incarnation(options: argparse.Namespace) -> Call:
     return Call("POST", "/incarnation", _options_set(options, ("group", "to", "add")))
+
+
+def _note(options: argparse.Namespace) -> Call:
+    return Call("POST", "/notes", {"vm": options.vm, "what": options.what, **_options_set(options, ("event",))})
 
 
 def _disable(options: argparse.Namespace) -> Call:
@@ -271,6 +287,12 @@ _ALL_VERBS = (
         _incarnation,
     ),
     Verb("disable", "disable the service for a group, as after 24 h without requests", (_GROUP,), _disable),
+    Verb(
+        "note",
+        "log a step that the simulator cannot observe, such as: prepared, recovered",
+        (_argument("vm", "VM"), _argument("what", "TEXT"), _argument("--event", "EVENT", help="name or EventId")),
+        _note,
+    ),
     Verb("advance", "move the clock forward by a simulated duration", (_argument("duration", "DURATION"),), _advance),
     Verb("state", "show the state of the simulator", (), _get("/state")),
     Verb("events", "show the events", (), _get("/events")),

@@ -101,6 +101,7 @@ def _vm(wanted: ImdsAddress, simulator: RunningSimulator) -> Vm:
 def _address_on_loopback() -> Iterator[None]:
     """Add the address to lo for the duration of the block; an address that is there already stays there."""
     try:
+        loopback.bring_up()
         loopback.add_address(IMDS_ADDRESS)
     except FileExistsError:
         yield

@@ -22,8 +22,8 @@ _SHORTEST_TOKEN = 8
 _EPILOG = f"""
 Further verbs, each with --help of its own:
 {overview()}
-  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, advance, state, events,
-  log, requests                   send a request to the control API of a running simulator
+  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
+  events, log, requests                   send a request to the control API of a running simulator
 
 Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
 Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
@@ -81,6 +81,9 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
         "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
     _add_notify_options(parser)
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the run as an HTML file with a time line when the simulator stops"
+    )
     parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
     instead = parser.add_argument_group("instead of serving")
     instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from ..scenario.fault_kinds import KINDS
-from ..scenario.files import ScenarioError, load, shipped_names, summary
+from ..scenario.files import ScenarioError, load_with_warnings, shipped_names, summary
 from ..scenario.knobs import Knobs, describe_knobs, knob_fields
 from ..scenario.schema_check import schema
 
@@ -42,12 +42,17 @@ def print_schema() -> int:
 
 
 def check_scenario(name_or_file: str) -> int:
-    """Check a scenario file: print a summary, or one line for each problem on stderr."""
+    """Check a scenario file: print a summary, or one line for each problem on stderr.
+
+    Warnings are on stderr, too; with warnings alone the exit code is 0.
+    """
     try:
-        scenario = load(name_or_file)
+        scenario, warnings = load_with_warnings(name_or_file)
     except ScenarioError as error:
         print(error, file=sys.stderr)
         return 2
+    for line in warnings:
+        print(line, file=sys.stderr)
     vms = sum(len(group.vms) for group in scenario.groups)
     print(f"{name_or_file}: good ({vms} VMs, {len(scenario.events)} events, {len(scenario.faults)} faults)")
     return 0

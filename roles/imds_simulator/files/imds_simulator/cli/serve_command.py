@@ -11,9 +11,11 @@ import resource
 import signal
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, Callable
 
 from ..namespace.refusal import CannotEnter
+from ..report.atomic_file import check_writable
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.notify import Notify, notify_from, notify_problems
@@ -24,6 +26,7 @@ from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sou
 from .options import is_loopback
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
+from .run_report import RunReport
 
 
 class UsageError(Exception):
@@ -51,6 +54,8 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
             f"--control: {options.control} is not a loopback address, and the control API has no token; "
             "set --control-token, or add --control-anywhere to allow requests of anyone"
         )
+    if options.report is not None:
+        _check_folder_of(options.report)
     return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
         options.listen,
@@ -58,6 +63,14 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         options.clock == "manual",
         options.control_token or "",
     )
+
+
+def _check_folder_of(report: str) -> None:
+    try:
+        check_writable(Path(report))
+    except OSError as error:
+        # before the run, because a run may take hours
+        raise UsageError(f"--report: cannot write {report}: {error.strerror}; name another file") from None
 
 
 def _notify(options: argparse.Namespace, present: Notify | None) -> Notify | None:
@@ -136,7 +149,9 @@ def run(options: argparse.Namespace, work: Callable[[ServerOptions], Coroutine[A
 
     start_writing()
     try:
-        return asyncio.run(work(server_options(options)))
+        settings, report = server_options(options), RunReport(options.report)
+        status = asyncio.run(work(dataclasses.replace(settings, at_end=report.write)))
+        return status or report.status
     except ScenarioError as error:
         _print_problem(str(error), options)
     except (UsageError, CannotListen, CannotEnter) as error:

@@ -21,6 +21,7 @@ from ..times import parse_duration
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
+from .notes import NoteRoutes
 from .page.routes import PageRoutes
 from .request_body import BadRequest, json_object
 from .state import state
@@ -57,7 +58,14 @@ def control_app(
         await page.stream.close()
 
     app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
-    groups = (SimulatorRoutes(engine, endpoints), EventRoutes(engine), FaultRoutes(engine), ArmHandler(engine), page)
+    groups = (
+        SimulatorRoutes(engine, endpoints),
+        EventRoutes(engine),
+        FaultRoutes(engine),
+        NoteRoutes(engine),
+        ArmHandler(engine),
+        page,
+    )
     routes = [route for group in groups for route in group.routes()]
     app.add_routes(routes)
     page.show_overview(routes)

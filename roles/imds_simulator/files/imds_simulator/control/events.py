@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from aiohttp import web
@@ -15,9 +16,11 @@ from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
 from ..scenario.build import change_from, event_from
 from ..scenario.cross_checks import change_problems, event_problems
+from ..scenario.moment_checks import past_moments
 from ..scenario.plans import Change
+from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
-from .request_body import BadRequest, json_object, validate
+from .request_body import BadRequest, json_object, problem_text, validate
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
@@ -55,17 +58,20 @@ class EventRoutes:
         return web.json_response(event_state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
-        """Add an event of the form that scenarios use; ``at`` counts from now."""
+        """Add an event of the form that scenarios use; ``at`` counts from now, or is an absolute time.
+
+        The member ``warnings`` of the answer lists what Azure does not send.
+        """
         body = await json_object(request)
         groups, group_of = self._groups()
-        validate(body, "event", event_problems(body, groups, group_of))
+        now = self._engine.settle()
+        validate(body, "event", chain(event_problems(body, groups, group_of), past_moments(body, "events", now)))
         plan = event_from(body, self._generate_name())
         self._require_unused_name(plan.name)
         if plan.after is not None:
             self._require_event(plan.after)
-        now = self._engine.settle()
         event, occurrences = operations.schedule(self._engine.simulation, plan, now)
-        return self._respond(event, occurrences, 201)
+        return self._respond(event, occurrences, 201, {"warnings": self._warnings(body)})
 
     async def fail(self, request: web.Request) -> web.Response:
         """Add an event for failed hardware under ``vm`` or ``resources``."""
@@ -129,10 +135,16 @@ class EventRoutes:
         now = self._engine.settle()
         return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
 
-    def _respond(self, event: SimulatedEvent, occurrences: list[Occurrence], status: int = 200) -> web.Response:
+    def _respond(
+        self,
+        event: SimulatedEvent,
+        occurrences: list[Occurrence],
+        status: int = 200,
+        more: Mapping[str, Any] | None = None,
+    ) -> web.Response:
         self._engine.record(occurrences)
         self._engine.wake_ticker()
-        return web.json_response(event_state(event), status=status)
+        return web.json_response({**event_state(event), **(more or {})}, status=status)
 
     def _find(self, request: web.Request) -> SimulatedEvent:
         return self._engine.world.find(request.match_info["event"])
@@ -153,6 +165,12 @@ class EventRoutes:
             self._engine.world.find(name)
         except UnknownEvent:
             raise BadRequest(f"after: there is no event {name}") from None
+
+    def _warnings(self, body: Mapping[str, Any]) -> list[str]:
+        world = self._engine.world
+        vms = {vm.name: {"placement_group": vm.placement_group} for vm in world.vms.values()}
+        data = {"groups": {"all": {"vms": vms}}, "events": [body]}
+        return [problem_text(path[2:], text) for path, text in event_warnings(data, world.knobs)]
 
     def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         world = self._engine.world

@@ -4,13 +4,20 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from aiohttp import web
 
 from ..scenario.cross_checks import fault_problems
 from ..scenario.fault_kinds import KINDS, fault_from
+from ..scenario.moment_checks import past_moments
+from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from .request_body import BadRequest, json_object, validate
 from .state import fault_state
+
+# bounds the length of a line of the log
+_MAX_LOGGED = 100
 
 
 class FaultRoutes:
@@ -49,26 +56,32 @@ class FaultRoutes:
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}
         routes = {each.route for each in self._engine.scenario.answers}
-        validate(body, "fault", fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes))
         now = self._engine.settle()
+        found = fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes)
+        validate(body, "fault", chain(found, past_moments(body, "faults", now)))
         active = self._engine.inject(fault_from(body), now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
         return web.json_response(fault_state(self._engine, active, now), status=201)
 
     async def clear(self, _request: web.Request) -> web.Response:
         """Remove all faults."""
-        return self._cleared(self._engine.faults.clear())
+        return self._cleared(self._engine.faults.all())
 
     async def clear_one(self, request: web.Request) -> web.Response:
         """Remove one fault."""
         number = request.match_info["number"]
         is_number = number.isascii() and number.isdigit() and len(number) < 19
-        removed = self._engine.faults.clear(int(number)) if is_number else 0
+        removed = [each for each in self._engine.faults.all() if is_number and each.number == int(number)]
         if not removed:
             raise BadRequest(f"there is no fault {number}; GET /faults lists the faults")
         return self._cleared(removed)
 
-    def _cleared(self, removed: int) -> web.Response:
-        self._engine.log("faults-cleared", count=removed)
-        self._engine.wake_ticker()
-        return web.json_response({"cleared": removed})
+    def _cleared(self, removed: list[ActiveFault]) -> web.Response:
+        engine, now = self._engine, self._engine.clock.now()
+        for each in removed:
+            engine.faults.clear(each.number)
+        shown = [fault_state(engine, each, now) for each in removed[:_MAX_LOGGED]]
+        keys = ("number", "kind", "vms", "from", "to")
+        engine.log("faults-cleared", count=len(removed), faults=[{key: each[key] for key in keys} for each in shown])
+        engine.wake_ticker()
+        return web.json_response({"cleared": len(removed)})

@@ -62,4 +62,9 @@ def validate(data: Any, part: str, extra_problems: Iterable[tuple[Path, str]]) -
     """
     problems = check(data, part) or list(extra_problems)
     if problems:
-        raise BadRequest("; ".join(f"{dotted(path) + ': ' if path else ''}{text}" for path, text in problems))
+        raise BadRequest("; ".join(problem_text(path, text) for path, text in problems))
+
+
+def problem_text(path: Path, text: str) -> str:
+    """Return a problem as ``KEY: PROBLEM``."""
+    return f"{dotted(path) + ': ' if path else ''}{text}"

@@ -7,6 +7,7 @@ See docs/reference/scheduled-events.md 3.3.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,7 +65,9 @@ def strings(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return a primitive as instance metadata shows it."""
+    """Return a primitive as instance metadata shows it; binary data is base64, as in ``userData``."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

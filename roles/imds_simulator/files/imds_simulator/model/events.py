@@ -70,7 +70,8 @@ NO_STEP = ScheduledStep(math.inf, 99, "never")
 class SimulatedEvent:
     """An event of the running simulation. Only the model changes it.
 
-    Moments are Unix times in seconds on the simulator's clock.
+    Moments are Unix times in seconds on the simulator's clock. ``was_terminate``: its type is, or was,
+    Terminate.
     """
 
     number: int
@@ -90,6 +91,10 @@ class SimulatedEvent:
     cancelled: bool = False
     pending: list[ScheduledStep] = field(default_factory=list)
     impacts: list[str] = field(default_factory=list)
+    was_terminate: bool = False
+
+    def __post_init__(self) -> None:
+        self.was_terminate = self.is_terminate
 
     @property
     def name(self) -> str:
@@ -101,6 +106,11 @@ class SimulatedEvent:
         """True while the event is in the document."""
         return self.status in (SCHEDULED, STARTED)
 
+    @property
+    def is_terminate(self) -> bool:
+        """True if the event deletes an instance (reference 2.2.8)."""
+        return self.content.type == "Terminate"
+
     def edit(self, change: Change) -> None:
         """Replace the members that ``change`` sets."""
         edits = {
@@ -109,6 +119,7 @@ class SimulatedEvent:
             if getattr(change, name) is not None
         }
         self.content = replace(self.content, **edits)
+        self.was_terminate = self.was_terminate or self.is_terminate
 
 
 def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:

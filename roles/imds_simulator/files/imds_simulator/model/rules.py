@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..moments import Moment, When
 from ..scenario.knobs import Knobs
 
 
@@ -17,6 +18,12 @@ class Rules(NamedTuple):
 
     knobs: Knobs
     speed: float = 1.0
+
+    def moment_of(self, when: When, base: float) -> float:
+        """Return ``when`` on the simulator's clock; simulated seconds count from ``base``."""
+        if isinstance(when, Moment):
+            return when.unix + self.to_wall_seconds(when.later)
+        return base + self.to_wall_seconds(when)
 
     def to_wall_seconds(self, simulated: float) -> float:
         """Return how many seconds of the simulator's clock ``simulated`` seconds take."""

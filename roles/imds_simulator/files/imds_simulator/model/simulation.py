@@ -15,7 +15,7 @@ from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
 from .due_queue import DueQueue
-from .events import ENDED, ScheduledStep, SimulatedEvent
+from .events import ENDED, SCHEDULED, ScheduledStep, SimulatedEvent
 from .occurrence import Occurrence
 from .timing import next_step
 from .world import World
@@ -53,7 +53,7 @@ class Simulation:
         self.world.epoch = epoch
         for plan in self._plans:
             self.add(plan, epoch)
-        moments = [(epoch + self.world.to_wall_seconds(step.at), step) for step in self._incarnations]
+        moments = [(max(epoch, self.world.rules.moment_of(step.at, epoch)), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
         self._update_next_due()
 
@@ -106,13 +106,35 @@ class Simulation:
 
         Retire it when it has ended.
         """
-        for each in {event, *self.world.batch(event), *self.world.waiting_for(event)}:
+        for each in (event, *self.world.waiting_for(event)):
             self._queue.schedule(each.number, self._next_of(each).moment)
+        deciding = self._deciding(event)
+        for each in self.world.batch(event):
+            # the others start at NotBefore, whatever happens to the batch
+            if each is not event and each.status == SCHEDULED and each.approved_at is not None:
+                self._queue.schedule(each.number, next_step(each, deciding, self.world.rules).moment)
         if event.status == ENDED:
             self.world.retire(event)
 
     def _next_of(self, event: SimulatedEvent) -> ScheduledStep:
-        return next_step(event, self.world.batch(event), self.world.rules)
+        # an event that is no Terminate any more waits for none, but others had waited for it
+        waits = event.plan.batch is not None or event.is_terminate
+        return next_step(event, self._deciding(event) if waits else (), self.world.rules)
+
+    def _deciding(self, event: SimulatedEvent) -> tuple[SimulatedEvent, ...]:
+        """Return the event that decides when the approved events of the batch start.
+
+        That is one without an approval, else the one that was approved last: a batch of a thousand
+        events is examined once, not once for each event.
+        """
+        latest: tuple[SimulatedEvent, ...] = ()
+        for each in self.world.batch(event):
+            if each.status == SCHEDULED:
+                if each.approved_at is None:
+                    return (each,)
+                if not latest or each.approved_at > (latest[0].approved_at or 0.0):
+                    latest = (each,)
+        return latest
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
         """Add an event to the world; ``plan.at`` counts from ``base``."""

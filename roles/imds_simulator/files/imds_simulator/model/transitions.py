@@ -82,7 +82,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
     world.bump_incarnation(scopes)
     for waiting in world.waiting_for(event):
         if waiting.status == PLANNED:
-            waiting.appears_at = moment + world.to_wall_seconds(waiting.plan.at)
+            waiting.appears_at = world.rules.moment_of(waiting.plan.at, moment)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     return [*ended, replace(occurrence(event, moment, outcome), snapshot=last)]
 

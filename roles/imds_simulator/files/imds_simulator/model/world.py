@@ -50,7 +50,8 @@ class World:
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
-        self._batches: dict[tuple[str, str], list[SimulatedEvent]] = {}
+        # events without a batch have the key None
+        self._batches: dict[tuple[str, str | None], dict[int, SimulatedEvent]] = {}
         self._waiting_for: dict[str, list[SimulatedEvent]] = {}
 
     # -- rules and time
@@ -85,14 +86,13 @@ class World:
             fields_of(plan, self.knobs),
         )
         if plan.after is None:
-            event.appears_at = base + self.to_wall_seconds(plan.at)
+            event.appears_at = max(base, self.rules.moment_of(plan.at, base))
         else:
             self._waiting_for.setdefault(plan.after, []).append(event)
             ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
             if ends:
-                event.appears_at = max(base, ends[-1] + self.to_wall_seconds(plan.at))
-        if plan.batch:
-            self._batches.setdefault((event.group, plan.batch), []).append(event)
+                event.appears_at = max(base, self.rules.moment_of(plan.at, ends[-1]))
+        self._batches.setdefault((event.group, plan.batch), {})[event.number] = event
         self.live[event.number] = event
         return event
 
@@ -100,16 +100,25 @@ class World:
         """Move an event that has ended from ``live`` to ``ended``."""
         if self.live.pop(event.number, None) is not None:
             self.ended.append(event)
-            for related in (self.batch(event), self._waiting_for.get(event.plan.after or "", [])):
-                if event in related:
-                    related.remove(event)
+            self._batches[event.group, event.plan.batch].pop(event.number, None)
+            waiting = self._waiting_for.get(event.plan.after or "", [])
+            if event in waiting:
+                waiting.remove(event)
 
-    def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """Return the events of the same batch, ``event`` included.
+    def batch(self, event: SimulatedEvent) -> Iterable[SimulatedEvent]:
+        """Return the events that ``event`` has to wait for, once it is approved, or that wait for it.
 
-        Empty for an event without a batch.
+        These are the events of its batch. Without a batch these are the Terminate events of its scale
+        set, unless the knob ``terminate_waits_for`` says otherwise (reference 2.2.8). ``event`` may be
+        one of them.
         """
-        return self._batches[event.group, event.plan.batch] if event.plan.batch else []
+        if event.plan.batch is not None:
+            return self._batches[event.group, event.plan.batch].values()
+        if not event.was_terminate or self.groups[event.group].kind != "scale_set":
+            return ()
+        if self.knobs.terminate_waits_for != "scale_set":
+            return ()
+        return (each for each in self._batches[event.group, None].values() if each.is_terminate)
 
     def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
         """Return the events that wait for the end of ``event``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
@@ -19,14 +19,16 @@ from ..model.world import World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from ..times import http_date
-from .responses import compact
+from .responses import JSON_TYPE, Reply, compact
 
 
 class Document(NamedTuple):
-    """A rendered document and its entity tag."""
+    """A rendered document and its entity tag, and the replies for a client that has it not yet, or has it."""
 
     body: bytes
     etag: str
+    reply: Reply
+    not_modified: Reply
 
 
 class Documents:
@@ -41,16 +43,29 @@ class Documents:
         cached = self._cache.get((scope.key, version))
         if cached is not None and cached[0] == scope.revision:
             return cached[1]
-        body = compact(document(self._world, scope, version))
+        events = _listed(self._world, scope, _shown_as(version))
+        body = compact(_rendered(self._world, scope, version, events))
         # a tag of the content: the incarnation can have the same value again after a reset
-        fresh = Document(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        # a change of the knob is a new revision, too
+        headers = (("ETag", etag),) if self._world.knobs.etag else ()
+        reply = Reply(200, body, JSON_TYPE, headers, tuple(events))
+        fresh = Document(body, etag, reply, Reply(304, b"", "", headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 
 
 def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
     """Return the document of ``scope`` with the members that ``version`` has."""
-    shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
+    return _rendered(world, scope, version, _listed(world, scope, _shown_as(version)))
+
+
+def _shown_as(version: str) -> str:
+    return version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
+
+
+def _listed(world: World, scope: Scope, shown_as: str) -> list[SimulatedEvent]:
+    """Return the events that the document lists, in its order."""
     events = [
         event
         for event in world.events_visible_to(scope)
@@ -58,6 +73,11 @@ def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
     ]
     if world.knobs.event_order == "newest_first":
         events.reverse()
+    return events
+
+
+def _rendered(world: World, scope: Scope, version: str, events: Sequence[SimulatedEvent]) -> dict[str, Any]:
+    shown_as = _shown_as(version)
     underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"
     return {
         "DocumentIncarnation": scope.incarnation,

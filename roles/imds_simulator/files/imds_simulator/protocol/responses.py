@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..model.events import SimulatedEvent
+
 JSON_TYPE = "application/json; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
@@ -36,13 +38,14 @@ _MALFORMED = {
 class Reply:
     """Status, body, content type and further headers.
 
-    Without content type no Content-Type is sent.
+    Without content type no Content-Type is sent. ``events`` are those that the body lists.
     """
 
     status: int
     body: bytes = b""
     content_type: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    events: tuple[SimulatedEvent, ...] = ()
 
 
 def compact(value: Any) -> bytes:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..moments import parse_when
 from ..times import parse_duration
 from .answers import answer_from
 from .fault_kinds import fault_from
@@ -48,7 +49,7 @@ def event_from(data: Mapping[str, Any], name: str) -> EventPlan:
         name=data.get("name", name),
         resources=tuple(data["resources"]),
         type=data.get("type"),
-        at=parse_duration(data.get("at", 0)),
+        at=parse_when(data.get("at", 0)),
         after=data.get("after"),
         starts=data.get("starts", "by_notice"),
         # IMDS shows ids in upper case (docs/reference/scheduled-events.md 1.4.3)
@@ -110,7 +111,7 @@ def _vm(name: str, group: str, data: Mapping[str, Any]) -> Vm:
 
 
 def _incarnation(data: Mapping[str, Any]) -> IncarnationStep:
-    return IncarnationStep(parse_duration(data.get("at", 0)), data["group"], data.get("to"), data.get("add", 0))
+    return IncarnationStep(parse_when(data.get("at", 0)), data["group"], data.get("to"), data.get("add", 0))
 
 
 def _impact(data: Mapping[str, Any]) -> ImpactCommands:

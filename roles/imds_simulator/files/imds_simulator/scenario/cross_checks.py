@@ -10,29 +10,32 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from ..moments import is_moment
 from ..suggestions import suggestion
 from .answers import answer_problems, route_name
 from .fault import ROUTES
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
 from .knobs import KnobError, Knobs, change_knobs
+from .moment_checks import MOMENTS, moments_before_begin, past_moments
 from .notify import notify_problems
 from .yaml_lines import Path
 
 Found = Iterator[tuple[Path, str]]
 
 
-def crosscheck(data: Mapping[str, Any], skipped: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
+def crosscheck(data: Mapping[str, Any], now: float, skipped: frozenset[Path] = frozenset()) -> list[tuple[Path, str]]:
     """Return the problems of ``data`` as (path, message).
 
     ``data`` fits the schema, except for the items at ``skipped`` (such as ``("events", 3)``), which
-    are not checked.
+    are not checked. ``now`` is the Unix time.
     """
     group_of = {vm: name for name, group in data["groups"].items() for vm in group["vms"]}
     found = list(_vms(data))
     found += _knobs(data.get("knobs", {}))
     for index, event in _checked_items(data, "events", skipped):
         found += [(("events", index, *path), text) for path, text in event_problems(event, data["groups"], group_of)]
+    found += _moments(data, skipped, now)
     found += _names_of_events(data.get("events", ()), skipped)
     for index, step in _checked_items(data, "incarnations", skipped):
         if step["group"] not in data["groups"]:
@@ -54,6 +57,14 @@ def crosscheck(data: Mapping[str, Any], skipped: frozenset[Path] = frozenset()) 
     return found
 
 
+def _moments(data: Mapping[str, Any], skipped: frozenset[Path], now: float) -> Found:
+    for section in MOMENTS:
+        for index, item in _checked_items(data, section, skipped):
+            yield from (((section, index, *path), text) for path, text in past_moments(item, section, now))
+            if data.get("begin") == "first_request":
+                yield from (((section, index, *path), text) for path, text in moments_before_begin(item, section))
+
+
 def _checked_items(data: Mapping[str, Any], section: str, skipped: frozenset[Path]) -> Iterator[tuple[int, Any]]:
     for index, item in enumerate(data.get(section, ())):
         if (section, index) not in skipped:
@@ -67,6 +78,8 @@ def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of
     """
     if "type" not in event and event.get("starts") != "hardware_failure":
         yield (), "the key type is missing; only an event with starts: hardware_failure needs no type"
+    if "after" in event and is_moment(event.get("at")):
+        yield ("at",), f"{event['at']} is an absolute time; with after write a duration since the end of that event"
     yield from _resources(event["resources"], ("resources",), groups, group_of)
     for index, change in enumerate(event.get("changes", ())):
         path: Path = ("changes", index)

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..moments import When
+
 # routes of the control plane, which faults of any route of IMDS do not affect
 ARM_ROUTE = "arm"
 NOTIFY_ROUTE = "notify"
@@ -19,7 +21,7 @@ ROUTES = ("any", "scheduledevents", "instance", "versions", "metadata", ARM_ROUT
 class Fault:
     """A fault and its window.
 
-    Times are simulated seconds, counted from simulated time 0 or from the injection. ``action`` is
+    Times are simulated seconds, counted from simulated time 0 or from the injection, or absolute. ``action`` is
     the effect on a request; fault_kinds.py lists the actions with their names and defaults.
     ``first`` and ``last`` count the matching requests of each VM inside the time window, from 1.
     ``options`` are the settings of the action.
@@ -32,8 +34,8 @@ class Fault:
     vms: tuple[str, ...] = ()
     first: int = 1
     last: int | None = None
-    begins: float = 0.0
-    ends: float = math.inf
+    begins: When = 0.0
+    ends: When = math.inf
     options: Mapping[str, object] = field(default_factory=dict)
 
     def matches(self, vm: str, route: str, method: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..moments import Moment, When, parse_when
 from ..times import parse_duration, parse_signed_duration
 from .fault import ARM_ROUTE, NOTIFY_ROUTE, Fault
 from .header_text import has_line_break, is_header_name
@@ -137,7 +138,7 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
         raise FaultError("kind", "refuse does not take requests, route or method; it takes from, to and for")
     _check_route(kind.action, data)
     first, last = _window(requests)
-    begins = parse_duration(data.get("from", 0))
+    begins = parse_when(data.get("from", 0))
     vms = data.get("vm", ())
     return Fault(
         kind=data["kind"],
@@ -221,14 +222,18 @@ def _window(requests: str) -> tuple[int, int | None]:
     return int(first), int(last) if last else None
 
 
-def _end(data: Mapping[str, Any], begins: float) -> float:
+def _end(data: Mapping[str, Any], begins: When) -> When:
     if "to" in data and "for" in data:
         raise FaultError("for", "give either to or for, not both")
     if "for" in data:
-        return begins + parse_duration(data["for"])
+        lasts = parse_duration(data["for"])
+        return begins._replace(later=lasts) if isinstance(begins, Moment) else begins + lasts
     if "to" not in data:
         return float("inf")
-    end = parse_duration(data["to"])
-    if end < begins:
+    end = parse_when(data["to"])
+    if isinstance(end, Moment) != isinstance(begins, Moment):
+        if "from" in data:
+            raise FaultError("to", "from and to are a duration and a time; give two durations or two times")
+    elif end < begins:  # type: ignore[operator]  # both are of one type
         raise FaultError("to", "the fault ends before it begins")
     return end

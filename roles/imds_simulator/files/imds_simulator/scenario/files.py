@@ -7,6 +7,7 @@ Reports all problems at once, each with its line.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path as File
 from typing import Any
 
@@ -15,6 +16,7 @@ from .build import scenario_from
 from .cross_checks import crosscheck
 from .plans import Scenario
 from .schema_check import check
+from .warnings import scenario_warnings
 from .yaml_lines import Path, Problem, YamlSource, read_yaml
 
 # sections whose items are checked one by one: a problem in one event does not hide problems in others
@@ -31,32 +33,52 @@ class ScenarioError(Exception):
     """
 
 
-def load(name_or_file: str) -> Scenario:
+def load(name_or_file: str, now: float | None = None) -> Scenario:
     """Load a shipped scenario by name, or a file by path.
+
+    ``now`` is the Unix time, after which absolute times have to be; None: the present time.
 
     Raises:
         ScenarioError: the file cannot be read, or is not a valid scenario.
+    """
+    return load_with_warnings(name_or_file, now)[0]
+
+
+def load_with_warnings(name_or_file: str, now: float | None = None) -> tuple[Scenario, list[str]]:
+    """Load a scenario as ``load`` does, and return it with its warnings.
+
+    A warning is a line of the form of a problem.
     """
     file = locate(name_or_file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file}: cannot be read: {error}") from None
-    return parse(text, str(file))
+    return _parse(text, str(file), now)
 
 
-def parse(text: str, file_name: str) -> Scenario:
-    """Return the scenario in ``text``; ``file_name`` is for messages.
+def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
+    """Return the scenario in ``text``; ``file_name`` is for messages, ``now`` as for load.
 
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
     """
+    return _parse(text, file_name, now)[0]
+
+
+def _parse(text: str, file_name: str, now: float | None) -> tuple[Scenario, list[str]]:
     source = read_yaml(text)
-    problems = source.problems + (_problems(source) if source.parsed else [])
+    problems = source.problems + (_problems(source, time.time() if now is None else now) if source.parsed else [])
     if problems:
-        ordered = sorted(problems, key=lambda each: each.line)
-        raise ScenarioError("\n".join(f"{file_name}:{problem}" for problem in ordered))
-    return scenario_from(source.data)
+        raise ScenarioError("\n".join(_lines(problems, file_name)))
+    scenario = scenario_from(source.data)
+    found = scenario_warnings(source.data, scenario.knobs)
+    warnings = [Problem(source.line(path), path, f"warning: {text}") for path, text in found]
+    return scenario, _lines(warnings, file_name)
+
+
+def _lines(problems: list[Problem], file_name: str) -> list[str]:
+    return [f"{file_name}:{problem}" for problem in sorted(problems, key=lambda each: each.line)]
 
 
 def locate(name_or_file: str) -> File:
@@ -96,15 +118,15 @@ def summary(name: str) -> str:
     return " ".join(lines)
 
 
-def _problems(source: YamlSource) -> list[Problem]:
+def _problems(source: YamlSource, now: float) -> list[Problem]:
     data = {} if source.data is None else source.data
     found: list[tuple[Path, str]] = check(data)
     if isinstance(data, dict) and not any(path[:1] not in _LISTS or len(path) == 1 for path, _text in found):
-        found = found + _crosscheck_valid_parts(data, [path for path, _text in found])
+        found = found + _crosscheck_valid_parts(data, now, [path for path, _text in found])
     return [Problem(source.line(path), path, text) for path, text in found]
 
 
-def _crosscheck_valid_parts(data: dict[str, Any], bad: list[Path]) -> list[tuple[Path, str]]:
+def _crosscheck_valid_parts(data: dict[str, Any], now: float, bad: list[Path]) -> list[tuple[Path, str]]:
     """Cross-check the parts that fit the schema.
 
     List items are checked without their invalid keys.
@@ -127,7 +149,7 @@ def _crosscheck_valid_parts(data: dict[str, Any], bad: list[Path]) -> list[tuple
             (section, index) for index, item in enumerate(rest[section]) if not _REQUIRED_KEYS[section] <= set(item)
         }
     # a pruned item may seem incomplete: only problems of its other keys count
-    return [(path, text) for path, text in crosscheck(rest, frozenset(skipped)) if path not in pruned]
+    return [(path, text) for path, text in crosscheck(rest, now, frozenset(skipped)) if path not in pruned]
 
 
 def default_scenario(vm: str | None = None) -> Scenario:

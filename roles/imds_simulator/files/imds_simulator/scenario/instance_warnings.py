@@ -15,6 +15,8 @@ from ..instance_members import MEMBERS, Member
 from ..suggestions import suggestion
 from .yaml_lines import Path
 
+_MOST_SHOWN = 20
+
 
 def instance_warnings(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield (path, text) for each unlikely value of ``instance`` in a scenario.
@@ -40,7 +42,9 @@ def _of_members(value: Mapping[str, Any], members: Mapping[str, Member], path: P
         if name in members:
             yield from _of_member(each, members[name], (*path, name))
         else:
-            hint = suggestion(str(name), members) or f"; known members: {', '.join(sorted(members))}"
+            hint = suggestion(str(name), members)
+            if not hint and len(members) <= _MOST_SHOWN:
+                hint = f"; known members: {', '.join(sorted(members))}"
             yield (*path, name), f"Azure documents no member {name} of {where} (reference 3.3){hint}"
 
 

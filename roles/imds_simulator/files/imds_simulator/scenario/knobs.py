@@ -225,6 +225,15 @@ class Knobs:
     terminate_source: str = field(
         default="User", metadata=_knob("choice", "5.8", "EventSource of a Terminate event", ("User", "Platform"))
     )
+    terminate_waits_for: str = field(
+        default="scale_set",
+        metadata=_knob(
+            "choice",
+            "2.2.8",
+            "an approved Terminate event waits for all other pending ones of its scale set, or only for its batch",
+            ("scale_set", "batch"),
+        ),
+    )
 
     # -- enabling (reference 4.1)
     enable_delay: float = field(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..moments import When
 from .answers import Answer
 from .fault import Fault
 from .groups import Group
@@ -50,7 +51,7 @@ class EventPlan:
     name: str
     resources: tuple[str, ...]
     type: str | None = None
-    at: float = 0.0
+    at: When = 0.0
     after: str | None = None
     starts: str = BY_NOTICE
     id: str | None = None
@@ -75,7 +76,7 @@ class IncarnationStep:
     See reference 2.5.
     """
 
-    at: float
+    at: When
     group: str
     to: int | None = None
     add: int = 0

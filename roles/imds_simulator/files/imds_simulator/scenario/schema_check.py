@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonschema
 
+from ..moments import is_moment, parse_when
 from ..suggestions import suggestion
 from ..times import parse_duration, parse_signed_duration
 from .yaml_lines import Path
@@ -39,6 +40,11 @@ _TYPE_NAMES = {
 def _is_duration(value: Any) -> bool:
     """Check the bounds of parse_duration; the schema itself checks the type."""
     return isinstance(value, (bool, list, dict)) or value is None or parse_duration(value) >= 0
+
+
+@_formats.checks("when", raises=ValueError)
+def _is_when(value: Any) -> bool:
+    return isinstance(value, (bool, list, dict)) or value is None or bool(parse_when(value) or True)
 
 
 @_formats.checks("signed-duration", raises=ValueError)
@@ -99,6 +105,8 @@ def _value_problem(error: Any) -> str:
     if kind == "enum":
         choices = [str(each) for each in error.validator_value]
         return f"{value!r} is not one of {', '.join(choices)}{suggestion(str(value), choices)}"
+    if kind == "format" and is_moment(value):
+        return str(error.cause)
     if kind in ("pattern", "type", "format") and "description" in error.schema:
         return f"{value!r} is not {error.schema['description']}"
     if kind == "format":

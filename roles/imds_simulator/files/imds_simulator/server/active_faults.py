@@ -46,7 +46,7 @@ class FaultRegistry:
     def inject(self, fault: Fault, base: float, rules: Rules) -> ActiveFault:
         """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
         self._last_number += 1
-        begins, ends = (base + rules.to_wall_seconds(each) for each in (fault.begins, fault.ends))
+        begins, ends = (rules.moment_of(each, base) for each in (fault.begins, fault.ends))
         active = ActiveFault(self._last_number, fault, begins, ends)
         self._active.append(active)
         return active

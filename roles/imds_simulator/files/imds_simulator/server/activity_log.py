@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter, deque
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from ..model.occurrence import Occurrence
 from ..times import iso
 
 MAX_LINES = 10_000
+# lines about VMs that received an event; a ring of its own, so that a thousand VMs do not displace the other lines
+MAX_SEEN = 10_000
+SEEN = "seen"
 MAX_REQUESTS = 20_000
 
 
@@ -34,13 +38,15 @@ class RequestEntry(NamedTuple):
 
 
 class ActivityLog:
-    """The log: two ring buffers and counts.
+    """The log: three ring buffers and counts.
 
-    ``lines`` are events, approvals and control requests; ``requests`` are the requests to IMDS.
+    ``lines`` are events, approvals and control requests; ``seen`` are the lines about VMs that received an
+    event for the first time; ``requests`` are the requests to IMDS.
     """
 
     def __init__(self) -> None:
         self.lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+        self.seen: deque[dict[str, Any]] = deque(maxlen=MAX_SEEN)
         self.requests: deque[RequestEntry] = deque(maxlen=MAX_REQUESTS)
         self.counts: Counter[tuple[str, str, str, int]] = Counter()
         self._line_number = 0
@@ -50,7 +56,7 @@ class ActivityLog:
         """Add a line and return it."""
         self._line_number += 1
         line = {"number": self._line_number, "time": iso(moment), "what": what, **fields}
-        self.lines.append(line)
+        (self.seen if what == SEEN else self.lines).append(line)
         return line
 
     def add_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
@@ -81,7 +87,8 @@ class ActivityLog:
 
         Only those with this ``what`` unless it is None.
         """
-        return [line for line in self.lines if line["number"] > number and (what is None or line["what"] == what)]
+        merged = heapq.merge(self.lines, self.seen, key=lambda line: line["number"])
+        return [line for line in merged if line["number"] > number and (what is None or line["what"] == what)]
 
     def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
         """Return the requests after request ``number``.
@@ -103,4 +110,7 @@ class ActivityLog:
 
     def dropped(self) -> dict[str, int]:
         """Return how many older lines and requests were dropped."""
-        return {"lines": self._line_number - len(self.lines), "requests": self._request_number - len(self.requests)}
+        return {
+            "lines": self._line_number - len(self.lines) - len(self.seen),
+            "requests": self._request_number - len(self.requests),
+        }

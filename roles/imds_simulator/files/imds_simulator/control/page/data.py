@@ -59,7 +59,7 @@ class PageData:
         }
         sections["events"] = self._events()
         sections["faults"] = self._faults(now)
-        changes = {
+        changes: dict[str, Any] = {
             name: changed for name, items in sections.items() if (changed := _changed(self._sections.get(name), items))
         }
         self._sections = sections

@@ -15,7 +15,7 @@ const ASKING = 60;  // a VM that asked in the last so many seconds counts as ask
 const TEXT_OPTIONS = ["body", "body_base64", "content_type", "location", "retry_after_format", "part"];
 const STATUS_ORDER = ["Started", "Scheduled", "Planned", "Gone"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
-  "fault-injected", "faults-cleared", "unknown-client"]);
+  "fault-injected", "faults-cleared", "unknown-client", "advanced", "knobs"]);
 
 const byId = (id) => document.getElementById(id);
 const state = {run: null, clock: null, received: 0, groups: {}, vms: {}, scopes: {}, events: {}, faults: {}, requests: {}, lines: []};
@@ -139,8 +139,7 @@ function makeCard(key) {
   const error = part(".error");
   const path = (action) => `/events/${encodeURIComponent(state.events[key].id)}/${action}`;
   const act = (button, action, body) => {
-    const name = state.events[key].name;
-    return submit(error, button, () => call("POST", path(action), body ? body() : {}), () => announce(`${name}: ${action} is done`));
+    return submit(error, button, () => call("POST", path(action), body ? body() : {}));
   };
   card.form.addEventListener("submit", (submitted) => {
     submitted.preventDefault();
@@ -489,7 +488,7 @@ function addLines(lines) {
 
 function news(lines) {
   const texts = lines.filter((line) => NEWS.has(line.what)).map((line) => {
-    const subject = [line.type, line.event || line.kind || line.address].filter(Boolean).join(" ");
+    const subject = [line.type, line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`)].filter(Boolean).join(" ");
     return `${subject}${subject ? ": " : ""}${line.what}${line.by ? ` by ${line.by}` : ""}`;
   });
   if (texts.length) announce(texts.slice(-3).join("; ") + (texts.length > 3 ? ` and ${texts.length - 3} more` : ""));
@@ -647,8 +646,7 @@ function watch() {
 byId("advance").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
   const form = submitted.currentTarget;
-  submit(byId("advance-error"), form.querySelector("button"), () => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}),
-    () => announce(`The clock was advanced by ${form.elements.seconds.value.trim()}`));
+  submit(byId("advance-error"), form.querySelector("button"), () => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
 });
 
 byId("schedule").addEventListener("submit", (submitted) => {
@@ -660,10 +658,7 @@ byId("schedule").addEventListener("submit", (submitted) => {
     body.resources = list(form.elements.resources.value);
     if (form.elements.hold.checked) body.hold = true;
     return call("POST", "/events", body);
-  }, (event) => {
-    form.elements.name.value = "";
-    announce(`${event.type} ${event.name} was scheduled`);
-  });
+  }, () => { form.elements.name.value = ""; });
 });
 
 byId("schedule-resources").addEventListener("input", (changed) => {
@@ -684,7 +679,7 @@ byId("inject").addEventListener("submit", (submitted) => {
       if (text) body[input.dataset.option] = TEXT_OPTIONS.includes(input.dataset.option) ? text : jsonOrText(text);
     }
     return call("POST", "/faults", body);
-  }, (fault) => announce(`Fault ${fault.kind} was injected`));
+  });
 });
 
 byId("knob").addEventListener("submit", (submitted) => {
@@ -694,7 +689,6 @@ byId("knob").addEventListener("submit", (submitted) => {
   submit(byId("knob-error"), form.querySelector("button"), () => call("POST", "/knobs", {[name]: jsonOrText(form.elements.value.value.trim())}), (answer) => {
     knobs = answer;
     showKnob();
-    announce(`Knob ${name} was set`);
   });
 });
 

@@ -23,7 +23,8 @@ _HEADERS = {
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    # with no-referrer a browser sends Origin: null with the login form
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 # characters; a longer form is not a login

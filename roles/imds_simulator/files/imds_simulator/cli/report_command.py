@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb ``report``: writes the run of a running simulator as an HTML file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..report.atomic_file import write_whole
+from ..report.page import report
+from ..report.run import NotARun, run_from
+from .control_client import Call
+from .control_commands import add_control_option, send
+from .environment import parse_arguments
+from .program import program_name
+
+DEFAULT_OUTPUT = "imds-simulator-report.html"
+
+
+class _NoAnswer(Exception):
+    """The simulator did not answer as expected; the text names the problem."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb with ``arguments``.
+
+    Returns:
+        0; 1 when the simulator cannot be reached or is not one; 2 when the file cannot be written.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"{program_name()} report",
+        description="Write the run of a running simulator as one HTML file with a time line, and print its path.",
+    )
+    add_control_option(parser)
+    parser.add_argument(
+        "--output", metavar="FILE", default=DEFAULT_OUTPUT, help=f"the file to write (default {DEFAULT_OUTPUT})"
+    )
+    options = parse_arguments(parser, arguments, "report")
+    try:
+        run = run_from(*(_get(options, path) for path in ("/state", "/log", "/requests")))
+    except _NoAnswer as error:
+        print(f"{program_name()}: {error}", file=sys.stderr)
+        return 1
+    except NotARun as error:
+        print(
+            f"{program_name()}: {options.control}: its answers are not those of a simulator of this version ({error}); "
+            "check --control",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        write_whole(Path(options.output), report(run))
+    except OSError as error:
+        print(
+            f"{program_name()}: --output: cannot write {options.output}: {error.strerror}; name another file",
+            file=sys.stderr,
+        )
+        return 2
+    print(options.output)
+    return 0
+
+
+def _get(options: argparse.Namespace, path: str) -> Any:
+    status, answer = send(options, Call("GET", path))
+    if status != 200:
+        raise _NoAnswer(f"{path}: {answer}" if status else str(answer))
+    return answer

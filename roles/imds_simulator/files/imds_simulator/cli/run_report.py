@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The option ``--report``: writes a report at the end of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ..control.state import state
+from ..report.atomic_file import write_whole
+from ..report.page import report
+from ..report.run import NotARun, Run, run_from
+from ..simulator import RunningSimulator
+from .program import program_name
+
+
+class RunReport:
+    """The report of this run.
+
+    ``file``: where to write it; None: no report. ``status`` is the exit code for its errors, 0 without one.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        self.status = 0
+        self._file = None if file is None else Path(file)
+
+    def write(self, simulator: RunningSimulator) -> None:
+        """Write the report and print its path on stderr; if the file cannot be written, try a temporary file."""
+        if self._file is None:
+            return
+        try:
+            text = report(run_of(simulator))
+        except NotARun as error:
+            self.status = 2
+            print(f"{program_name()}: --report: the run cannot be shown: {error}; there is no report", file=sys.stderr)
+            return
+        try:
+            write_whole(self._file, text)
+            print(f"report {self._file}", file=sys.stderr, flush=True)
+        except OSError as error:
+            self.status = 2
+            print(
+                f"{program_name()}: --report: cannot write {self._file}: {error.strerror}; {_keep(text)}",
+                file=sys.stderr,
+            )
+
+
+def run_of(simulator: RunningSimulator) -> Run:
+    """Return the run of ``simulator`` until now."""
+    engine = simulator.engine
+    data, log = state(engine, simulator.endpoints), engine.activity_log
+    dropped = log.dropped()
+    return run_from(
+        data,
+        {"lines": log.lines_after(0, None), "dropped": dropped["lines"]},
+        {
+            "requests": log.requests_after(0, None),
+            "counts": log.request_counts(),
+            "dropped": dropped["requests"],
+        },
+    )
+
+
+def _keep(text: str) -> str:
+    """Write the report to a temporary file, because the run is over, and return where it is."""
+    name = ""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="imds-simulator-report-", suffix=".html")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        return f"no temporary file either: {error.strerror}; the report is lost"
+    return f"the report is in {name}"

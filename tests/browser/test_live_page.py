@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The live page in a real browser (docs/simulator/live-page.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from support import simulator_process
+from support.simulator.raw_http import send_request
+
+HTML = '<img src=x onerror="document.title=1"><b>name</b>'
+
+
+def statuses(simulator, vm="vm1"):
+    return [each["EventStatus"] for each in send_request(simulator.endpoints[vm]).json["Events"]]
+
+
+def advance(page, text):
+    page.fill("#advance-seconds", text)
+    page.find("#advance button").click()
+
+
+def test_event_is_scheduled_approved_started_and_ends(page, start):
+    simulator = start()
+    page.open(simulator.control)
+    page.choose(page.find("#schedule-type"), "Reboot")
+    page.fill("#schedule-resources", "vm1, vm2")
+    page.find("#schedule summary").click()
+    page.fill("#schedule-name", "patch")
+    page.find("#schedule button").click()
+    page.wait_for_part("patch", ".left", "15:00")
+    assert page.part("patch", ".status").text == "Scheduled" and page.part("patch", ".approved").text == "not yet"
+    assert statuses(simulator) == ["Scheduled"]
+    advance(page, "61s")
+    page.wait_for_part("patch", ".left", "13:59")
+    page.choose(page.part("patch", "select"), "vm2")
+    page.part("patch", ".approve").click()
+    page.wait_for_part("patch", ".approved", "by vm2 at ")
+    page.wait_for("#news", "approved by vm2")
+    advance(page, "1")
+    page.wait_for_part("patch", ".status", "Started")
+    page.wait_for_part("patch", ".left", "10:00")
+    assert statuses(simulator) == ["Started"]
+    advance(page, "10m")
+    page.wait_for("#ended-count", "1")
+    page.find("#ended summary").click()
+    assert "patch" in page.text("#ended-events") and "approved by vm2" in page.text("#ended-events")
+    assert page.find("#no-events").is_displayed() and statuses(simulator) == []
+    assert "finished" in page.text("#log")
+    assert page.errors() == []
+
+
+def test_requests_of_vms_are_shown_with_status_and_fault(page, start):
+    simulator = start()
+    page.open(simulator.control)
+    row = "tr[data-vm='db1'] .request"
+    assert page.text(row) == "none yet"
+    send_request(simulator.endpoints["db1"])
+    page.wait_for(row, "GET scheduledevents 200")
+    page.wait(
+        lambda: any("1 asked" in each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".group .facts")),
+        "1 asked",
+    )
+    page.choose(page.find("#inject-kind"), "unavailable")
+    page.fill("#inject-vm", "db1")
+    page.find("#inject button").click()
+    page.wait_for("#faults", "until cleared")
+    assert send_request(simulator.endpoints["db1"]).status == 503
+    page.wait_for(row, "503 unavailable")
+    page.wait_for("#faults", "1 matching request")
+    page.find("#faults button").click()
+    page.wait(lambda: page.find("#no-faults").is_displayed(), "the end of the fault")
+    assert send_request(simulator.endpoints["db1"]).status == 200
+    assert page.errors() == []
+
+
+def test_errors_of_the_api_are_shown_at_their_form(page, start):
+    page.open(start().control)
+    page.fill("#schedule-resources", "vm9")
+    page.find("#schedule button").click()
+    page.wait_for("#schedule-error", "there is no VM vm9")
+    assert page.find("#schedule-error").get_attribute("role") == "alert"
+    advance(page, "soon")
+    page.wait_for("#advance-error", "not a duration")
+    page.choose(page.find("#inject-kind"), "status")
+    page.find("#inject button").click()
+    page.wait_for("#inject-error", "the key status is missing")
+    page.find("#knobs summary").click()
+    page.wait(lambda: page.find("#knob-name option"), "the knobs")
+    page.choose(page.find("#knob-name"), "rate_limit")
+    page.fill("#knob-value", "many")
+    page.find("#knob button").click()
+    page.wait_for("#knob-error", "rate_limit")
+
+
+def test_keyboard_alone_schedules_approves_and_cancels(page, start):
+    page.open(start().control)
+    keys = ActionChains(page.driver, duration=0)
+
+    def press(*pressed):
+        keys.send_keys(*pressed).perform()
+
+    def go_to(selector):
+        for _number in range(80):
+            press(Keys.TAB)
+            visible = page.evaluate(
+                "const now = document.activeElement, style = getComputedStyle(now);"
+                "return [now.matches(arguments[0]), now.matches(':focus-visible'), style.outlineStyle,"
+                "style.outlineWidth]",
+                selector,
+            )
+            assert visible[1:] == [True, "solid", "3px"]
+            if visible[0]:
+                return
+        raise AssertionError(f"the key Tab does not lead to {selector}")
+
+    go_to(".skip")
+    go_to("#schedule-type")
+    press("Red")
+    go_to("#schedule-resources")
+    # the key Tab selects the text of a field
+    press("vm2", Keys.ENTER)
+    page.wait_for_part("control1", ".status", "Scheduled")
+    assert page.part("control1", ".type").text == "Redeploy"
+    page.find("#title").click()
+    go_to(".event select")
+    press("vm1")
+    go_to(".event .approve")
+    press(Keys.ENTER)
+    page.wait_for_part("control1", ".approved", "by vm1 at")
+    go_to(".event .cancel")
+    press(Keys.SPACE)
+    page.wait_for("#ended-count", "1")
+    # the focus stays near the card that is gone
+    assert page.evaluate("return document.activeElement.id") == "events"
+
+
+def test_every_control_has_a_label_and_ids_are_unique(page, start):
+    simulator = start()
+    simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})
+    page.open(simulator.control)
+    unnamed = page.evaluate(
+        "return [...document.querySelectorAll('input, select, button')].filter((each) => !each.labels?.length"
+        " && !each.getAttribute('aria-label') && !each.textContent.trim()).map((each) => each.outerHTML)"
+    )
+    assert unnamed == []
+    ids = page.evaluate("return [...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_page_has_no_horizontal_scroll_bar(page, start, width):
+    long = "a-very-long-name-of-a-virtual-machine-without-an-end-in-sight-000001"
+    simulator = start({"title": long, "groups": {long: {"vms": {long: {}, long + "-2": {}}}}})
+    simulator.post("/events", {"type": "Redeploy", "resources": [long, long + "-2"], "name": long, "description": long})
+    simulator.post("/faults", {"kind": "too-many-requests", "vm": long, "requests": "1-3"})
+    simulator.post(f"/events/{long}/approve", {"as": long})
+    send_request(simulator.endpoints[long])
+    page.show(width, 800)
+    page.open(simulator.control)
+    page.fill("#schedule-resources", "vm9")
+    page.find("#schedule-resources").send_keys(Keys.ENTER)
+    page.wait_for("#schedule-error", "vm9")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    page.wait_for(f"tr[data-vm='{long}'] .request", "429")
+    outside = page.evaluate(
+        "return [...document.querySelectorAll('main *')].filter((each) => each.offsetParent &&"
+        " each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML.slice(0, 80))"
+    )
+    assert outside == []
+    assert page.evaluate("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_colours_follow_the_preference_and_are_legible(page, start):
+    simulator = start()
+    for kind in ("Freeze", "Reboot"):
+        simulator.post("/events", {"type": kind, "resources": ["vm1"], "name": kind})
+    simulator.post("/events/Freeze/change", {"status": "Started"})
+    send_request(simulator.endpoints["vm1"])
+    send_request(simulator.endpoints["vm2"], "/nowhere")
+    backgrounds = []
+    for scheme in ("light", "dark"):
+        page.show(scheme=scheme)
+        page.open(simulator.control)
+        page.wait_for("tr[data-vm='vm2'] .request", "404")
+        backgrounds.append(page.evaluate("return getComputedStyle(document.body).backgroundColor"))
+        assert page.evaluate(LOW_CONTRAST) == []
+    assert backgrounds[0] != backgrounds[1]
+
+
+# the texts of the page whose contrast with their background is below 4.5 (WCAG 2, AA)
+LOW_CONTRAST = """
+const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+const light = (rgb) => rgb.slice(0, 3).map((each) => each / 255)
+  .map((each) => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, each, index) => sum + each * [0.2126, 0.7152, 0.0722][index], 0);
+const background = (node) => {
+  for (let each = node; each; each = each.parentElement) {
+    const colour = parse(getComputedStyle(each).backgroundColor);
+    if (colour.length < 4 || colour[3] > 0) return colour;
+  }
+};
+return [...document.querySelectorAll('body *')].filter((each) => each.offsetParent && each.tagName !== 'OPTION'
+    && [...each.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
+  .filter((each) => {
+    const [one, other] = [light(parse(getComputedStyle(each).color)), light(background(each))].sort();
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) < 4.5;
+  }).map((each) => each.outerHTML.slice(0, 120));
+"""
+
+
+def test_page_connects_again_to_a_simulator_that_was_restarted(page, start):
+    with simulator_process.reserved_port() as port:
+        first = start(control=f"127.0.0.1:{port}")
+        first.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "before"})
+        page.open(first.control)
+        page.wait_for_part("before", ".status", "Scheduled")
+        first.stop()
+        page.wait_for("#connection", "lost")
+        second = start(control=f"127.0.0.1:{port}")
+        page.wait_for("#connection", "open")
+        page.wait_for("#news", "started again")
+        assert page.driver.find_elements(By.CSS_SELECTOR, ".event") == []
+        second.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "after"})
+        page.wait_for_part("after", ".status", "Scheduled")
+
+
+def test_names_from_scenarios_are_text(page, start):
+    simulator = start({"title": HTML, "groups": {"g": {"vms": {HTML: {}}}}})
+    simulator.post("/events", {"type": "Freeze", "resources": [HTML], "name": HTML, "description": HTML})
+    simulator.post("/faults", {"kind": "status", "status": 503, "vm": HTML, "body": HTML})
+    page.open(simulator.control)
+    page.card(HTML)
+    assert page.part(HTML, ".resources").text == page.text("#title") == page.text("tbody .name") == HTML
+    assert page.evaluate("return document.querySelectorAll('img, main b').length") == 0
+    assert page.evaluate("return document.title") != "1"
+    assert page.errors() == []
+
+
+def test_countdown_follows_the_speed_and_not_the_clock_of_the_browser(page, start):
+    simulator = start(args=("--speed", "60"))
+    simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "far", "notice": "100h"})
+    script = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": "Date.now = () => 0; setInterval = setInterval;"}
+    )
+    try:
+        page.open(simulator.control)
+        page.wait_for_part("far", ".until", "until NotBefore (")
+        expected = 360000 - 60 * (simulator.get("/state")["unix"] - event_start(simulator))
+        days, clock = page.part("far", ".left").text.split(" d ")
+        hours, minutes, seconds = map(int, clock.split(":"))
+        shown = int(days) * 86400 + hours * 3600 + minutes * 60 + seconds
+        # one real minute of a busy machine
+        assert expected - 3600 < shown < expected + 3600
+        page.wait(lambda: page.part("far", ".left").text.split(" d ")[1] != clock, "a shorter countdown")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def event_start(simulator):
+    lines = simulator.get("/log?what=scheduled")["lines"]
+    return simulator.get("/state")["unix"] if not lines else _unix(lines[0]["time"])
+
+
+def _unix(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_thousand_vms_stay_usable(page, start):
+    vms = {f"vm{number}": {"source": f"10.0.{number // 250}.{number % 250 + 1}"} for number in range(1000)}
+    simulator = start({"groups": {"fleet": {"kind": "availability_set", "vms": vms}}})
+    simulator.post("/events", {"type": "Freeze", "resources": list(vms), "name": "all"})
+    page.open(simulator.control)
+    assert "1000 VMs" in page.text(".group .facts") and page.driver.find_elements(By.CSS_SELECTOR, "tbody tr") == []
+    page.wait_for_part("all", ".resources", "and 988 more")
+    page.find(".group summary").click()
+    page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100, "100 rows")
+    page.fill("#filter", "10.0.3.7")
+    page.wait(lambda: page.text("#vms-count") == "11 of 1000", "the VMs of the filter")
+    page.fill("#filter", "vm999")
+    page.wait_for("tbody", "vm999")
+    page.find("tbody input").click()
+    assert page.find("#schedule-resources").get_attribute("value") == "vm999"
+
+
+def test_login_form_opens_the_page(page, start):
+    simulator = start(token="a-token-of-tests")
+    page.driver.get(simulator.control)
+    page.fill("#token", "not-the-token")
+    page.find("button").click()
+    page.wait_for("#wrong", "not the token")
+    page.fill("#token", "a-token-of-tests")
+    page.find("button").click()
+    page.wait_for("#connection", "open")
+    advance(page, "1m")
+    page.wait_for("#simulated", "1:00")

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""docs/simulator/imds-address.md as printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support import simulator_process
+from support.ansible_hosts import Hosts
+from support.network import IMDS, ip
+from support.repository import REPOSITORY
+
+PAGE = (REPOSITORY / "docs" / "simulator" / "imds-address.md").read_text(encoding="utf-8")
+PROGRAM = """#!{python}
+import sys
+from imds_simulator.__main__ import main
+sys.exit(main())
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The console script on PATH, the collection, and free ports outside of the namespaces."""
+    program = tmp_path / "bin" / "imds-simulator"
+    program.parent.mkdir()
+    program.write_text(PROGRAM.format(python=sys.executable), encoding="utf-8")
+    program.chmod(0o755)
+    python = tmp_path / "bin" / "python"
+    python.symlink_to(sys.executable)
+    found = {**simulator_process.environment(), **Hosts(tmp_path, {}).environment}
+    found["PYTHONPATH"] = simulator_process.environment()["PYTHONPATH"]
+    ports = {"IMDS_SIMULATOR_LISTEN": "127.0.0.1:0", "IMDS_SIMULATOR_CONTROL": "127.0.0.1:0"}
+    path = f"{program.parent}:{Path(sys.executable).parent}:{found['PATH']}"
+    return {**found, **ports, "PATH": path}
+
+
+@pytest.fixture(autouse=True)
+def no_address() -> Iterator[None]:
+    """No test leaves the address."""
+    yield
+    subprocess.run(["ip", "address", "delete", f"{IMDS}/32", "dev", "lo"], capture_output=True, check=False)
+
+
+def run(script: str, environment: dict[str, str], folder: Path) -> str:
+    done = subprocess.run(
+        ["sh", "-ec", script], env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_commands_run_in_a_network_of_their_own(environment: dict[str, str], tmp_path: Path) -> None:
+    document, controlled, module = [each for each in blocks("bash") if "--imds-address" in each][:3]
+    assert "Events" in json.loads(run(document, environment, tmp_path))
+    assert '"EventType":"Redeploy"' in run(controlled, environment, tmp_path)
+    assert '"resource_name": "vm1"' in run(module, environment, tmp_path)
+
+
+def test_a_command_keeps_the_network(environment: dict[str, str], tmp_path: Path) -> None:
+    (kept,) = [each for each in blocks("bash") if "--keep-network" in each]
+    ip("link", "add", "other", "type", "veth", "peer", "name", "peer")
+    try:
+        assert "Events" in json.loads(run(kept, environment, tmp_path))
+        script = "imds-simulator exec --imds-address --keep-network --quiet -- ip -brief link"
+        assert "other" in run(script, environment, tmp_path)
+    finally:
+        ip("link", "delete", "other")
+    addresses = subprocess.run(["ip", "address", "show", "dev", "lo"], capture_output=True, text=True, check=True)
+    assert IMDS not in addresses.stdout
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        # as pasta does it: a user who is root in namespaces of the own
+        "unshare --user --map-root-user --net",
+        # root in a container that has only this capability in addition
+        "setpriv --bounding-set=-all,+net_admin,+net_bind_service --inh-caps=-all",
+    ],
+    ids=["user-namespace", "container"],
+)
+def test_the_network_is_kept_with_few_rights(prefix: str, environment: dict[str, str], tmp_path: Path) -> None:
+    (kept,) = [each for each in blocks("bash") if "--keep-network" in each]
+    assert "Events" in json.loads(run(f"{prefix} {kept}", environment, tmp_path))
+
+
+def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Path) -> None:
+    (add,) = [each for each in blocks("bash") if "address add" in each]
+    (delete,) = [each for each in blocks("bash") if "address delete" in each]
+    (setting,) = [each for each in blocks("bash") if each.startswith("sysctl")]
+    run(add, environment, tmp_path)
+    run(setting, environment, tmp_path)
+    (shown,) = [each for each in blocks("console") if "--listen 169" in each]
+    command = shlex.split(shown.splitlines()[0].lstrip("$ "))
+    # the control address of the page, because the namespace of these tests has nothing else
+    present = {name: text for name, text in environment.items() if name != "IMDS_SIMULATOR_CONTROL"}
+    # without any capability, which the setting makes unnecessary
+    command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    with subprocess.Popen(command, env=present, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as simulator:
+        assert simulator.stdout is not None
+        try:
+            lines = [simulator.stdout.readline().rstrip("\n") for _ in range(2)]
+            assert lines == shown.splitlines()[1:]
+            url = f"http://{IMDS}/metadata/scheduledevents?api-version=2020-07-01"
+            assert "Events" in run(f'curl -fsS -H Metadata:true "{url}"', environment, tmp_path)
+        finally:
+            simulator.terminate()
+    run("sysctl net.ipv4.ip_unprivileged_port_start=1024", environment, tmp_path)
+    run(delete, environment, tmp_path)
+
+
+def test_the_job_of_the_page_runs_tests_at_the_address(environment: dict[str, str], tmp_path: Path) -> None:
+    job: dict[str, Any] = yaml.safe_load(blocks("yaml")[0])["jobs"]["test"]
+    script = job["steps"][-1]["run"]
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_address.py").write_text(
+        "import urllib.request\n\n\ndef test_address():\n"
+        f"    request = urllib.request.Request('http://{IMDS}/metadata/versions', headers={{'Metadata': 'true'}})\n"
+        "    assert urllib.request.urlopen(request, timeout=60).status == 200\n",
+        encoding="utf-8",
+    )
+    assert "1 passed" in run(script, environment, tmp_path)
+
+
+def test_the_package_of_the_page_is_that_of_the_checkout() -> None:
+    source = re.search(r'pip install "(\S+) @ git\+\S+#subdirectory=(\S+)"', PAGE)
+    assert source is not None
+    project = (REPOSITORY / source[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'name = "{source[1]}"' in project
