@@ -58,7 +58,8 @@ def test_client_of_a_replay_gets_the_recorded_answers(tmp_path: Path, recorded: 
     assert len(recorded.answers) > 50
     for one, two in zip(recorded.answers, again.answers):
         assert (one.purpose, one.path, one.status, one.body) == (two.purpose, two.path, two.status, two.body)
-        names = set(one.headers) - {"x-ms-request-id"}
+        # aiohttp leaves Content-Length of an answer without a body out
+        names = set(one.headers) - {"x-ms-request-id", *(("content-length",) if one.method == "HEAD" else ())}
         assert {name: two.headers.get(name) for name in names} == {name: one.headers[name] for name in names}
     assert len(recorded.answers) == len(again.answers)
     before, after = ([(row.number, row.outcome) for row in compare(each, False)] for each in (recorded, again))
