@@ -26,7 +26,7 @@ def seconds(text):
 def made(sim, folder, *arguments):
     file = folder / "report.html"
     assert main(["report", "--control", sim.control, "--output", str(file), *arguments]) == 0
-    return ReportPage(file.read_text())
+    return ReportPage.of(file)
 
 
 def note(sim, vm, what, **more):

@@ -43,7 +43,7 @@ def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, cod
     done = simulate("--vm", "solo", "--report", file, command=command)
     assert done.returncode == code
     assert done.stderr.count(f"report {file}\n") == 1
-    assert "Nothing happened" in ReportPage(file.read_text()).text
+    assert "Nothing happened" in ReportPage.of(file).text
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_serving_writes_a_report_on_sigterm(start_simulator, tmp_path):
     sim.advance(100)
     assert not file.exists()
     assert sim.stop(signal.SIGTERM) == 0
-    assert len(ReportPage(file.read_text()).bars("scheduled")) == 1
+    assert len(ReportPage.of(file).bars("scheduled")) == 1
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_exec_writes_a_report_after_sigterm(tmp_path):
     command = ["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60']
     done = simulate("--report", file, command=command)
     assert done.returncode == 128 + signal.SIGTERM
-    assert ReportPage(file.read_text()).text
+    assert ReportPage.of(file).text
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status,
     assert done.returncode == code
     (kept,) = temporary.glob("*.html")
     assert f"the report is in {kept}" in done.stderr
-    assert "Nothing happened" in ReportPage(kept.read_text()).text
+    assert "Nothing happened" in ReportPage.of(kept).text
 
 
 @pytest.mark.slow
