@@ -106,8 +106,8 @@ def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Pat
     (setting,) = [each for each in blocks("bash") if each.startswith("sysctl")]
     run(add, environment, tmp_path)
     run(setting, environment, tmp_path)
-    (shown,) = [each for each in blocks("console") if each.startswith("# imds-simulator")]
-    command = shlex.split(shown.splitlines()[0].lstrip("# "))
+    (shown,) = [each for each in blocks("console") if "--listen 169" in each]
+    command = shlex.split(shown.splitlines()[0].lstrip("$ "))
     # the control address of the page, because the namespace of these tests has nothing else
     present = {name: text for name, text in environment.items() if name != "IMDS_SIMULATOR_CONTROL"}
     # without any capability, which the setting makes unnecessary

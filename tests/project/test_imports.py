@@ -46,7 +46,8 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
     ),
     SIMULATOR: (
         {""},
-        {"times", "api_versions", "instance_members", "suggestions"},
+        {"times", "api_versions", "instance_members", "suggestions", "namespace"},
+        {"moments"},
         {"scenario", "report"},
         {"model", "instance_metadata"},
         {"protocol"},

@@ -61,6 +61,11 @@ WHOLE = {
     ("docs/salt.md", "sh"): "tests/salt/guide/test_guide.py",
     ("docs/salt.md", "yaml"): "tests/salt/guide/test_guide.py",
     ("docs/salt-reference.md", "yaml"): "tests/project/test_salt_docs.py",
+    ("docs/simulator/live-page.md", "bash"): "tests/unit/imds_simulator/control/test_page_docs.py",
+    ("docs/simulator/imds-address.md", "bash"): "tests/namespace/test_imds_address_page.py",
+    ("docs/simulator/imds-address.md", "yaml"): "tests/namespace/test_imds_address_page.py",
+    ("docs/simulator/recordings.md", "bash"): "tests/unit/imds_simulator/recording/test_page.py",
+    ("docs/simulator/recordings.md", "console"): "tests/unit/imds_simulator/recording/test_page.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator/report.md", "bash"): "tests/unit/imds_simulator/report/test_report_docs.py",
@@ -78,6 +83,15 @@ REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60
 NOTIFY = (
     "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
 )
+IN_DOCKER = (
+    "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE"
+    " exec --imds-address --keep-network -- ./run-tests"
+)
+DETACHED = (
+    "docker run --detach --name imds --cap-add NET_ADMIN IMAGE exec --imds-address --keep-network -- sleep infinity"
+)
+NO_PASTA = "needs pasta; tests/namespace/test_imds_address_page.py runs exec with the same rights below unshare"
+NO_DOCKER = "needs docker; tests/namespace/test_imds_address_page.py runs exec with the rights of such a container"
 REPORT = (
     "host  event                                        not before  prepared  approved  started   over      recovered"
     "  outcome    why not"
@@ -113,14 +127,24 @@ LEFT_OUT = {
         ),
     },
     "docs/simulator.md": {
-        "export PYTHONPATH=roles/imds_simulator/files": "prepares the next line",
-        "python3 -m imds_simulator --scenario live-migration": (
+        "pip install ./roles/imds_simulator/files": "tests/simulator_wheel/test_wheel.py installs its wheel",
+        "imds-simulator --scenario live-migration": (
             "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
         ),
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
         "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py runs it",
         NOTIFY: "tests/unit/imds_simulator/test_docs.py runs it with another port",
+    },
+    "docs/simulator/imds-address.md": {
+        "pasta --config-net -- imds-simulator exec --imds-address --keep-network -- ./run-tests": NO_PASTA,
+        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": (
+            "tests/namespace/test_imds_address_page.py starts it and compares its output"
+        ),
+        "FROM python:3.12-slim": "needs docker; tests/simulator_wheel/test_wheel.py installs and runs the wheel",
+        IN_DOCKER: NO_DOCKER,
+        DETACHED: NO_DOCKER,
+        "docker run --rm --network container:imds CLIENT": NO_DOCKER,
     },
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (

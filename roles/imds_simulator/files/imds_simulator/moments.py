@@ -50,8 +50,9 @@ def parse_moment(text: str) -> Moment:
         raise ValueError(f"{text!r} has no time zone; {_FORM}")
     offset = timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0)) * (-1 if sign == "-" else 1)
     try:
-        parts = (int(each or 0) for each in (year, month, day, hour, minute, second))
-        moment = datetime(*parts, tzinfo=timezone(offset)).timestamp()
+        zone = timezone(offset)
+        local = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=zone)
+        moment = local.timestamp()
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a time: {error}; {_FORM}") from None
     return Moment(moment + float(f"0.{fraction or 0}"))

@@ -34,6 +34,11 @@ def _notices(evidence: Evidence) -> list[tuple[Life, float]]:
     ]
 
 
+def _source(life: Life) -> str:
+    """Return EventSource in lower case."""
+    return str(life.first.event.get("EventSource", "")).lower()
+
+
 def _line(life: Life) -> int:
     return life.first.document.line
 
@@ -100,7 +105,7 @@ def automatic_approval(evidence: Evidence) -> Verdict:
 def _began_started(evidence: Evidence, source: str) -> list[Life]:
     # a poll that is late may miss Scheduled
     lives = [life for life in _new(evidence, "started") if life.gap <= 10]
-    return [life for life in lives if str(life.first.event.get("EventSource", "")).lower() == source]
+    return [life for life in lives if _source(life) == source]
 
 
 @statement("2.1 (5)", "D")
@@ -208,13 +213,8 @@ def started_for_ten_minutes(evidence: Evidence) -> Verdict:
     bad: list[int] = []
     for life in evidence.lives:
         started = life.started()
-        is_whole = life.after is not None and started is not None and started is not life.first
-        if (
-            is_whole
-            and started is not None
-            and life.after is not None
-            and life.type in ("Freeze", "Reboot", "Redeploy")
-        ):
+        is_maintenance = life.type in ("Freeze", "Reboot", "Redeploy") and _source(life) == "platform"
+        if is_maintenance and started is not None and started is not life.first and life.after is not None:
             seconds = life.after.time - started.document.time
             (good if 240 <= seconds <= 1200 else bad).append(life.after.line)
     return judged(good, bad, "needs maintenance from start to end", "not within 4 to 20 minutes")

@@ -58,13 +58,10 @@ class ImdsContract:
         See reference 1.2.7.
         """
         document = self.documents.document(self.world.scope_for(vm), request.target.version or "")
-        if not self.world.knobs.etag:
-            return Reply(200, document.body, JSON_TYPE, events=document.events)
-        headers = (("ETag", document.etag),)
-        known = request.headers.get("If-None-Match")
+        known = request.headers.get("If-None-Match") if self.world.knobs.etag else None
         if known is not None and (known.strip() == "*" or document.etag in known):
-            return Reply(304, b"", "", headers)
-        return Reply(200, document.body, JSON_TYPE, headers, document.events)
+            return document.not_modified
+        return document.reply
 
     def approve(self, request: Request, vm: Vm, body: bytes, now: float) -> Result:
         """Approve events as reference 1.5 describes.

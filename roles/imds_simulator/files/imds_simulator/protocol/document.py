@@ -19,15 +19,16 @@ from ..model.world import World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from ..times import http_date
-from .responses import compact
+from .responses import JSON_TYPE, Reply, compact
 
 
 class Document(NamedTuple):
-    """A rendered document, its entity tag, and the events that it lists."""
+    """A rendered document and its entity tag, and the replies for a client that has it not yet, or has it."""
 
     body: bytes
     etag: str
-    events: tuple[SimulatedEvent, ...]
+    reply: Reply
+    not_modified: Reply
 
 
 class Documents:
@@ -45,7 +46,11 @@ class Documents:
         events = _listed(self._world, scope, _shown_as(version))
         body = compact(_rendered(self._world, scope, version, events))
         # a tag of the content: the incarnation can have the same value again after a reset
-        fresh = Document(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"', tuple(events))
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        # a change of the knob is a new revision, too
+        headers = (("ETag", etag),) if self._world.knobs.etag else ()
+        reply = Reply(200, body, JSON_TYPE, headers, tuple(events))
+        fresh = Document(body, etag, reply, Reply(304, b"", "", headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 

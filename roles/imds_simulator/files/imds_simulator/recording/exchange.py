@@ -7,14 +7,19 @@ There is no proxy, redirect or content coding (docs/reference/scheduled-events.m
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from http.client import HTTPException, IncompleteRead
 from typing import Callable, NamedTuple
 
 import requests
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+from urllib3.exceptions import TimeoutError as PoolTimeout
 
 MAX_BODY = 4 * 1024 * 1024
 _CONNECT_TIMEOUT = 3.0
 _CHUNK = 65536
+_TIMEOUTS = (requests.Timeout, PoolTimeout, socket.timeout, TimeoutError)
 
 
 class Reply(NamedTuple):
@@ -72,7 +77,7 @@ class Exchange:
             )
         except _BodyError as error:
             return Reply(0, {}, b"", str(error), self._connections)
-        except (requests.RequestException, OSError, ValueError) as error:
+        except (requests.RequestException, HTTPError, HTTPException, OSError, ValueError) as error:
             return Reply(0, {}, b"", _code(error), self._connections)
 
     def _body(self, answer: requests.Response, deadline: float) -> bytes:
@@ -101,7 +106,7 @@ class _BodyError(Exception):
 
 
 def _code(error: BaseException) -> str:
-    """Return the code of an error: refused, timeout, closed, unreachable, or failed."""
+    """Return the code of an error: refused, timeout, incomplete, closed, unreachable, or failed."""
     seen: list[BaseException] = []
     todo = [error]
     while todo and len(seen) < 20:
@@ -109,10 +114,13 @@ def _code(error: BaseException) -> str:
         seen.append(each)
         reasons = [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
         todo += [reason for reason in reasons if isinstance(reason, BaseException) and reason not in seen]
-    if any(isinstance(each, (requests.Timeout, TimeoutError)) for each in seen):
-        return "timeout"
+    # in old versions of urllib3 a refused connection is also a timeout
     if any(isinstance(each, ConnectionRefusedError) for each in seen):
         return "refused"
-    if any(isinstance(each, (ConnectionError, requests.exceptions.ChunkedEncodingError)) for each in seen):
+    if any(isinstance(each, _TIMEOUTS) and not isinstance(each, NewConnectionError) for each in seen):
+        return "timeout"
+    if any(isinstance(each, IncompleteRead) for each in seen):
+        return "incomplete"
+    if any(isinstance(each, (ConnectionError, HTTPException, ProtocolError)) for each in seen):
         return "closed"
     return "unreachable" if any(isinstance(each, OSError) and each.errno for each in seen) else "failed"

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
+from ..model.events import SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.rules import Rules
 from ..model.scopes import Scope
@@ -15,6 +17,7 @@ from ..model.simulation import Simulation
 from ..model.world import World
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
+from ..protocol.request_target import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.fault import Fault
 from ..scenario.groups import Vm
@@ -48,7 +51,7 @@ class Engine:
         self.activity_log = ActivityLog()
         self.faults = FaultRegistry()
         self.rate = RateLimit()
-        self.first_views = FirstViews(self.world)
+        self._first_views = FirstViews(self.world)
         self.impact = Impact(scenario.impact, self.log)
         self.publisher: Publisher | None = None
         if scenario.notify is not None:
@@ -108,6 +111,14 @@ class Engine:
             self.record(self.simulation.advance_to(now))
             self.wake_ticker()
 
+    def within_rate(self, vm: Vm, route: str) -> bool:
+        """Return True, and count the request, if ``vm`` is below the rate limit (reference 1.7)."""
+        knobs = self.world.knobs
+        if not knobs.rate_limit or (route == UNKNOWN and knobs.rate_limit_counts == "existing"):
+            return True
+        client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {route}"
+        return self.rate.allows(client, knobs.rate_limit, time.monotonic())
+
     def register_request(self, vm: Vm, now: float) -> Scope:
         """Record a valid request for the document of ``vm`` and return the scope.
 
@@ -128,6 +139,11 @@ class Engine:
             )
             self.wake_ticker()
         return scope
+
+    def note_views(self, vm: Vm, events: tuple[SimulatedEvent, ...]) -> None:
+        """Log those of ``events``, the events of a document, that ``vm`` receives for the first time."""
+        if events and not self._first_views.is_known(vm.name, events):
+            self.record(self._first_views.receive(vm.name, events, self.clock.now()))
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
         """Log ``occurrences``, start their impact commands and queue their notifications."""

@@ -7,8 +7,6 @@ Each request runs it, therefore it is short.
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,16 +18,16 @@ from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
 from ..protocol.static_answers import StaticAnswers, static_reply
 from ..scenario.groups import Vm
-from ..times import http_date
 from .active_faults import ActiveFault
+from .answer_headers import AnswerHeaders
 from .engine import Engine
 from .faulty_answers import FaultyAnswers
 from .http_protocol import ImdsServer
+from .repeated_requests import RepeatedRequests
 from .request_log import RequestInfo, log_request, source_of
 
 # the faults with which the client gets the whole document
 _WHOLE_ANSWERS = frozenset(("delay", "oversized", "date-skew", "close-idle"))
-_SERVER = "IMDS/150.870.65.2042"
 
 
 class ImdsHandler:
@@ -39,7 +37,8 @@ class ImdsHandler:
         self._engine = engine
         self._by_source = {vm.source: vm for vm in engine.world.vms.values() if vm.source}
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
-        self._date: tuple[int, str] = (0, "")
+        self._headers = AnswerHeaders()
+        self._repeated = RepeatedRequests(engine, self._headers)
         self._unknown_addresses: set[str] = set()
         self._faulty = FaultyAnswers(engine)
         self._static = StaticAnswers(engine.scenario.answers)
@@ -51,16 +50,16 @@ class ImdsHandler:
             vm: the VM at that address; None: clients are identified by their source address.
         """
 
+        def vm_at(source: str) -> Vm | None:
+            return vm or self._by_source.get(source, self._default)
+
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, vm or self._vm_of(request))
+            return await self._handle(request, vm_at(source_of(request)))
 
         def answer_malformed(request: web.BaseRequest, status: int) -> web.Response:
-            return self._answer_malformed(request, vm or self._vm_of(request), status)
+            return self._answer_malformed(request, vm_at(source_of(request)), status)
 
-        return ImdsServer(handle, answer_malformed)
-
-    def _vm_of(self, request: web.BaseRequest) -> Vm | None:
-        return self._by_source.get(source_of(request), self._default)
+        return ImdsServer(handle, answer_malformed, self._repeated, vm_at)
 
     def _answer_malformed(self, request: web.BaseRequest, vm: Vm | None, status: int) -> web.Response:
         reply = malformed_request(status)
@@ -76,7 +75,7 @@ class ImdsHandler:
         fault = None
         if vm is None:
             reply = self._unknown_client(source_of(request) or "?")
-        elif not self._within_rate(vm, target):
+        elif not engine.within_rate(vm, target.route):
             reply = too_many_requests()
         else:
             if engine.world.epoch is None and self._begins(request, target):
@@ -85,15 +84,13 @@ class ImdsHandler:
             if fault is not None:
                 return await self._faulty.answer(fault, _Exchange(self, request, vm, target, fault))
             reply = await self.regular_reply(request, vm, target, request.headers)
-            if reply.events and not engine.first_views.is_known(vm.name, reply.events):
-                self.note_events(vm, reply)
+            self.note_views(vm, reply)
         self.log(request, vm, target, reply.status, None)
         return web.Response(status=reply.status, body=reply.body, headers=self.headers(reply))
 
-    def note_events(self, vm: Vm, reply: Reply) -> None:
-        """Log the events that ``vm`` receives for the first time."""
-        engine = self._engine
-        engine.record(engine.first_views.receive(vm.name, reply.events, engine.clock.now()))
+    def note_views(self, vm: Vm, reply: Reply) -> None:
+        """Log the events that ``vm`` receives for the first time with ``reply``."""
+        self._engine.note_views(vm, reply.events)
 
     def _begins(self, request: web.BaseRequest, target: Target) -> bool:
         """Return True for a valid request for the document, which begins simulated time.
@@ -105,13 +102,6 @@ class ImdsHandler:
             and request.method == "GET"
             and reject(Request("GET", target, request.headers), self._engine.world.knobs) is None
         )
-
-    def _within_rate(self, vm: Vm, target: Target) -> bool:
-        knobs = self._engine.world.knobs
-        if not knobs.rate_limit or (target.route == UNKNOWN and knobs.rate_limit_counts == "existing"):
-            return True
-        client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {target.route}"
-        return self._engine.rate.allows(client, knobs.rate_limit, time.monotonic())
 
     def _unknown_client(self, address: str) -> Reply:
         if address not in self._unknown_addresses and len(self._unknown_addresses) < 1000:
@@ -174,15 +164,7 @@ class ImdsHandler:
 
         ``skew``: seconds that Date is off.
         """
-        moment = int(self._engine.clock.now() + skew)
-        if moment != self._date[0]:
-            self._date = (moment, http_date(moment))
-        headers = CIMultiDict({"Server": _SERVER, "Date": self._date[1], "x-ms-request-id": str(uuid.uuid4())})
-        if reply.content_type:
-            headers["Content-Type"] = reply.content_type
-        for name, value in reply.headers:
-            headers[name] = value
-        return headers
+        return self._headers.of(reply, self._engine.clock.now() + skew)
 
 
 class _Exchange:
@@ -201,7 +183,7 @@ class _Exchange:
         """Return the reply of IMDS to the request with ``headers``."""
         reply = await self._handler.regular_reply(self.request, self._vm, self._target, headers)
         if self._is_answered_whole:
-            self._handler.note_events(self._vm, reply)
+            self._handler.note_views(self._vm, reply)
         return reply
 
     def error_body(self, status: int, message: str) -> Any:

@@ -47,9 +47,10 @@ def log_request(
 
 
 def source_of(request: web.BaseRequest) -> str:
-    """Return the source address.
+    """Return the source address of a request."""
+    return plain_address(request.remote or "")
 
-    A dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1.
-    """
-    remote = request.remote or ""
-    return remote[7:] if remote.startswith("::ffff:") else remote
+
+def plain_address(address: str) -> str:
+    """Return ``address`` as the client writes it: a dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1."""
+    return address[7:] if address.startswith("::ffff:") else address
