@@ -64,6 +64,8 @@ WHOLE = {
     ("docs/simulator/live-page.md", "bash"): "tests/unit/imds_simulator/control/test_page_docs.py",
     ("docs/simulator/imds-address.md", "bash"): "tests/namespace/test_imds_address_page.py",
     ("docs/simulator/imds-address.md", "yaml"): "tests/namespace/test_imds_address_page.py",
+    ("docs/simulator/recordings.md", "bash"): "tests/unit/imds_simulator/recording/test_page.py",
+    ("docs/simulator/recordings.md", "console"): "tests/unit/imds_simulator/recording/test_page.py",
     ("docs/simulator.md", "bash"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator.md", "yaml"): "tests/unit/imds_simulator/test_docs.py",
     ("docs/simulator/report.md", "bash"): "tests/unit/imds_simulator/report/test_report_docs.py",

@@ -16,6 +16,8 @@ from ..recording.reader import Recording
 
 # probes that ask the same as a poll, at other times or with other conditions
 _NOT_REPEATED = ("rate-events", "rate-instance", "if-none-match")
+# seconds: times in a recording are rounded
+_ROUNDING = 0.002
 
 
 class Moment(NamedTuple):
@@ -34,7 +36,7 @@ class Track:
 
     def at(self, position: float) -> Moment:
         """Return the last answer that was asked for at ``position`` or before it, else the first one."""
-        return self._moments[max(0, bisect.bisect_right(self._positions, position) - 1)]
+        return self._moments[max(0, bisect.bisect_right(self._positions, position + _ROUNDING) - 1)]
 
 
 class Timeline:

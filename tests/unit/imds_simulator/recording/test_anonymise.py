@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Anonymised recordings have no original name, and keep the relations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from imds_simulator.comparison.evidence import Evidence
+from imds_simulator.comparison.results import compare
+from imds_simulator.recording.anonymise import anonymised
+from imds_simulator.recording.json_strings import replace_strings
+from imds_simulator.recording.lines import Answer
+from imds_simulator.recording.pseudonyms import Pseudonyms, pseudonyms_file
+from imds_simulator.recording.reader import Unusable
+from imds_simulator.recording.recorder import Settings
+from support.simulator.recordings import SettableClock, SimulatorClock, record
+from support.simulator_process import Simulator
+
+Start = Callable[..., Simulator]
+SECRETS = ("sharky", "hush", "10.9.8.7", "203.0.113.9", "c0ffee00c0ff", "rg-of-ours", "eu-sharky", "ab-cd")
+SCENARIO = {
+    "groups": {
+        "sharky": {
+            "kind": "scale_set",
+            "instance": {
+                "compute": {
+                    "subscriptionId": "12345678-ABCD-4bcd-8bcd-1234567890ab",
+                    "resourceGroupName": "rg-of-ours",
+                    "tags": "owner:hush",
+                    "tagsList": [{"name": "owner", "value": "hush"}],
+                    "userData": "aHVzaA==",
+                    "publicKeys": [{"keyData": "ssh-rsa hush", "path": "/home/hush/.ssh"}],
+                    "newMember": "hush-hush",
+                },
+                "network": {
+                    "interface": [
+                        {
+                            "macAddress": "C0FFEE00C0FF",
+                            "ipv4": {"ipAddress": [{"privateIpAddress": "10.9.8.7", "publicIpAddress": "203.0.113.9"}]},
+                        }
+                    ]
+                },
+            },
+            "vms": {"sharky_0": {}, "sharky_13": {}},
+        }
+    },
+    "events": [
+        {
+            "type": "Freeze",
+            "resources": ["sharky_13", "sharky_0"],
+            "at": "20s",
+            "description": "sharky_13 of SHARKY at 10.9.8.7",
+        }
+    ],
+}
+
+
+@pytest.fixture
+def simulator(start_simulator: Start) -> Simulator:
+    return start_simulator(SCENARIO, args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
+
+
+def test_anonymised_recording_has_no_original_and_keeps_relations(tmp_path: Path, simulator: Simulator) -> None:
+    file, endpoint = tmp_path / "recording", simulator.endpoints["sharky_13"]
+    clock, settings = SimulatorClock(simulator), Settings(60, 10, ("2017-03-01", "2020-07-01"), probe=True)
+    first = record(file, endpoint, clock, settings, anonymise=True)
+    both = record(file, endpoint, clock, settings, anonymise=True)
+    text = file.read_text(encoding="utf-8").lower()
+    assert [secret for secret in SECRETS if secret in text] == []
+    for event in simulator.get("/events")["events"]:
+        assert event["id"].lower() not in text
+    ids = {each.event["EventId"] for each in Evidence(both).sightings}
+    assert ids == {each.event["EventId"] for each in Evidence(first).sightings} and len(ids) == 1
+    (set_name, number) = Evidence(both).name.rsplit("_", 1)
+    assert number == "13" and {each.name for each in (Evidence(first), Evidence(both))} == {f"{set_name}_13"}
+    (event,) = Evidence(both).history[-1].events
+    assert event["Resources"] == [f"{set_name}_13", f"{set_name}_0"]
+    assert event["Description"].startswith(f"{set_name}_13 of {set_name} at 198.18.")
+    _answer, data = Evidence(both).instances[-1]
+    assert data["compute"]["osProfile"]["computerName"].endswith("00000d")
+    assert data["compute"]["subscriptionId"] in data["compute"]["resourceId"]
+    assert pseudonyms_file(file).stat().st_mode & 0o777 == 0o600
+    rows = {row.number: row.outcome.value for row in compare(both, False)}
+    assert "contradicts" not in rows.values() and {rows["3.2.1"], rows["3.2"], rows["1.4.3"]} == {"confirms"}
+
+
+def test_anonymised_recording_needs_its_pseudonyms_to_continue(tmp_path: Path, simulator: Simulator) -> None:
+    file, endpoint = tmp_path / "recording", simulator.endpoints["sharky_0"]
+    settings = Settings(5, 10, ("2020-07-01",))
+    record(file, endpoint, SettableClock(), settings, anonymise=True)
+    with pytest.raises(Unusable):
+        record(file, endpoint, SettableClock(), settings, anonymise=False)
+    pseudonyms_file(file).unlink()
+    before = file.read_bytes()
+    with pytest.raises(Unusable):
+        record(file, endpoint, SettableClock(), settings, anonymise=True)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("body", [b"<html>secret</html>", b'{"Events":[{"Resources":["secret"', b"\xff\xfe"])
+def test_body_that_is_not_json_is_left_out(body: bytes) -> None:
+    answer = anonymised(Answer(2, 0.0, 0.0, "poll", "GET", "/", status=502, body=body), Pseudonyms(None))
+    assert answer.removed and answer.body == b""
+
+
+def test_headers_stay_only_if_they_are_harmless() -> None:
+    headers = {"date": "Mon, 19 Sep 2016 18:29:47 GMT", "x-host": "secret", "etag": '"secret"'}
+    names = Pseudonyms(None)
+    answer = anonymised(Answer(2, 0.0, 0.0, "poll", "GET", "/", status=200, headers=headers), names)
+    assert answer.headers["date"] == headers["date"] and "secret" not in json.dumps(dict(answer.headers))
+    sent = Answer(3, 0.0, 0.0, "if-none-match", "GET", "/", {"If-None-Match": '"secret"'})
+    assert anonymised(sent, names).sent["If-None-Match"] == answer.headers["etag"]
+
+
+def test_replacement_keeps_every_other_byte() -> None:
+    text = '{ "a" : ["x", {"b":"y\\"z", "c":1.50}], "":"q", "e":"\\u00e4" ,"f":{"g":null}}'
+    assert replace_strings(text, lambda _path, value: value) == text
+    paths: list[tuple[str, ...]] = []
+    changed = replace_strings(text, lambda path, value: paths.append(path) or value.upper())  # type: ignore[func-returns-value]
+    assert changed == '{ "a" : ["X", {"b":"Y\\"Z", "c":1.50}], "":"Q", "e":"Ä" ,"f":{"g":null}}'
+    assert paths == [("a",), ("a", "b"), ("?",), ("e",)]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb replay as a process: a client sees what the VM saw."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+import requests
+
+from imds_simulator.comparison.results import compare
+from imds_simulator.recording.reader import Recording
+from imds_simulator.recording.recorder import Settings
+from support import simulator_process
+from support.simulator.recordings import SimulatorClock, record
+from support.simulator_process import ControlError, Simulator
+
+Start = Callable[..., Simulator]
+SETTINGS = Settings(1600, 40, ("2020-07-01",), probe=True)
+URL = "/metadata/scheduledevents?api-version=2020-07-01"
+METADATA = {"Metadata": "true"}
+
+
+@contextmanager
+def replay(file: Path, *options: str) -> Iterator[Simulator]:
+    """Run the verb with a clock that only the test moves."""
+    command = [sys.executable, "-m", "imds_simulator", "replay", str(file), "--clock", "manual", *options]
+    ports = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+    process = subprocess.Popen(command + ports, stdout=subprocess.PIPE, text=True, env=simulator_process.environment())
+    assert process.stdout is not None
+    lines = [process.stdout.readline(), process.stdout.readline()]
+    running = Simulator(process, lines[1].split()[1], lines)
+    running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}
+    try:
+        yield running
+    finally:
+        assert running.stop() == 0
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, start_simulator: Start) -> Recording:
+    simulator = start_simulator("live-migration", args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
+    return record(tmp_path / "recording", simulator.endpoints["vm1"], SimulatorClock(simulator), SETTINGS)
+
+
+def test_client_of_a_replay_gets_the_recorded_answers(tmp_path: Path, recorded: Recording) -> None:
+    with replay(Path(recorded.name), "--times", "recorded") as running:
+        again = record(tmp_path / "again", running.endpoints["vm1"], SimulatorClock(running), SETTINGS)
+        running.advance(100)
+        assert running.get("/state")["finished"] is True
+    assert len(recorded.answers) > 50
+    for one, two in zip(recorded.answers, again.answers):
+        assert (one.purpose, one.path, one.status, one.body) == (two.purpose, two.path, two.status, two.body)
+        # aiohttp leaves Content-Length of an answer without a body out
+        names = set(one.headers) - {"x-ms-request-id", *(("content-length",) if one.method == "HEAD" else ())}
+        assert {name: two.headers.get(name) for name in names} == {name: one.headers[name] for name in names}
+    assert len(recorded.answers) == len(again.answers)
+    before, after = ([(row.number, row.outcome) for row in compare(each, False)] for each in (recorded, again))
+    assert before == after
+
+
+def test_client_of_a_replay_sees_dates_that_count_from_now(recorded: Recording) -> None:
+    (seen,) = {
+        event["NotBefore"]
+        for each in recorded.answers
+        if each.purpose == "poll"
+        for event in json.loads(each.body)["Events"]
+        if event["NotBefore"]
+    }
+    with replay(Path(recorded.name), "--speed", "10", "--loop") as running:
+        endpoint = running.endpoints["vm1"]
+        running.advance(60)
+        first = requests.get(endpoint + URL, headers=METADATA, timeout=10)
+        (event,) = first.json()["Events"]
+        # announced 10 s after the beginning, 15 min ahead: 91 s at ten times the speed, less the 6 s that passed
+        now = running.get("/state")["unix"]
+        assert event["NotBefore"] != seen
+        assert 80 <= parsedate_to_datetime(event["NotBefore"]).timestamp() - now <= 90
+        assert abs(parsedate_to_datetime(first.headers["Date"]).timestamp() - now) <= 1
+        again = requests.get(endpoint + URL, headers={**METADATA, "If-None-Match": first.headers["ETag"]}, timeout=10)
+        assert again.status_code == 304
+        running.advance(running.get("/state")["length"])
+        assert running.get("/state")["round"] == 1
+        second = requests.get(endpoint + URL, headers=METADATA, timeout=10)
+        assert second.json()["Events"][0]["EventId"] == event["EventId"]
+        assert second.json()["Events"][0]["NotBefore"] > event["NotBefore"]
+        assert second.headers["ETag"] != first.headers["ETag"]
+
+
+def test_replay_answers_approvals_and_control_requests(recorded: Recording) -> None:
+    with replay(Path(recorded.name)) as running:
+        url = running.endpoints["vm1"] + URL
+        running.advance(60)
+        event_id = requests.get(url, headers=METADATA, timeout=10).json()["Events"][0]["EventId"]
+        for given, status in ((event_id, 200), (event_id.lower(), 200), ("other", 400)):
+            body = {"StartRequests": [{"EventId": given}]}
+            assert requests.post(url, json=body, headers=METADATA, timeout=10).status_code == status
+        assert requests.post(url, data=b"{", headers=METADATA, timeout=10).status_code == 400
+        assert requests.post(url, json={}, timeout=10).status_code == 400
+        assert len(running.get("/log?what=approval")["lines"]) == 5
+        assert running.get("/requests")["counts"][-1]["method"] == "POST"
+        for method, path, status in (("POST", "/advance", 400), ("GET", "/knobs", 404), ("POST", "/events", 404)):
+            with pytest.raises(ControlError) as raised:
+                running.call(method, path, {"seconds": "soon"} if method == "POST" else None)
+            assert raised.value.status == status and raised.value.body["error"]
