@@ -31,8 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
             raise Unusable(
-                f"--control: {options.control} is not a loopback address; set --control-token, or add --control-anywhere "
-                "to let every program that reaches it control the replay"
+                f"--control: {options.control} is not a loopback address; set --control-token, or add "
+                "--control-anywhere to let every program that reaches it control the replay"
             )
         recording = read(options.file)
         if not recording.answers:
