@@ -24,7 +24,7 @@ VIEWS = {
     "live-page-dark.png": (1200, 940, "dark"),
     "live-page-phone.png": (390, 1000, "light"),
 }
-REPORT_VIEW = (1100, 560, "light")
+REPORT_VIEW = (1100, 445, "light")
 
 
 def main() -> int:
@@ -50,6 +50,7 @@ def main() -> int:
         report_main(["--control", simulator.control, "--output", report.name])
         page = Page(driver)
         page.show(*REPORT_VIEW)
+        driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         driver.get(f"file://{report.name}")
         save("report.png", driver.get_screenshot_as_png())
     return 0

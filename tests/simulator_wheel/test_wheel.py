@@ -116,7 +116,7 @@ def test_verbs_need_no_library(wheel: Path, oldest_python: Path, tmp_path: Path)
         archive.extractall(tmp_path)
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [oldest_python, "-S", "-m", "imds_simulator", *arguments]
+        command = [str(oldest_python), "-S", "-m", "imds_simulator", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     refused = call("state", "--control", "127.0.0.1:1")

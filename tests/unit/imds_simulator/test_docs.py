@@ -23,7 +23,7 @@ from support.simulator.webhook import Webhook
 from tools.repository.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "docs" / "simulator.md").read_text()
+TEXT = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "roles" / "imds_simulator" / "files" / "imds_simulator"
 
 
@@ -66,7 +66,7 @@ def test_docs_name_every_scenario_verb_and_key():
 
 def test_docs_list_every_statement_that_the_code_cites():
     listed = {row[0] for row in table("## What is simulated")}
-    source = "\n".join(file.read_text() for file in PACKAGE.rglob("*.py"))
+    source = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
     cited = {number for number in cited_in(source) if "." in number}
     cited |= {knob.metadata["statement"].split(" ")[0] for knob in knob_fields().values()}
     sections = {number.rpartition(".")[0] for number in listed}
@@ -142,10 +142,12 @@ def test_role_describes_all_its_variables():
     import yaml
 
     role = ROOT / "roles" / "imds_simulator"
-    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
-    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"][
+        "main"
+    ]["options"]
     assert {name: spec["default"] for name, spec in specs.items()} == defaults
-    documented = set(re.findall(r"^\| `(\w+)` \|", (role / "README.md").read_text(), re.MULTILINE))
+    documented = set(re.findall(r"^\| `(\w+)` \|", (role / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert documented == set(defaults)
 
 
@@ -155,7 +157,7 @@ def test_role_installs_the_package_and_removes_other_files(tmp_path):
 
     deploy = ROOT / "plugins" / "module_utils" / "_deploy_tree.py"
     files = {
-        str(file.relative_to(PACKAGE)): file.read_text()
+        str(file.relative_to(PACKAGE)): file.read_text(encoding="utf-8")
         for pattern in ("**/*.py", "scenario/*.json", "scenario/library/*.yaml", "control/page/*.[hcj]*")
         for file in PACKAGE.glob(pattern)
     }
@@ -182,4 +184,4 @@ def test_role_installs_the_package_and_removes_other_files(tmp_path):
     (tmp_path / "p" / "stale.py").write_text("")
     (tmp_path / "p" / "simulator.py").write_text("spoilt")
     assert sorted(run()) == ["simulator.py", "stale.py"] and run("--check") == []
-    assert (tmp_path / "p" / "simulator.py").read_text() == files["simulator.py"]
+    assert (tmp_path / "p" / "simulator.py").read_text(encoding="utf-8") == files["simulator.py"]

@@ -31,7 +31,8 @@ def run_without_reader(*arguments: str, stream: str = "stdout", **env: str) -> t
             text=True,
             timeout=60,
             check=False,
-            env={**simulator_process.environment(), **env},
+            # buffered, as usual: then the error comes at the end of the process
+            env={**simulator_process.environment(), "PYTHONUNBUFFERED": "", **env},
         )
     finally:
         os.close(writer)

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 
 import pytest
 
-from imds_simulator.cli.environment import CONTROL, parse_arguments, print_unknown, variables
+from imds_simulator.cli.environment import CONTROL, ENDPOINT, ENDPOINTS, parse_arguments, print_unknown, variables
 from imds_simulator.cli.options import DEFAULT_CONTROL, exec_parser, serve_parser
+from support import simulator_process
 
 
 def parse(*arguments: str, **environment: str) -> argparse.Namespace:
@@ -101,3 +104,14 @@ def test_an_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsy
     print_unknown(variables(serve_parser()), ["record"])
     warnings = capsys.readouterr().err.splitlines()
     assert [("SPEDE:" in each, "IMDS_SIMULATOR_SPEED" in each) for each in warnings] == [(True, True)]
+
+
+def test_a_command_does_not_get_the_options_of_its_simulator() -> None:
+    options = {"LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0", "SPEED": "60", "NOTIFY_TOKEN": "secret", "QUIET": "1"}
+    environment = {**simulator_process.environment(), **{f"IMDS_SIMULATOR_{name}": options[name] for name in options}}
+    inner = [sys.executable, "-m", "imds_simulator", "--list-faults"]
+    script = 'env | grep -o "^IMDS_SIMULATOR_[A-Z_]*" | sort; "$@" >/dev/null'
+    command = [sys.executable, "-m", "imds_simulator", "exec", "--", "sh", "-ec", script, "sh", *inner]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [CONTROL, ENDPOINT, ENDPOINTS]

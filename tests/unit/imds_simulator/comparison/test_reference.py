@@ -11,7 +11,9 @@ from imds_simulator.comparison.registry import statements
 from imds_simulator.comparison.unsettled import unsettled
 from tools.repository.citations import numbers, rows
 
-REFERENCE = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "scheduled-events.md").read_text()
+REFERENCE = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "scheduled-events.md").read_text(
+    encoding="utf-8"
+)
 # sections whose tables have no numbers in their rows
 SECTIONS = {"2.4", "3.2"}
 

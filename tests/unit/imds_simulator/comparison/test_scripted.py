@@ -199,7 +199,7 @@ def test_every_statement_has_a_contradiction_or_none_is_possible() -> None:
 def test_other_behaviour_contradicts_the_statement(tmp_path: Path, number: str) -> None:
     row = verdicts(tmp_path, CONTRADICTIONS[number], SETTINGS.get(number, SETTINGS_OF_REST))[number]
     assert row.outcome is Outcome.CONTRADICTS
-    written = (tmp_path / "recording").read_text().splitlines()
+    written = (tmp_path / "recording").read_text(encoding="utf-8").splitlines()
     assert row.lines and all(json.loads(written[line - 1])["kind"] == "answer" for line in row.lines)
 
 

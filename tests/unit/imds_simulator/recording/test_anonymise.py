@@ -70,7 +70,7 @@ def test_anonymised_recording_has_no_original_and_keeps_relations(tmp_path: Path
     clock, settings = SimulatorClock(simulator), Settings(60, 10, ("2017-03-01", "2020-07-01"), probe=True)
     first = record(file, endpoint, clock, settings, anonymise=True)
     both = record(file, endpoint, clock, settings, anonymise=True)
-    text = file.read_text().lower()
+    text = file.read_text(encoding="utf-8").lower()
     assert [secret for secret in SECRETS if secret in text] == []
     for event in simulator.get("/events")["events"]:
         assert event["id"].lower() not in text

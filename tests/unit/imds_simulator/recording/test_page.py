@@ -17,7 +17,7 @@ from imds_simulator.recording.reader import read
 from support import simulator_process
 from support.simulator_process import Simulator
 
-TEXT = (Path(__file__).resolve().parents[4] / "docs" / "simulator" / "recordings.md").read_text()
+TEXT = (Path(__file__).resolve().parents[4] / "docs" / "simulator" / "recordings.md").read_text(encoding="utf-8")
 
 
 def commands(language: str) -> list[str]:
@@ -63,12 +63,13 @@ def test_commands_of_the_page_run(tmp_path: Path, start_simulator: Callable[...,
 
 
 def test_page_names_every_option_and_error_code() -> None:
-    options = re.findall(r'"(--[\w-]+)"', Path(record_command.__file__).read_text())
+    options = re.findall(r'"(--[\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
     options += re.findall(
-        r'"(--[\w-]+)"', (Path(record_command.__file__).parents[1] / "replay/replay_command.py").read_text()
+        r'"(--[\w-]+)"',
+        (Path(record_command.__file__).parents[1] / "replay/replay_command.py").read_text(encoding="utf-8"),
     )
     assert len(options) > 12
     assert [each for each in options if f"`{each}" not in TEXT] == []
-    exchange = (Path(record_command.__file__).parent / "exchange.py").read_text()
+    exchange = (Path(record_command.__file__).parent / "exchange.py").read_text(encoding="utf-8")
     codes = [*re.findall(r'(?:return|_BodyError\() ?\(?"([\w-]+)"', exchange), "failed"]
     assert len(codes) > 5 and [each for each in codes if f"`{each}`" not in TEXT] == []

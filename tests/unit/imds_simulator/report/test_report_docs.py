@@ -19,7 +19,7 @@ from support import simulator_process
 from support.repository import REPOSITORY
 from support.simulator.report_page import ReportPage
 
-TEXT = (REPOSITORY / "docs" / "simulator" / "report.md").read_text()
+TEXT = (REPOSITORY / "docs" / "simulator" / "report.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
@@ -52,7 +52,7 @@ def test_commands_write_the_report_and_the_notes(simulator, tmp_path):
     write, notes = blocks("bash")
     for line in [*notes.splitlines(), write]:
         run(line, tmp_path, IMDS_SIMULATOR_CONTROL=simulator.control)
-    page = ReportPage((tmp_path / "run.html").read_text())
+    page = ReportPage((tmp_path / "run.html").read_text(encoding="utf-8"))
     assert [mark.kind for mark in page.marks("vm1")] == ["prepared", "recovered"]
     assert [mark.kind for mark in page.marks("vm2")] == ["note"]
 
@@ -64,7 +64,7 @@ def test_command_with_exec_writes_the_report(tmp_path):
     (tmp_path / "rehearse.sh").chmod(0o755)
     addresses = {"IMDS_SIMULATOR_LISTEN": "127.0.0.1:0", "IMDS_SIMULATOR_CONTROL": "127.0.0.1:0"}
     run(line, tmp_path, **addresses)
-    assert "live migration" in ReportPage((tmp_path / "run.html").read_text()).text
+    assert "live migration" in ReportPage((tmp_path / "run.html").read_text(encoding="utf-8")).text
 
 
 @pytest.mark.slow
@@ -90,4 +90,4 @@ def test_page_states_the_limits_of_the_code():
     assert "at most %d VMs, %d events, %d faults and %s steps" % (*numbers[:3], f"{numbers[3]:,}") in TEXT
     kept = (activity_log.MAX_LINES, activity_log.MAX_SEEN, activity_log.MAX_REQUESTS)
     assert [f"{number:,}" for number in kept] == re.findall(r"last\s+([\d,]+)", TEXT)[:3]
-    assert Path(REPOSITORY / "docs" / "simulator.md").read_text().count("(simulator/report.md)") >= 1
+    assert Path(REPOSITORY / "docs" / "simulator.md").read_text(encoding="utf-8").count("(simulator/report.md)") >= 1

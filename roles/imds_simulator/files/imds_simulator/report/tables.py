@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from .facts import APPROVED, INTERRUPTED, SEEN, Fact
 from .run import Event, Run
 from .selection import MAX_FAULTS, Selection
-from .wording import duration, escaped, listed, offset, shortened, utc
+from .wording import counted, duration, escaped, listed, offset, shortened, utc
 
 _MAX_CELL = 120
 _MAX_NAMES = 6
@@ -87,7 +87,8 @@ def _event_row(event: Event, facts: Sequence[Fact], times: Times) -> list[str]:
         "-" if event.not_before is None else f"{utc(event.not_before)} UTC, {times.text(event.not_before)}",
         _views([fact for fact in facts if fact.kind == SEEN], times),
         f"by {by}, {times.text(approved[0].moment)}" if approved else "no",
-        times.text(event.started, missing="no") + (f", {interruptions} interruption(s)" if interruptions else ""),
+        times.text(event.started, missing="no")
+        + (f", {counted(interruptions, 'interruption')}" if interruptions else ""),
         f"{end}{' (cancelled)' if event.cancelled else ''}",
     ]
 

@@ -60,7 +60,7 @@ def _is_finite(value: Any) -> bool:
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of scenario files."""
-    loaded: dict[str, Any] = json.loads((File(__file__).parent / "schema.json").read_text())
+    loaded: dict[str, Any] = json.loads((File(__file__).parent / "schema.json").read_text(encoding="utf-8"))
     return loaded
 
 
