@@ -78,7 +78,9 @@ def test_names_and_texts_are_escaped():
 
 def test_report_of_many_vms_and_events_is_bounded_and_states_what_is_missing():
     vms = [f"vm{number}" for number in range(1000)]
-    events = [event(f"event{number}", vms[number % 700 : number % 700 + 3], number * 7) for number in range(500)]
+    events = [
+        event(f"event{number}", vms[number % 700 + 250 : number % 700 + 253], number * 7) for number in range(500)
+    ]
     lines = [line("seen", number, vm=vm, event=f"event{number % 500}") for number, vm in enumerate(vms * 4)]
     lines += [line("approved", number * 7 + 5, by=f"vm{number}", event=f"event{number}") for number in range(500)]
     errors = [
