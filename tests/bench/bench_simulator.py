@@ -69,7 +69,11 @@ def main() -> int:
     os.sched_setaffinity(0, {cores[-1]})
     gc.disable()
     with priority.highest(), simulator_servers.package_of(options.before) as before:
-        contestants = _contestants(before, cores[0])
+        contestants = _contestants(cores[0])
+        if before is None:
+            print(f"the repository does not have the commit {options.before}: there is no comparison with it")
+        else:
+            contestants.update(_former_contestants(before, cores[0]))
         names = [name for name in contestants if not options.only or name in options.only]
         rounds: list[dict[str, Result]] = []
         others = []
@@ -90,21 +94,23 @@ def main() -> int:
     return 0
 
 
-def _contestants(before: Path, core: int) -> dict[str, Contestant]:
+def _contestants(core: int) -> dict[str, Contestant]:
     def now() -> contextlib.AbstractContextManager[Server]:
         return simulator_servers.simulator(ROOT / PACKAGE_ROOT, core)
 
-    def old() -> contextlib.AbstractContextManager[Server]:
-        return simulator_servers.simulator(before, core)
-
     return {
         NOW: Contestant(now, same_request),
-        OLD: Contestant(old, same_request),
         CANNED: Contestant(lambda: simulator_servers.canned(core), same_request),
         PAGE: Contestant(now, same_request, page_open=True),
         NOW_DIFFERENT: Contestant(now, different_request),
-        OLD_DIFFERENT: Contestant(old, different_request),
     }
+
+
+def _former_contestants(package_root: Path, core: int) -> dict[str, Contestant]:
+    def old() -> contextlib.AbstractContextManager[Server]:
+        return simulator_servers.simulator(package_root, core)
+
+    return {OLD: Contestant(old, same_request), OLD_DIFFERENT: Contestant(old, different_request)}
 
 
 def _measure(contestant: Contestant, seconds: float, cores: Sequence[int]) -> Result:

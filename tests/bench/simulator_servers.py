@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import subprocess
@@ -96,14 +97,19 @@ def open_page(server: Server, core: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def package_of(commit: str) -> Iterator[Path]:
-    """Unpack the simulator's package as it is in ``commit`` into a temporary folder."""
+def package_of(commit: str) -> Iterator[Path | None]:
+    """Unpack the simulator's package as it is in ``commit`` into a temporary folder.
+
+    Yields its path, or None if the repository does not have the commit.
+    """
+    command = ["git", "-C", str(ROOT), "archive", commit, str(PACKAGE_ROOT)]
+    archive = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    if archive.returncode:
+        yield None
+        return
     with tempfile.TemporaryDirectory() as folder:
-        command = ["git", "-C", str(ROOT), "archive", commit, str(PACKAGE_ROOT)]
-        archive = subprocess.Popen(command, stdout=subprocess.PIPE)
-        with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(folder, filter="data")
-        archive.wait(30)
         yield Path(folder) / PACKAGE_ROOT
 
 

@@ -107,7 +107,8 @@ def test_repeated_poll_has_the_bytes_of_the_first_answer(frozen_simulator):
         etag = re.search(r"ETag: (\S+)", answers[0].decode())[1]
         known = request_bytes(EVENTS.replace("2020-07-01", version), more=f"If-None-Match: {etag}\r\n")
         answers = [without_variable_parts(poll(connection, known)) for _each in range(4)]
-        assert status(answers[0]) == 304 and len(set(answers)) == 1
+        # older versions of aiohttp add a Content-Length
+        assert status(answers[0]) == 304 and len({each.replace(b"Content-Length: 0\r\n", b"") for each in answers}) == 1
 
 
 def test_request_ids_are_random_uuids(frozen_simulator):

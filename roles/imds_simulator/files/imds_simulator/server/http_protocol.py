@@ -111,17 +111,19 @@ class _Connection(web.RequestHandler):
         transport.write(answer)
         return True
 
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send the answer, and note whether everything that has arrived is answered now."""
-        sent, reset = await super().finish_response(request, resp, start_time)
-        if not reset and sent.keep_alive and _size(request, self._first) == self._received:
+    async def finish_response(self, request: web.BaseRequest, resp: web.StreamResponse, start_time: Any) -> Any:
+        """Send the answer, and note whether everything that has arrived is answered now.
+
+        The returned value differs between versions of aiohttp.
+        """
+        result = await super().finish_response(request, resp, start_time)
+        # it is None for an answer that was not sent
+        if resp.keep_alive and _size(request, self._first) == self._received:
             self._is_answered = True
             self._regular_at = time.monotonic() + REGULAR_INTERVAL
             if self._received == len(self._first) and not request.content_length:
                 self._server.repeated.remember(self._first, request)
-        return sent, reset
+        return result
 
     def handle_error(
         self,
