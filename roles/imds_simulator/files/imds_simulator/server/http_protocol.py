@@ -113,15 +113,17 @@ class _Connection(web.RequestHandler):
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
+    ) -> Any:
         """Send the answer, and note whether everything that has arrived is answered now."""
-        sent, reset = await super().finish_response(request, resp, start_time)
+        finished: Any = await super().finish_response(request, resp, start_time)
+        # before aiohttp 3.11 the result is only whether the client has disconnected
+        sent, reset = finished if isinstance(finished, tuple) else (resp, finished)
         if not reset and sent.keep_alive and _size(request, self._first) == self._received:
             self._is_answered = True
             self._regular_at = time.monotonic() + REGULAR_INTERVAL
             if self._received == len(self._first) and not request.content_length:
                 self._server.repeated.remember(self._first, request)
-        return sent, reset
+        return finished
 
     def handle_error(
         self,
