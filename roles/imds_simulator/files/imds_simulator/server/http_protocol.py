@@ -116,7 +116,7 @@ class _Connection(web.RequestHandler):
     ) -> Any:
         """Send the answer, and note whether everything that has arrived is answered now."""
         finished: Any = await super().finish_response(request, resp, start_time)
-        # before aiohttp 3.11 the result is only whether the client has disconnected
+        # older versions of aiohttp return only whether the client has disconnected
         sent, reset = finished if isinstance(finished, tuple) else (resp, finished)
         if not reset and sent.keep_alive and _size(request, self._first) == self._received:
             self._is_answered = True
