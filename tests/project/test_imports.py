@@ -23,8 +23,8 @@ HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
 FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
-# multidict is what aiohttp keeps headers in
-SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "yaml", "imds_simulator"}
+# multidict is what aiohttp keeps headers in; only the recorder imports requests and its errors of urllib3
+SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "requests", "urllib3", "yaml", "imds_simulator"}
 
 # packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one
 # set do not import each other.
@@ -55,6 +55,9 @@ LAYERS: dict[Path, tuple[set[str], ...]] = {
         {"control"},
         {"simulator"},
         {"cli"},
+        {"recording"},
+        {"comparison"},
+        {"replay"},
         {"__main__"},
     ),
     READY_HOOKS: ({"core"}, {"hooks"}, {"", "cli"}, {"__main__"}),

@@ -34,7 +34,7 @@ SCENARIO = {
                     "tags": "owner:hush",
                     "tagsList": [{"name": "owner", "value": "hush"}],
                     "userData": "aHVzaA==",
-                    "publicKeys": [{"keyData": "ssh-rsa hush", "path": "/home/hush/.ssh"}],
+                    "publicKeys": [{"keyData": "ssh-rsa hush", "path": "/srv/hush/keys"}],
                     "newMember": "hush-hush",
                 },
                 "network": {

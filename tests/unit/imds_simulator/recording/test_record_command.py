@@ -144,6 +144,8 @@ def test_second_recorder_of_one_file_is_refused(tmp_path: Path, endpoint: str) -
         b"notes\n",
         b'{"format":"other"}\n',
         b'{"format":"imds-recording","version":9}\n',
+        # a header that is cut off before its line end
+        b'{"format":"imds-recording","version":1,"created":"2026-01-31T10:00:00.000Z","endpoint":"","anonymised":false}',
         b"\xff\xfe\n",
     ],
 )

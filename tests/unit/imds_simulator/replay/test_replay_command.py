@@ -37,7 +37,7 @@ def replay(file: Path, *options: str) -> Iterator[Simulator]:
     assert process.stdout is not None
     lines = [process.stdout.readline(), process.stdout.readline()]
     running = Simulator(process, lines[1].split()[1], lines)
-    running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}
+    running.endpoints = {"vm1": lines[0].split()[1]}
     try:
         yield running
     finally:
@@ -110,3 +110,12 @@ def test_replay_answers_approvals_and_control_requests(recorded: Recording) -> N
             with pytest.raises(ControlError) as raised:
                 running.call(method, path, {"seconds": "soon"} if method == "POST" else None)
             assert raised.value.status == status and raised.value.body["error"]
+
+
+def test_control_api_of_a_replay_needs_its_token_and_refuses_other_sites(recorded: Recording) -> None:
+    with replay(Path(recorded.name)) as running:
+        headers = {"Origin": "http://example.com"}
+        refused = requests.post(running.control + "/advance", json={"seconds": 1}, headers=headers, timeout=10)
+        assert refused.status_code == 403
+    with replay(Path(recorded.name), "--control-token", "a-long-token") as running:
+        assert requests.get(running.control + "/log", timeout=10).status_code == 401

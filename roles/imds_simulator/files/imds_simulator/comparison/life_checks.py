@@ -9,7 +9,7 @@ from .verdict import Verdict, contradicts, is_open, judged, seen, statement
 
 _NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
 _WEEK = 7 * 86400.0
-# clients saw 14 min 9 s of 15 min (reference 2.4.1)
+# clients saw 14 min 9 s of 15 min
 _SHARE = 0.9
 # seconds between two documents that show a transition well enough
 _CLOSE = 60.0
@@ -162,7 +162,7 @@ def starts_at_not_before(evidence: Evidence) -> Verdict:
     return judged(good, late, "needs an event that starts at NotBefore", "Scheduled five minutes after NotBefore")
 
 
-@statement("2.2.8", "D")
+@statement("2.2.8", "D, A")
 def terminate_alone(evidence: Evidence) -> Verdict:
     """Terminate: each instance has its own event."""
     cases = [each for each in evidence.sightings if each.event.get("EventType") == "Terminate"]

@@ -2,7 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """One HTTP exchange with IMDS. The only file of the recorder that imports requests.
 
-There is no proxy, redirect or content coding (docs/reference/scheduled-events.md 4.4).
+There is no proxy, redirect or content coding.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """When the recorder sends its next request. Pure except for the times of the last requests.
 
-See docs/reference/scheduled-events.md 1.6, 1.7, 1.8.5.
+See docs/reference/scheduled-events.md 1.6, 1.7.
 """
 
 from __future__ import annotations

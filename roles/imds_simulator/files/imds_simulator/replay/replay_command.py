@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..cli.environment import parse_arguments
-from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, is_loopback
+from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, add_token_option, is_loopback
 from ..cli.program import program_name
 from ..recording.reader import Recording, Unusable, read
 from ..scenario.groups import Address, parse_address
@@ -29,10 +29,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
     options = parse_arguments(_parser(), arguments, "replay")
     try:
-        if not is_loopback(options.control) and not options.control_anywhere:
+        if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
             raise Unusable(
-                f"--control: {options.control} is not a loopback address, and the control API has no password; "
-                "add --control-anywhere to allow it"
+                f"--control: {options.control} is not a loopback address; set --control-token, or add "
+                "--control-anywhere to let every program that reaches it control the replay"
             )
         recording = read(options.file)
         if not recording.answers:
@@ -58,7 +58,8 @@ async def _serve(options: argparse.Namespace, recording: Recording) -> None:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, stop.set)
     replay = Replay(recording, progress, timeline, clock, _discard if options.quiet else _print)
-    async with run_replay(replay, options.listen, options.control) as running:
+    token = options.control_token or ""
+    async with run_replay(replay, options.listen, options.control, token) as running:
         _print(f"listening {running.endpoint} for {len(recording.answers)} answers in {timeline.length:.0f} s")
         _print(f"control {running.control}")
         await stop.wait()
@@ -93,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         default=DEFAULT_CONTROL,
         help=f"address of the control API (default {DEFAULT_CONTROL})",
     )
+    add_token_option(parser, "requests to the control API need this token")
     parser.add_argument(
         "--control-anywhere", action="store_true", help="allow a --control address that is not loopback"
     )

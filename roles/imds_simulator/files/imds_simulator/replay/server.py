@@ -12,6 +12,7 @@ from typing import Callable
 from aiohttp import web
 from multidict import CIMultiDict
 
+from ..control.access import Access
 from ..control.request_body import BadRequest, json_object
 from ..protocol.request_target import parse_target
 from ..recording.reader import Recording
@@ -92,9 +93,9 @@ class Replay:
 
     # -- the control API
 
-    def control_app(self) -> web.Application:
-        """Return the application of the control API."""
-        app = web.Application(middlewares=[_errors_as_json])
+    def control_app(self, access: Access) -> web.Application:
+        """Return the application of the control API; ``access`` has the rules for requests."""
+        app = web.Application(middlewares=[_errors_as_json, access.middleware])
         app.add_routes(
             [
                 web.get("/health", self._health),
@@ -156,21 +157,26 @@ async def _errors_as_json(
     except BadRequest as error:
         return web.json_response({"error": str(error)}, status=400)
     except web.HTTPException as error:
-        return web.json_response(
-            {"error": f"{error.reason}: a replay has no {request.method} {request.path}"}, status=error.status
-        )
+        problem = f"{error.reason}: {request.method} {request.path} of a replay"
+        return web.json_response({"error": problem}, status=error.status)
 
 
 @contextlib.asynccontextmanager
-async def run_replay(replay: Replay, listen: Address, control: Address) -> AsyncIterator[RunningReplay]:
+async def run_replay(replay: Replay, listen: Address, control: Address, token: str) -> AsyncIterator[RunningReplay]:
     """Serve while the block runs.
+
+    Args:
+        replay: the recording.
+        listen: the address of the VM's IMDS.
+        control: the address of the control API.
+        token: the token that requests to the control API need; empty: none.
 
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
     listener = Listener(ListenAddress(listen, (VM,), None), web.Server(replay.handle, access_log=None))
     replay.endpoint = listener.url
-    runner = web.AppRunner(replay.control_app(), access_log=None)
+    runner = web.AppRunner(replay.control_app(Access(token, control.host)), access_log=None)
     try:
         sock = bind(control)
         await listener.open()
