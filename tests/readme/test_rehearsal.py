@@ -65,7 +65,7 @@ def test_rehearsal_needs_no_home_directory(folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "recovered" in ran.stdout
     assert "report .cache/rehearsal.html\n" in ran.stderr
-    page = ReportPage((checkout / ".cache" / "rehearsal.html").read_text())
+    page = ReportPage.of(checkout / ".cache" / "rehearsal.html")
     kinds = {vm: [mark.kind for mark in page.marks(vm)] for vm in ("vm1", "vm2")}
     # the marks of both VMs in the order of time; one of them approves for both
     assert sorted(kinds.values(), key=len) == [

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import NamedTuple
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -49,6 +50,11 @@ class ReportPage(HTMLParser):
         self.close()
         found = re.search(r'<svg class="timeline".*?</svg>', source, re.DOTALL)
         self.svg = ElementTree.fromstring(found[0]) if found else None
+
+    @classmethod
+    def of(cls, file: Path) -> ReportPage:
+        """Return the report in a file."""
+        return cls(file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note the element."""

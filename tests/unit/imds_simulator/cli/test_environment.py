@@ -107,7 +107,8 @@ def test_an_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_command_does_not_get_the_options_of_its_simulator() -> None:
-    options = {"LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0", "SPEED": "60", "NOTIFY_TOKEN": "secret", "QUIET": "1"}
+    options = {"LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0", "SPEED": "60", "NOTIFY_TOKEN": "x", "QUIET": "1"}
+    options["NOTIFY_URL"] = "http://127.0.0.1:9/"
     environment = {**simulator_process.environment(), **{f"IMDS_SIMULATOR_{name}": options[name] for name in options}}
     inner = [sys.executable, "-m", "imds_simulator", "--list-faults"]
     script = 'env | grep -o "^IMDS_SIMULATOR_[A-Z_]*" | sort; "$@" >/dev/null'

@@ -52,7 +52,7 @@ def test_commands_write_the_report_and_the_notes(simulator, tmp_path):
     write, notes = blocks("bash")
     for line in [*notes.splitlines(), write]:
         run(line, tmp_path, IMDS_SIMULATOR_CONTROL=simulator.control)
-    page = ReportPage((tmp_path / "run.html").read_text(encoding="utf-8"))
+    page = ReportPage.of(tmp_path / "run.html")
     assert [mark.kind for mark in page.marks("vm1")] == ["prepared", "recovered"]
     assert [mark.kind for mark in page.marks("vm2")] == ["note"]
 
@@ -64,7 +64,7 @@ def test_command_with_exec_writes_the_report(tmp_path):
     (tmp_path / "rehearse.sh").chmod(0o755)
     addresses = {"IMDS_SIMULATOR_LISTEN": "127.0.0.1:0", "IMDS_SIMULATOR_CONTROL": "127.0.0.1:0"}
     run(line, tmp_path, **addresses)
-    assert "live migration" in ReportPage((tmp_path / "run.html").read_text(encoding="utf-8")).text
+    assert "live migration" in ReportPage.of(tmp_path / "run.html").text
 
 
 @pytest.mark.slow

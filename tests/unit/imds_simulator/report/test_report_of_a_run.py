@@ -26,7 +26,7 @@ def seconds(text):
 def made(sim, folder, *arguments):
     file = folder / "report.html"
     assert main(["report", "--control", sim.control, "--output", str(file), *arguments]) == 0
-    return ReportPage(file.read_text(encoding="utf-8"))
+    return ReportPage.of(file)
 
 
 def note(sim, vm, what, **more):
@@ -151,7 +151,7 @@ def test_report_verb_without_a_simulator_fails_and_keeps_the_file(tmp_path, caps
     file.write_text("an earlier one")
     assert main(["report", "--control", unused_control, "--output", str(file)]) == 1
     assert "check --control" in capsys.readouterr().err
-    assert file.read_text(encoding="utf-8") == "an earlier one"
+    assert file.read_text() == "an earlier one"
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, cod
     done = simulate("--vm", "solo", "--report", file, command=command)
     assert done.returncode == code
     assert done.stderr.count(f"report {file}\n") == 1
-    assert "Nothing happened" in ReportPage(file.read_text(encoding="utf-8")).text
+    assert "Nothing happened" in ReportPage.of(file).text
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_serving_writes_a_report_on_sigterm(start_simulator, tmp_path):
     sim.advance(100)
     assert not file.exists()
     assert sim.stop(signal.SIGTERM) == 0
-    assert len(ReportPage(file.read_text(encoding="utf-8")).bars("scheduled")) == 1
+    assert len(ReportPage.of(file).bars("scheduled")) == 1
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_exec_writes_a_report_after_sigterm(tmp_path):
     command = ["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60']
     done = simulate("--report", file, command=command)
     assert done.returncode == 128 + signal.SIGTERM
-    assert ReportPage(file.read_text(encoding="utf-8")).text
+    assert ReportPage.of(file).text
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status,
     assert done.returncode == code
     (kept,) = temporary.glob("*.html")
     assert f"the report is in {kept}" in done.stderr
-    assert "Nothing happened" in ReportPage(kept.read_text(encoding="utf-8")).text
+    assert "Nothing happened" in ReportPage.of(kept).text
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_full_disk_keeps_the_earlier_report(tmp_path):
     assert done.returncode == 2
     assert "the report is lost" in done.stderr
     assert "Traceback" not in done.stderr
-    assert file.read_text(encoding="utf-8") == "an earlier one"
+    assert file.read_text() == "an earlier one"
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
@@ -124,10 +124,10 @@ def test_report_verb_on_a_full_disk_keeps_the_earlier_report(start_simulator, tm
     done = subprocess.run(line, preexec_fn=fill_disk_early, env=environment, **options)
     assert (done.returncode, done.stdout) == (2, "")
     assert str(file) in done.stderr
-    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["an earlier one"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["an earlier one"]
     done = subprocess.run(line, env=environment, **options)
     assert done.returncode == 0
-    assert "Nothing happened" in file.read_text(encoding="utf-8")
+    assert "Nothing happened" in file.read_text()
 
 
 @pytest.mark.slow
@@ -137,4 +137,4 @@ def test_report_replaces_the_target_of_a_symbolic_link(start_simulator, tmp_path
     sim = start_simulator(args=["--report", str(tmp_path / "link.html")])
     sim.stop()
     assert (tmp_path / "link.html").is_symlink()
-    assert real.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert real.read_text().startswith("<!doctype html>")

@@ -8,7 +8,6 @@ import asyncio
 import dataclasses
 import json
 import re
-from pathlib import Path
 
 from imds_simulator.scenario.files import default_scenario
 from imds_simulator.server import http_protocol
@@ -206,20 +205,3 @@ def test_poll_in_two_parts_is_one_request(frozen_simulator):
             frozen_simulator.get("/health")
             assert status(poll(connection, POLL[cut:])) == 200
             assert json.loads(poll(connection).partition(b"\r\n\r\n")[2])["DocumentIncarnation"] >= 0
-
-
-def test_parts_that_arrive_do_not_cost_a_page_of_memory(start_simulator):
-    sim = start_simulator(args=["--knob", "rate_limit=off", "--quiet"])
-    process = Path(f"/proc/{sim.process.pid}/stat")
-
-    def page_faults():
-        return int(process.read_text().rpartition(")")[2].split()[7])
-
-    with connect(sim.endpoints["vm1"]) as connection:
-        for _each in range(10):
-            poll(connection)
-        before = page_faults()
-        for _each in range(500):
-            poll(connection)
-    # a buffer of asyncio that is not in the heap costs a page fault for each request
-    assert page_faults() - before < 250

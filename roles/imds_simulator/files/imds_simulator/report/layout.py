@@ -247,7 +247,7 @@ class _Picture:
 
 def label_of(event: Event) -> str:
     """Return the text at the bar of ``event``."""
-    return shortened(f"{event.name} · {event.type}", MAX_LABEL)
+    return shortened(f"{event.name} \u00b7 {event.type}", MAX_LABEL)
 
 
 def _is_mark_of(fact: Fact, vm: str, row_of: dict[str, _Row]) -> bool:

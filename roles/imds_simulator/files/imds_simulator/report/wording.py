@@ -16,7 +16,7 @@ def escaped(text: object) -> str:
 
 def shortened(text: str, length: int) -> str:
     """Return ``text`` with at most ``length`` characters."""
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return text if len(text) <= length else text[: length - 1] + "\u2026"
 
 
 def listed(names: Sequence[str], most: int) -> str:

@@ -2,10 +2,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Keeps the buffers of asyncio's transports in the heap.
 
-A transport allocates 256 KiB for each part that it receives, and shrinks the buffer afterwards. The C
-library of GNU asks the kernel for each block above 128 KiB and gives it back at once; that takes longer
-than the answer of the simulator. The library moves that limit up when a larger block is freed. Other C
-libraries ignore this.
+A transport allocates 256 KiB for each part that it receives, and shrinks the buffer afterwards. Unless the
+end of the heap has room, the C library of GNU asks the kernel for each block above 128 KiB, and gives the
+rest back at once; that takes longer than the answer of the simulator. The library raises its limits when a
+larger block is freed. Other C libraries ignore this. tests/bench/bench_simulator.py shows the effect.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ _BLOCK = 1 << 20
 
 
 def keep_in_heap() -> None:
-    """Move the limit up to 1 MiB for the whole process."""
+    """Raise the limits of the whole process."""
     block = bytes(_BLOCK)
     del block
