@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,10 +15,9 @@ from imds_simulator.comparison.registry import statements
 from imds_simulator.comparison.results import compare
 from imds_simulator.comparison.verdict import Outcome
 from imds_simulator.recording.recorder import Settings
+from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SimulatorClock, record
-from support.simulator_process import Simulator
 
-Start = Callable[..., Simulator]
 VERSIONS = ("2017-03-01", "2019-01-01", "2020-07-01")
 
 
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     length: float = 1600
     interval: float = 40
     contradicts: str = ""
-    knobs: tuple[str, ...] = ()
+    knobs: Mapping[str, str] = MappingProxyType({})
     versions: tuple[str, ...] = VERSIONS[-1:]
 
 
@@ -88,7 +88,9 @@ CASES = {
     "details": Case(group(DETAILS), "1.2.7 3.3.7 3.3.11 3.3.14 3.3.15", 60),
     "no-name": Case(group({"name": ""}), "3.3.4", 60),
     "failing": Case(FAILING, "1.6.7 1.6.8 1.6.9", 800),
-    "enabling": Case(group({}), "1.4.13 4.1.1 4.1.2", 200, knobs=("enable_delay=60s", "empty_body_until_enabled=on")),
+    "enabling": Case(
+        group({}), "1.4.13 4.1.1 4.1.2", 200, knobs={"enable_delay": "60s", "empty_body_until_enabled": "on"}
+    ),
 }
 CANCELLED = {**group({}), "events": [{**FREEZE, "at": "5s", "cancel_after": "5s"}]}
 # shown by test_scripted.py: the simulator counts requests and waits in real time
@@ -108,27 +110,27 @@ def test_every_statement_is_confirmed_by_a_recording() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_recording_of_the_simulator_confirms(tmp_path: Path, start_simulator: Start, name: str) -> None:
+def test_recording_of_the_simulator_confirms(tmp_path: Path, name: str) -> None:
     case = CASES[name]
-    knobs = [part for knob in ("rate_limit=off", *case.knobs) for part in ("--knob", knob)]
-    simulator = start_simulator(case.scenario, args=["--clock", "manual", "--quiet", *knobs])
-    recording = record(
-        tmp_path / "recording",
-        next(iter(simulator.endpoints.values())),
-        SimulatorClock(simulator),
-        Settings(case.length, case.interval, case.versions, probe=True),
-    )
+    with simulator_in_thread(case.scenario, {"rate_limit": "off", **case.knobs}) as simulator:
+        recording = record(
+            tmp_path / "recording",
+            next(iter(simulator.endpoints.values())),
+            SimulatorClock(simulator),
+            Settings(case.length, case.interval, case.versions, probe=True),
+        )
     rows = compare(recording, False)
     assert recording.problems == ()
     assert numbers(case.confirms) <= {row.number for row in rows if row.outcome is Outcome.CONFIRMS}
     assert {row.number for row in rows if row.outcome is Outcome.CONTRADICTS} == numbers(case.contradicts)
 
 
-def test_recording_that_is_continued_after_a_day_shows_a_new_start(tmp_path: Path, start_simulator: Start) -> None:
-    simulator = start_simulator(CANCELLED, args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
-    clock, endpoint = SimulatorClock(simulator), simulator.endpoints["vm1"]
-    file, settings = tmp_path / "recording", Settings(30, 10, VERSIONS[-1:])
-    record(file, endpoint, clock, settings)
-    clock.sleep(25 * 3600)
-    rows = {row.number: row for row in compare(record(file, endpoint, clock, settings), False)}
+def test_recording_that_is_continued_after_a_day_shows_a_new_start(tmp_path: Path) -> None:
+    with simulator_in_thread(CANCELLED, {"rate_limit": "off"}) as simulator:
+        clock, endpoint = SimulatorClock(simulator), simulator.endpoints["vm1"]
+        file, settings = tmp_path / "recording", Settings(30, 10, VERSIONS[-1:])
+        record(file, endpoint, clock, settings)
+        clock.sleep(25 * 3600)
+        recording = record(file, endpoint, clock, settings)
+    rows = {row.number: row for row in compare(recording, False)}
     assert {rows[number].outcome for number in AFTER_A_DAY} == {Outcome.CONFIRMS}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,10 @@ from imds_simulator.recording.lines import Answer
 from imds_simulator.recording.pseudonyms import Pseudonyms, pseudonyms_file
 from imds_simulator.recording.reader import Unusable
 from imds_simulator.recording.recorder import Settings
+from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SettableClock, SimulatorClock, record
 from support.simulator_process import Simulator
 
-Start = Callable[..., Simulator]
 SECRETS = ("sharky", "hush", "10.9.8.7", "203.0.113.9", "c0ffee00c0ff", "rg-of-ours", "eu-sharky", "ab-cd")
 SCENARIO = {
     "groups": {
@@ -61,8 +61,9 @@ SCENARIO = {
 
 
 @pytest.fixture
-def simulator(start_simulator: Start) -> Simulator:
-    return start_simulator(SCENARIO, args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
+def simulator() -> Iterator[Simulator]:
+    with simulator_in_thread(SCENARIO, {"rate_limit": "off"}) as running:
+        yield running
 
 
 def test_anonymised_recording_has_no_original_and_keeps_relations(tmp_path: Path, simulator: Simulator) -> None:

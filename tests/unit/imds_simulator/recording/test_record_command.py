@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,10 +22,11 @@ from imds_simulator.recording.lines import Answer, Begin, End
 from imds_simulator.recording.reader import read
 from imds_simulator.recording.recorder import Settings
 from support import simulator_process
+from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SettableClock, record
-from support.simulator_process import PACKAGE_ROOT, Simulator
+from support.simulator_process import PACKAGE_ROOT
 
-Start = Callable[..., Simulator]
+SCENARIO = {"groups": {"web": {"vms": {"vm1": {}}}}}
 
 
 def command(*arguments: object) -> list[str]:
@@ -57,9 +58,10 @@ def wait_for_answers(file: Path, count: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def endpoint(start_simulator: Start) -> str:
-    return start_simulator(args=["--quiet", "--knob", "rate_limit=off"]).endpoints["vm1"]
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with simulator_in_thread(SCENARIO, {"rate_limit": "off"}) as simulator:
+        yield simulator.endpoints["vm1"]
 
 
 def test_killed_recording_is_repaired_and_continued(tmp_path: Path, endpoint: str) -> None:
@@ -212,16 +214,12 @@ def test_damaged_lines_are_named_and_the_rest_is_used(
 
 @pytest.mark.parametrize(("status", "code", "verdict"), [("400", 0, "confirms"), ("403", 1, "contradicts")])
 def test_exit_code_of_compare_shows_contradictions(
-    tmp_path: Path,
-    start_simulator: Start,
-    capsys: pytest.CaptureFixture[str],
-    status: str,
-    code: int,
-    verdict: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str, code: int, verdict: str
 ) -> None:
-    other = start_simulator(args=["--quiet", "--knob", "rate_limit=off", "--knob", f"xff_status={status}"])
     file = tmp_path / "recording"
-    record(file, other.endpoints["vm1"], SettableClock(), Settings(10, 1, ("2020-07-01",), probe=True))
+    with simulator_in_thread(SCENARIO, {"rate_limit": "off", "xff_status": status}) as simulator:
+        settings = Settings(10, 1, ("2020-07-01",), probe=True)
+        record(file, simulator.endpoints["vm1"], SettableClock(), settings)
     assert main(["compare", str(file)]) == code
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("1.2.5 ")]
     assert row.split()[3] == verdict

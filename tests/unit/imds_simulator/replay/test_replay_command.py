@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -19,10 +19,10 @@ from imds_simulator.comparison.results import compare
 from imds_simulator.recording.reader import Recording
 from imds_simulator.recording.recorder import Settings
 from support import simulator_process
+from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SimulatorClock, record
 from support.simulator_process import ControlError, Simulator
 
-Start = Callable[..., Simulator]
 SETTINGS = Settings(1600, 40, ("2020-07-01",), probe=True)
 URL = "/metadata/scheduledevents?api-version=2020-07-01"
 METADATA = {"Metadata": "true"}
@@ -44,10 +44,12 @@ def replay(file: Path, *options: str) -> Iterator[Simulator]:
         assert running.stop() == 0
 
 
-@pytest.fixture
-def recorded(tmp_path: Path, start_simulator: Start) -> Recording:
-    simulator = start_simulator("live-migration", args=["--clock", "manual", "--quiet", "--knob", "rate_limit=off"])
-    return record(tmp_path / "recording", simulator.endpoints["vm1"], SimulatorClock(simulator), SETTINGS)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """A recording of a live migration."""
+    file = tmp_path_factory.mktemp("recorded") / "recording"
+    with simulator_in_thread("live-migration", {"rate_limit": "off"}) as simulator:
+        return record(file, simulator.endpoints["vm1"], SimulatorClock(simulator), SETTINGS)
 
 
 def test_client_of_a_replay_gets_the_recorded_answers(tmp_path: Path, recorded: Recording) -> None:

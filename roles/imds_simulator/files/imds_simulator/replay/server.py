@@ -68,7 +68,7 @@ class Replay:
             except (web.RequestPayloadError, ConnectionResetError):
                 body = b""
             replayed = self._answers.approve(request.raw_path, request.headers, body, now)
-            self._line("approval", status=replayed.reply.status, body=body[:200].decode("ascii", "replace"))
+            self._line("approval", status=replayed.reply.status, body=ascii(body[:200].decode("latin-1"))[1:-1])
         else:
             replayed = self._answers.answer(request.method, request.raw_path, request.headers, now)
         if replayed.until > now:
