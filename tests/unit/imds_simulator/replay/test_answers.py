@@ -48,8 +48,8 @@ def ask() -> object:
     timeline = Timeline(recording)
     answers = Answers(timeline, Progress(timeline, NOW, 1.0, False, True))
 
-    def ask(at: float, path: str, headers: dict[str, str] = METADATA) -> Replayed:
-        return answers.answer("GET", path, headers, NOW + at)
+    def ask(at: float, path: str, headers: dict[str, str] | None = None) -> Replayed:
+        return answers.answer("GET", path, METADATA if headers is None else headers, NOW + at)
 
     return ask
 

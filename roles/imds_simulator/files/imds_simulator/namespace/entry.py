@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 def _execute(simulator: socket.socket, command: Sequence[str]) -> None:
     request = Request(**json.loads(simulator.recv(1024)))
     enter(request.address, request.as_root)
-    for _ in range(request.sockets):
+    for _socket in range(request.sockets):
         host, port = json.loads(simulator.recv(1024))
         with _listening_socket(host, port) as sock:
             socket.send_fds(simulator, [b"{}"], [sock.fileno()])
