@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from support import simulator_process
 from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SettableClock, record
 from support.simulator_process import PACKAGE_ROOT
+from support.wait import wait_until
 
 SCENARIO = {"groups": {"web": {"vms": {"vm1": {}}}}}
 
@@ -51,11 +51,10 @@ def start_recorder(file: Path, endpoint: str, *more: str) -> subprocess.Popen[st
 
 
 def wait_for_answers(file: Path, count: int) -> None:
-    """Wait until the recording has ``count`` answers; at most a minute."""
-    deadline = time.monotonic() + 60
-    while not file.exists() or file.read_text().count('"kind":"answer"') < count:
-        assert time.monotonic() < deadline, "the recorder does not write"
-        time.sleep(0.05)
+    """Wait until the recording has ``count`` answers."""
+    wait_until(
+        lambda: file.exists() and file.read_text().count('"kind":"answer"') >= count, f"{count} answers in {file.name}"
+    )
 
 
 @pytest.fixture(scope="module")

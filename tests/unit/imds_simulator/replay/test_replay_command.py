@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from support.simulator_process import ControlError, Simulator
 SETTINGS = Settings(1600, 40, ("2020-07-01",), probe=True)
 URL = "/metadata/scheduledevents?api-version=2020-07-01"
 METADATA = {"Metadata": "true"}
+# F_SETPIPE_SZ of linux/fcntl.h; Python has it from 3.10 on
+SET_PIPE_SIZE = 1031
 
 
 @contextmanager
@@ -112,6 +115,17 @@ def test_replay_answers_approvals_and_control_requests(recorded: Recording) -> N
             with pytest.raises(ControlError) as raised:
                 running.call(method, path, {"seconds": "soon"} if method == "POST" else None)
             assert raised.value.status == status and raised.value.body["error"]
+
+
+def test_replay_whose_output_is_not_read_answers(recorded: Recording) -> None:
+    with replay(Path(recorded.name)) as running:
+        assert running.process.stdout is not None
+        fcntl.fcntl(running.process.stdout, SET_PIPE_SIZE, 4096)
+        with requests.Session() as session:
+            for _ in range(40):
+                answer = session.post(running.endpoints["vm1"] + URL, data=b"x" * 200, headers=METADATA, timeout=10)
+                assert answer.status_code == 400
+        assert len(running.get("/log")["lines"]) == 40
 
 
 def test_control_api_of_a_replay_needs_its_token_and_refuses_other_sites(recorded: Recording) -> None:
