@@ -132,6 +132,10 @@ def test_fault_from_invalid_data_is_an_error(fault, key, text):
     assert caught.value.key == key
 
 
+def test_fault_with_half_of_a_surrogate_pair_has_it_escaped():
+    assert fault_from({"kind": "body", "body": "x\ud800"}).options["body"] == b"x\\ud800"
+
+
 def test_fault_from_every_kind_succeeds():
     for name, kind in KINDS.items():
         fault = fault_from(

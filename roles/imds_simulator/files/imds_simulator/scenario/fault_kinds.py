@@ -194,7 +194,8 @@ def _read_options(options: dict[str, Any]) -> None:
         except ValueError:
             raise FaultError("body_base64", "not base64") from None
     elif isinstance(options.get("body"), str):
-        options["body"] = options["body"].encode()
+        # JSON may have half of a pair, which UTF-8 has not
+        options["body"] = options["body"].encode(errors="backslashreplace")
 
 
 def _require_one_line(options: Mapping[str, Any]) -> None:
