@@ -14,6 +14,7 @@ from typing import Any
 from ..suggestions import suggestion
 from .fault import ROUTES
 from .header_text import is_header_name, is_header_value
+from .json_data import is_json_data
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)
@@ -119,6 +120,8 @@ def _body_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield given[0], f"an answer with status {data['status']} has no body"
     if "body_base64" in data and _decoded(data["body_base64"]) is None:
         yield "body_base64", "not base64"
+    if not is_json_data(data.get("json")):
+        yield "json", "JSON has no binary data, NaN or infinity; write body_base64, or text"
     if not is_header_value(data.get("content_type", "")):
         yield "content_type", "content_type has more than one line, or a control character"
 

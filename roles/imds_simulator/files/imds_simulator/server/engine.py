@@ -126,7 +126,7 @@ class Engine:
         """
         scope = self.world.scope_for(vm)
         if scope.record_request(now, self.world.rules):
-            self.simulation.reschedule()
+            self.simulation.reschedule(now=now)
             self.record(
                 [
                     Occurrence(
