@@ -53,6 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         file = open_recording(options.output, header)
         try:
             names = load(options.output, file.before is not None) if options.anonymise else None
+            if names is not None:
+                names.save()
             _print(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))
             return _record(settings, file, endpoint, names)
         finally:
