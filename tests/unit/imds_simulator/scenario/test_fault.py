@@ -120,6 +120,7 @@ def test_slow_first_answer_matches_the_first_request_only():
         ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
         ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
         ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A has more than one line"),
+        ({"kind": "empty", "headers": {"X-A": "1\x07"}}, "headers", "X-A has .* a control character"),
         ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
         ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
         ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location has more than one line"),
