@@ -111,6 +111,9 @@ def test_malformed_request_has_an_answer_of_imds_and_no_traceback(start_simulato
     for rest in UNREADABLE:
         data = b"POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n%s" % (EVENTS.encode(), rest)
         assert send_raw(sim.endpoints["vm1"], data).split()[1] == b"400"
+    # the control API answers with text; the second is from a browser that is sent to https://
+    for data, _status in (MALFORMED[6], MALFORMED[1]):
+        assert send_raw(sim.control, data).split()[1] == b"400"
     assert send_request(sim.endpoints["vm1"]).status == 200
     sim.stop()
     assert "Traceback" not in "".join(sim.output) and "Error" not in "".join(sim.output)
