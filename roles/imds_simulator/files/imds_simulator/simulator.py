@@ -19,6 +19,7 @@ from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
+from .server.client_errors import LOGGER
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
 from .server.listeners import Listeners, bind, bound, cannot_listen
@@ -101,7 +102,8 @@ async def _control(
     engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
 ) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
     """Serve the control API; yield its URL, and the function that serves it at a further socket."""
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals, access), access_log=None)
+    app = control_app(engine, listeners.endpoints, listeners.apply_refusals, access)
+    runner = web.AppRunner(app, access_log=None, logger=LOGGER)
     await runner.setup()
     factory = runner.server
     if factory is None:

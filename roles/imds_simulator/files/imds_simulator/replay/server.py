@@ -19,6 +19,7 @@ from ..recording.reader import Recording
 from ..scenario.groups import Address
 from ..server import fault_injection
 from ..server.activity_log import ActivityLog
+from ..server.client_errors import LOGGER
 from ..server.clock import Clock
 from ..server.imds_handler import read_body
 from ..server.listeners import ListenAddress, Listener, bind, bound, cannot_listen
@@ -174,9 +175,9 @@ async def run_replay(replay: Replay, listen: Address, control: Address, token: s
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
-    listener = Listener(ListenAddress(listen, (VM,), None), web.Server(replay.handle, access_log=None))
+    listener = Listener(ListenAddress(listen, (VM,), None), web.Server(replay.handle, access_log=None, logger=LOGGER))
     replay.endpoint = listener.url
-    runner = web.AppRunner(replay.control_app(Access(token, control.host)), access_log=None)
+    runner = web.AppRunner(replay.control_app(Access(token, control.host)), access_log=None, logger=LOGGER)
     try:
         sock = bind(control)
         await listener.open()
