@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
-    print_unknown(variables(exec_parser()), (*VERBS, *COMMANDS))
+    # exec has the variables of serving, and none with its own name
+    print_unknown(variables(exec_parser()), {*VERBS, *COMMANDS} - {"exec"})
     # a verb is one HTTP request and does not need the libraries of the server
     if argv and argv[0] in VERBS:
         return run_control_command(argv)

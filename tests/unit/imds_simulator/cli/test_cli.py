@@ -187,6 +187,17 @@ def test_address_in_use_is_one_line_and_exit_2(option):
     assert f"ss -ltnp 'sport = :{port}'" in done.stderr
 
 
+def test_address_of_both_vms_and_control_is_one_line_and_exit_2(capsys):
+    # reserves a port: the simulator can bind it, but it can listen only once
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{reserved.getsockname()[1]}"
+        code, problem = run_refused(capsys, "--listen", address, "--control", address)
+    assert code == 2
+    assert problem.startswith(f"imds_simulator: cannot listen on {address}: Address already in use; find ")
+
+
 @pytest.mark.parametrize(
     "arguments, text",
     [

@@ -210,11 +210,14 @@ def test_damaged_lines_are_named_and_the_rest_is_used(
     assert b"same_as" not in lines[polls[0]] and b"same_as" in lines[polls[1]]
     lines[polls[0]] = b"\x00\xff" + lines[polls[0]][:20] + b"\n"
     lines[-1] = lines[-1][:-5]
+    refusal = next(number for number, line in enumerate(lines) if b'"status":400' in line)
+    lines[refusal] = lines[refusal].replace(b'"status":400', b'"status":40')
     file.write_bytes(b"".join(lines))
     main(["compare", str(file)])
     named = {line.split(": ")[1] for line in capsys.readouterr().err.splitlines()}
     # the later polls refer to the damaged one
-    assert {f"{file}:{polls[0] + 1}", f"{file}:{polls[1] + 1}", f"{file}:{len(lines)}"} <= named
+    damaged = (polls[0] + 1, polls[1] + 1, refusal + 1, len(lines))
+    assert {f"{file}:{number}" for number in damaged} <= named
     main(["compare", str(file), "--json", "--all"])
     found = json.loads(capsys.readouterr().out)
     assert len(found["problems"]) == len(named) and found["counts"]["confirms"] > 20

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import requests
 from imds_simulator.comparison.results import compare
 from imds_simulator.recording.reader import Recording
 from imds_simulator.recording.recorder import Settings
+from imds_simulator.replay.replay_command import main
 from support import simulator_process
 from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SimulatorClock, record
@@ -135,3 +137,14 @@ def test_control_api_of_a_replay_needs_its_token_and_refuses_other_sites(recorde
         assert refused.status_code == 403
     with replay(Path(recorded.name), "--control-token", "a-long-token") as running:
         assert requests.get(running.control + "/log", timeout=10).status_code == 401
+
+
+def test_replay_with_one_address_for_vm_and_control_is_exit_2(
+    capsys: pytest.CaptureFixture[str], recorded: Recording
+) -> None:
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{reserved.getsockname()[1]}"
+        assert main([recorded.name, "--listen", address, "--control", address]) == 2
+    assert f"cannot listen on {address}: " in capsys.readouterr().err

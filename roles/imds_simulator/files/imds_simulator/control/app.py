@@ -153,8 +153,7 @@ class SimulatorRoutes:
         engine = self._engine
         body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
-        engine.settle()
-        engine.simulation.apply_knobs(changed)
+        engine.simulation.apply_knobs(changed, engine.settle())
         engine.log("knobs", **{"set": json.dumps(body)})
         engine.wake_ticker()
         return web.json_response(describe_knobs(changed))

@@ -55,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         file = open_recording(options.output, header)
         try:
             names = load(options.output, file.before is not None) if options.anonymise else None
+            if names is not None:
+                names.save()
             print_err(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))
             # the user reads it before the first request
             finish_writing()
