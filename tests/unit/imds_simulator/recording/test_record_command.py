@@ -84,6 +84,16 @@ def test_killed_recording_is_repaired_and_continued(tmp_path: Path, endpoint: st
     assert [each.line for each in recording.lines] == list(range(2, len(recording.lines) + 2))
 
 
+def test_recording_continues_without_a_reader_of_its_messages(tmp_path: Path, endpoint: str) -> None:
+    recorder = start_recorder(tmp_path / "recording", endpoint)
+    assert recorder.stderr is not None
+    recorder.stderr.close()
+    wait_for_answers(tmp_path / "recording", 2)
+    recorder.send_signal(signal.SIGTERM)
+    assert recorder.wait(30) == 0
+    assert isinstance(read(tmp_path / "recording").lines[-1], End)
+
+
 def test_recording_says_first_what_it_enables_and_is_private(tmp_path: Path, endpoint: str) -> None:
     done = run("record", "--output", tmp_path / "recording", "--endpoint", endpoint, "--for", "0.5s")
     assert done.returncode == 0 and done.stdout == ""
