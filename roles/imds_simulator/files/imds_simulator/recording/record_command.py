@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="also send each of some 20 unusual requests once, such as one without api-version; they change nothing",
+        help="also send each of about 25 unusual requests once, such as one without api-version; they change nothing",
     )
     parser.add_argument(
         "--probe-rate",
