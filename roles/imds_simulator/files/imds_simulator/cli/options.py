@@ -23,19 +23,29 @@ _EPILOG = f"""
 Further verbs, each with --help of its own:
 {overview()}
   schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
-  events, log, requests                   send a request to the control API of a running simulator
+  events, log, requests           send a request to the control API of a running simulator
 
 Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
 Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
 """
 
 
-def serve_parser(verb: str = "") -> argparse.ArgumentParser:
+_SERVES = (
+    "A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until SIGTERM, SIGINT or SIGHUP."
+)
+_EXECUTES = """
+Runs a command while a simulator serves, and returns its exit code:
+  exec [OPTIONS] -- COMMAND ARGUMENTS...
+The command has the URLs of the simulator in IMDS_SIMULATOR_ENDPOINT (the first VM), IMDS_SIMULATOR_ENDPOINTS
+(a JSON object with those of all VMs) and IMDS_SIMULATOR_CONTROL.
+"""
+
+
+def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.ArgumentParser:
     """Return the parser of the options of serving (no verb), which those of ``verb`` begin with."""
     parser = argparse.ArgumentParser(
         prog=f"{program_name()} {verb}".strip(),
-        description="A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until "
-        "SIGTERM, SIGINT or SIGHUP.",
+        description=description,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -97,7 +107,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
 
 def exec_parser() -> argparse.ArgumentParser:
     """Return the parser of the options of ``exec``: those of serving, and its own."""
-    parser = serve_parser("exec")
+    parser = serve_parser("exec", _EXECUTES)
     group = parser.add_argument_group("the address of IMDS", "Nearly every client has it hard-wired.")
     group.add_argument(
         "--imds-address",
@@ -111,7 +121,7 @@ def exec_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--keep-network",
         action="store_true",
-        help="add the address to lo of the present network instead; needs root",
+        help="add the address to lo of the present network instead; needs root or the capability NET_ADMIN",
     )
     group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
     return parser
