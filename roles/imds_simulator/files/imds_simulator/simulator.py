@@ -21,7 +21,7 @@ from .scenario.groups import Address
 from .scenario.plans import Scenario
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
-from .server.listeners import Listeners, bind, bound
+from .server.listeners import Listeners, bind, bound, cannot_listen
 from .server.receive_buffers import keep_in_heap
 
 
@@ -109,7 +109,11 @@ async def _control(
     servers: list[asyncio.AbstractServer] = []
 
     async def serve(each: socket.socket) -> None:
-        servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+        try:
+            servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+        except OSError as error:
+            # a VM may have the same address: two sockets can be bound to it, but only one of them can listen
+            raise cannot_listen(bound(each), error) from None
 
     await serve(sock)
     try:

@@ -8,6 +8,9 @@ import json
 
 import pytest
 
+from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server.clock import ManualClock
+from imds_simulator.server.engine import Engine
 from support.simulator.raw_http import approve, send_request
 from support.simulator_process import ControlError
 
@@ -265,6 +268,13 @@ def test_activity_log_is_bounded():
         kept.add_line(float(number), "x")
     assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})
     assert sum(each["count"] for each in kept.request_counts()) == 20100
+
+
+def test_printed_log_has_control_characters_escaped():
+    printed = []
+    engine = Engine(default_scenario(), ManualClock(0), printed.append)
+    engine.log("x", event="a\nb\x1b[31m", note="\u00e9")
+    assert printed == ["1970-01-01T00:00:00.000Z x event=a\\nb\\x1b[31m note=\u00e9"]
 
 
 def test_body_that_is_not_json_is_400(frozen_simulator):

@@ -53,7 +53,7 @@ def run_control_command(argv: Sequence[str]) -> int:
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
     for warning in answer.get("warnings", ()):
-        print(f"imds_simulator: warning: {warning}", file=sys.stderr)
+        print(f"{program_name()}: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
 

@@ -43,7 +43,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_LISTEN,
         help="address of the first VM, and of all VMs that are identified by source address; further VMs "
         "without an address of their own use the ports that follow; port 0: any free port "
@@ -52,7 +52,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_CONTROL,
         help=f"address of the control API (default {DEFAULT_CONTROL})",
     )
@@ -63,7 +63,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     )
     add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
     parser.add_argument(
-        "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
+        "--speed", metavar="N", type=to_speed, help="simulated seconds per second (default 1, or the scenario's)"
     )
     parser.add_argument("--vm", metavar="NAME", help="name of the only VM when there is no scenario (default vm1)")
     parser.add_argument(
@@ -158,6 +158,16 @@ def _add_notify_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def control_problem(options: argparse.Namespace) -> str:
+    """Return why the control API may not use its address, or an empty text."""
+    if is_loopback(options.control) or options.control_token or options.control_anywhere:
+        return ""
+    return (
+        f"--control: {options.control} is not a loopback address, and the control API has no token; "
+        "set --control-token, or add --control-anywhere to allow requests without a token"
+    )
+
+
 def is_loopback(address: Address) -> bool:
     """Return True if only this machine can connect to ``address``."""
     if address.host == "localhost":
@@ -214,8 +224,8 @@ def _parse_speed(text: str) -> float:
     return speed
 
 
-_address = _argument_type(parse_address)
+to_address = _argument_type(parse_address)
 _pair = _argument_type(_parse_pair)
 _source = _argument_type(_parse_source)
-_speed = _argument_type(_parse_speed)
+to_speed = _argument_type(_parse_speed)
 _token = _argument_type(_parse_token)

@@ -10,15 +10,19 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from http.client import HTTPException, IncompleteRead
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as PoolTimeout
 
 MAX_BODY = 4 * 1024 * 1024
 _CONNECT_TIMEOUT = 3.0
 _CHUNK = 65536
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "imds-recorder"}
 _TIMEOUTS = (requests.Timeout, PoolTimeout, socket.timeout, TimeoutError)
 
 
@@ -42,11 +46,11 @@ class Exchange:
     def __init__(self, endpoint: str, clock: Callable[[], float]) -> None:
         self._endpoint = endpoint
         self._clock = clock
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._deadline = 0.0
+        # a session would read the bodies of redirects as a whole
+        self._adapter = HTTPAdapter()
+        self._adapter.poolmanager.pool_classes_by_scheme = {"http": _pool_class(lambda: self._deadline - clock())}
         self._connections = self._port = 0
-        self._session.headers.clear()
-        self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "imds-recorder"})
 
     def send(self, method: str, path: str, headers: Mapping[str, str], timeout: float) -> Reply:
         """Send a request.
@@ -57,17 +61,15 @@ class Exchange:
             headers: further headers.
             timeout: seconds for the whole answer.
         """
-        request = self._session.prepare_request(requests.Request(method, self._endpoint + "/", headers=dict(headers)))
+        request = requests.Request(method, self._endpoint + "/", headers={**_HEADERS, **headers}).prepare()
         # requests would rewrite // and escapes
         request.url = self._endpoint + path
-        deadline = self._clock() + timeout
+        self._deadline = self._clock() + timeout
         try:
-            answer = self._session.send(
-                request, timeout=(min(_CONNECT_TIMEOUT, timeout), timeout), allow_redirects=False, stream=True
-            )
+            answer = self._adapter.send(request, timeout=(min(_CONNECT_TIMEOUT, timeout), timeout), stream=True)
             with answer:
                 self._note_connection(answer)
-                body = self._body(answer, deadline)
+                body = self._body(answer)
             return Reply(
                 answer.status_code,
                 {name.lower(): value for name, value in answer.headers.items()},
@@ -80,7 +82,7 @@ class Exchange:
         except (requests.RequestException, HTTPError, HTTPException, OSError, ValueError) as error:
             return Reply(0, {}, b"", _code(error), self._connections)
 
-    def _body(self, answer: requests.Response, deadline: float) -> bytes:
+    def _body(self, answer: requests.Response) -> bytes:
         parts: list[bytes] = []
         size = 0
         for part in answer.raw.stream(_CHUNK, decode_content=False):
@@ -88,7 +90,7 @@ class Exchange:
             size += len(part)
             if size > MAX_BODY:
                 raise _BodyError("too-large")
-            if self._clock() > deadline:
+            if self._clock() > self._deadline:
                 raise _BodyError("timeout")
         return b"".join(parts)
 
@@ -99,6 +101,40 @@ class Exchange:
         if not port or port != self._port:
             self._connections += 1
         self._port = port
+
+
+class _LimitedSocket(socket.socket):
+    """A socket whose reads all end at one deadline: a server may send a byte now and then."""
+
+    remaining: Callable[[], float]
+
+    def recv_into(self, *args: Any, **options: Any) -> int:
+        """Receive data.
+
+        Raises:
+            socket.timeout: the deadline has passed.
+        """
+        seconds = self.remaining()
+        if seconds <= 0:
+            raise socket.timeout("timed out")
+        self.settimeout(seconds)
+        return super().recv_into(*args, **options)
+
+
+def _pool_class(remaining: Callable[[], float]) -> type[HTTPConnectionPool]:
+    """Return a pool of connections whose reads end when ``remaining`` returns 0 seconds."""
+
+    class Connection(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            opened = super()._new_conn()
+            limited = _LimitedSocket(opened.family, opened.type, opened.proto, opened.detach())
+            limited.remaining = remaining
+            return limited
+
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool
 
 
 class _BodyError(Exception):

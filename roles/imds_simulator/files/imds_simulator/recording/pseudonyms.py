@@ -22,8 +22,12 @@ EVENT_ID = "event"
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _MAC = re.compile(r"[0-9A-Fa-f]{12}|(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}")
 _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-# the number of an instance of a uniform scale set, or the last part of the name of a flexible one
-_INSTANCE = re.compile(r"(_?)(.+?)(_(?:\d+|[0-9a-z]{8}))?", re.DOTALL)
+# the number of an instance of a uniform scale set, or the eight characters of a flexible one
+_INSTANCE = re.compile(r"(_?)(.+?)(?:(_\d{1,6})|_([0-9A-Za-z]{8}))?", re.DOTALL)
+_RESOURCE_ID = re.compile(
+    r"(/subscriptions/)([^/]+)(?:(/resourceGroups/)([^/]+))?(/providers/Microsoft\.[A-Za-z]{1,40})((?:/[A-Za-z]{1,40}/[^/]+)+)",
+    re.IGNORECASE,
+)
 _GUID_PREFIXES = {EVENT_ID: "aaaaaaaa", "subscription": "bbbbbbbb"}
 
 
@@ -33,7 +37,12 @@ class Pseudonyms:
     def __init__(self, file: Path | None, known: dict[str, dict[str, str]] | None = None) -> None:
         self._file = file
         self._known = known or {}
-        self._is_changed = False
+        # a new file is written at once: without it the recording cannot be continued
+        self._is_changed = not self._known
+        self._folded: dict[str, dict[str, str]] = {}
+        for kind, values in self._known.items():
+            for value, pseudonym in values.items():
+                self._folded.setdefault(kind, {}).setdefault(value.casefold(), pseudonym)
 
     def save(self) -> None:
         """Write the map if it has changed; do that before a pseudonym is written anywhere else.
@@ -58,14 +67,23 @@ class Pseudonyms:
         self._is_changed = False
 
     def name(self, value: str) -> str:
-        """Return the pseudonym of the name of a VM, scale set, disk or other resource.
+        """Return the pseudonym of the name of a VM.
 
         The parts that relate names to each other stay: a first underscore, and the number of an instance.
         """
         match = _INSTANCE.fullmatch(value)
         if match is None:
             return value
-        return match[1] + self._of(NAME, match[2]) + (match[3] or "")
+        last = match[3] or ""
+        if match[4]:
+            # eight characters may also be a word
+            number = len(self._known.get("instance", {})) + 1
+            last = "_" + self._of("instance", match[4], f"x{number:07d}")
+        return match[1] + self._of(NAME, match[2]) + last
+
+    def whole_name(self, value: str) -> str:
+        """Return the pseudonym of the name of a scale set, disk or other resource."""
+        return self._of(NAME, value)
 
     def host_name(self, value: str, instance: str) -> str:
         """Return the pseudonym of a host name.
@@ -106,29 +124,23 @@ class Pseudonyms:
 
     def resource_id(self, value: str) -> str:
         """Return a resource id with pseudonyms for subscription, resource group and names."""
-        parts = value.split("/")
-        for index in range(1, len(parts)):
-            before = parts[index - 1].lower()
-            if before == "subscriptions":
-                parts[index] = self.guid(parts[index], "subscription")
-            elif before == "resourcegroups":
-                parts[index] = self.other("group", parts[index])
-            elif index > 1 and parts[index] and before not in ("", "providers") and _is_name(parts, index):
+        match = _RESOURCE_ID.fullmatch(value)
+        if match is None:
+            return self.other("value", value)
+        parts = match[6].split("/")
+        for index in range(2, len(parts), 2):
+            # the number of an instance stays, as in its name
+            if parts[index - 1].lower() != "virtualmachines":
+                parts[index] = self.whole_name(parts[index])
+            elif index == 2 or not re.fullmatch(r"[0-9]{1,6}", parts[index]):
                 parts[index] = self.name(parts[index])
-        return "/".join(parts)
+        group = match[3] + self.other("group", match[4]) if match[3] else ""
+        return match[1] + self.guid(match[2], "subscription") + group + match[5] + "/".join(parts)
 
-    def replaced(self, text: str) -> str:
-        """Return a free text in which values that are known by now, GUIDs and addresses have pseudonyms."""
-        known = {value: pseudonym for kind in self._known.values() for value, pseudonym in kind.items()}
-        for value in sorted((each for each in known if len(each) > 1), key=len, reverse=True):
-            text = re.sub(rf"(?<!\w){re.escape(value)}(?![a-zA-Z])", known[value], text, flags=re.IGNORECASE)
-        text = _GUID.sub(lambda match: self._kept(match[0]) or self.guid(match[0], "id"), text)
-        return _IPV4.sub(lambda match: self._kept(match[0]) or self.address(match[0]), text)
-
-    def _kept(self, text: str) -> str:
-        """Return ``text`` if it is a pseudonym, else an empty text."""
-        pseudonyms = {pseudonym for kind in self._known.values() for pseudonym in kind.values()}
-        return text if text in pseudonyms or text.lower() in pseudonyms else ""
+    def found(self, value: str) -> str:
+        """Return the pseudonym that ``value`` has already in any letter case, or an empty text."""
+        key = value.casefold()
+        return next((kind[key] for kind in self._folded.values() if key in kind), "")
 
     def _of(self, kind: str, value: str, pseudonym: str = "") -> str:
         """Return the pseudonym of ``value``, in upper case if it differs from the first one by letter case only."""
@@ -137,16 +149,12 @@ class Pseudonyms:
         known = self._known.setdefault(kind, {})
         if value in known:
             return known[value]
-        folded = {each.casefold(): each for each in known}.get(value.casefold())
-        known[value] = known[folded].upper() if folded is not None else pseudonym or f"{kind}-{len(known) + 1}"
+        folded = self._folded.setdefault(kind, {})
+        first = folded.get(value.casefold())
+        known[value] = first.upper() if first is not None else pseudonym or f"{kind}-{len(known) + 1}"
+        folded.setdefault(value.casefold(), known[value])
         self._is_changed = True
         return known[value]
-
-
-def _is_name(parts: list[str], index: int) -> bool:
-    """Return True if a name is at ``index``: types and names alternate after the provider."""
-    providers = [place for place, part in enumerate(parts[:index]) if part.lower() == "providers"]
-    return bool(providers) and (index - providers[-1]) % 2 == 1 and index - providers[-1] > 1
 
 
 def pseudonyms_file(recording: Path) -> Path:
@@ -163,13 +171,17 @@ def load(recording: Path, is_continued: bool) -> Pseudonyms:
     file = pseudonyms_file(recording)
     try:
         known = json.loads(file.read_text(encoding="ascii"))
-        if isinstance(known, dict) and all(isinstance(kind, dict) for kind in known.values()):
+        if isinstance(known, dict) and all(map(_is_map, known.values())):
             return Pseudonyms(file, known)
         problem = "not a map of pseudonyms"
     except FileNotFoundError:
         if not is_continued:
             return Pseudonyms(file)
         problem = "missing"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         problem = str(error)
     raise Unusable(f"{file}: {problem}; {recording} needs its pseudonyms to be continued, choose another --output")
+
+
+def _is_map(kind: object) -> bool:
+    return isinstance(kind, dict) and all(isinstance(value, str) for value in kind.values())

@@ -53,6 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         file = open_recording(options.output, header)
         try:
             names = load(options.output, file.before is not None) if options.anonymise else None
+            if names is not None:
+                names.save()
             _print(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))
             return _record(settings, file, endpoint, names)
         finally:
@@ -177,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="also send each of some 20 unusual requests once, such as one without api-version; they change nothing",
+        help="also send each of about 25 unusual requests once, such as one without api-version; they change nothing",
     )
     parser.add_argument(
         "--probe-rate",

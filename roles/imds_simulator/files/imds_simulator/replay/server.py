@@ -21,7 +21,7 @@ from ..server import fault_injection
 from ..server.activity_log import ActivityLog
 from ..server.clock import Clock
 from ..server.imds_handler import read_body
-from ..server.listeners import ListenAddress, Listener, bind, bound
+from ..server.listeners import ListenAddress, Listener, bind, bound, cannot_listen
 from ..times import iso, parse_duration
 from .answers import Answers, Replayed
 from .progress import Progress
@@ -181,7 +181,11 @@ async def run_replay(replay: Replay, listen: Address, control: Address, token: s
         sock = bind(control)
         await listener.open()
         await runner.setup()
-        await web.SockSite(runner, sock).start()
+        try:
+            await web.SockSite(runner, sock).start()
+        except OSError as error:
+            # --listen may have the same address
+            raise cannot_listen(bound(sock), error) from None
         yield RunningReplay(listener.url, f"http://{bound(sock)}")
     finally:
         await listener.close()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The recorder's request ends in time, whatever the server sends."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from imds_simulator.recording.exchange import Exchange, Reply
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def ask(first: bytes, repeated: bytes = b"", pause: float = 0.0, timeout: float = 10.0) -> tuple[Reply, int]:
+    """Ask a server that sends ``first`` and, 400 times at most, ``repeated``.
+
+    Return the outcome, and how often the server sent ``repeated`` until the client closed the connection.
+    """
+    sent = 0
+
+    def serve() -> None:
+        nonlocal sent
+        connection, _address = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(first)
+            while repeated and sent < 400:
+                connection.sendall(repeated)
+                sent += 1
+                time.sleep(pause)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        reply = Exchange(endpoint, time.monotonic).send("GET", "/metadata", {}, timeout)
+        thread.join()
+    return reply, sent
+
+
+@pytest.mark.parametrize(
+    ("first", "repeated"),
+    [
+        (OK + b"Content-Length: 1000\r\n\r\n", b"x"),
+        (OK, b"X: y\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+)
+def test_answer_that_trickles_ends_at_the_deadline(first: bytes, repeated: bytes) -> None:
+    reply, sent = ask(first, repeated, pause=0.05, timeout=0.2)
+    assert (reply.status, reply.error) == (0, "timeout") and sent < 90
+
+
+@pytest.mark.parametrize("first", [OK, b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"])
+def test_answer_that_never_ends_is_not_read_as_a_whole(first: bytes) -> None:
+    reply, sent = ask(first + b"\r\n", b"x" * 1_000_000)
+    assert reply.error == "too-large" and sent < 100
+
+
+@pytest.mark.parametrize("location", [b"http://127.0.0.1:1/", b"http://[", b"//"])
+def test_redirect_is_recorded_and_not_followed(location: bytes) -> None:
+    reply, _sent = ask(b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 3\r\n\r\nabc")
+    assert (reply.status, reply.body, reply.headers["location"]) == (302, b"abc", location.decode())
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    yield
+
+
+@pytest.mark.usefixtures("proxy")
+def test_proxy_of_the_environment_is_not_used() -> None:
+    reply, _sent = ask(OK + b"Content-Length: 2\r\n\r\nok")
+    assert (reply.status, reply.body) == (200, b"ok")
