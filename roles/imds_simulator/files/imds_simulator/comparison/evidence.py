@@ -110,8 +110,13 @@ def version_of(answer: Answer) -> str:
 
 def decoded(answer: Answer) -> Any:
     """Return the body as JSON data, or None."""
+    return decoded_body(answer.body)
+
+
+def decoded_body(body: bytes) -> Any:
+    """Return ``body`` as JSON data, or None if it is not JSON, or has too many levels."""
     try:
-        data = json.loads(answer.body)
+        data = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return data if _is_flat(data) else None
