@@ -84,7 +84,7 @@ CASES = {
     "automatic-approval": Case("automatic-approval", "2.1(4b)", 200, 5),
     "jumping-incarnation": Case("jumping-incarnation", "2.5.6", interval=20, contradicts="2.5.2"),
     "officially-impossible": Case("officially-impossible", "2.4.1", contradicts="2.1(6) 2.4"),
-    "odd": Case(ODD, "1.4.8 2.3.4 2.3.5 3.2.4", 120, 5, contradicts="2.3.1 2.3.2 2.3.7"),
+    "odd": Case(ODD, "1.4.8 2.3.4 2.3.5 3.2.4", 120, 5, contradicts="2.3.2"),
     "details": Case(group(DETAILS), "1.2.7 3.3.7 3.3.11 3.3.14 3.3.15", 60),
     "no-name": Case(group({"name": ""}), "3.3.4", 60),
     "failing": Case(FAILING, "1.6.7 1.6.8 1.6.9", 800),

@@ -202,6 +202,13 @@ def test_error_of_another_program_keeps_known_words_only() -> None:
     assert text.startswith('{"error": "Bad request: . ') and "jsmith" not in text and "corp" not in text
 
 
+def test_recording_without_any_answer_can_be_continued(tmp_path: Path) -> None:
+    settings = Settings(5, 10, ("2020-07-01",))
+    for _run in range(2):
+        recording = record(tmp_path / "recording", "http://127.0.0.1:1", SettableClock(), settings, anonymise=True)
+    assert {each.error for each in recording.answers} == {"refused"}
+
+
 @pytest.mark.parametrize("content", ['{"name": {"a": 1}}', "[]", '{"name": []}', '{"name"', "[" * 90000])
 def test_damaged_pseudonyms_are_refused(tmp_path: Path, content: str) -> None:
     pseudonyms_file(tmp_path / "recording").write_text(content, encoding="ascii")

@@ -15,6 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 from ..recording.lines import INSTANCE, NEWEST, POLL, Answer, Begin
 from ..recording.reader import Recording
 
+# instance metadata has eight
+_LEVELS = 40
+
 
 class Document(NamedTuple):
     """A good document.
@@ -96,7 +99,7 @@ def moment(text: object) -> float | None:
     try:
         parsed = email.utils.parsedate_tz(text)
         return float(calendar.timegm((*parsed[:6], 0, 0, 0)) - (parsed[9] or 0)) if parsed else None
-    except (ValueError, OverflowError, IndexError):
+    except (ValueError, OverflowError, IndexError, TypeError):
         return None
 
 
@@ -107,10 +110,35 @@ def version_of(answer: Answer) -> str:
 
 def decoded(answer: Answer) -> Any:
     """Return the body as JSON data, or None."""
+    return decoded_body(answer.body)
+
+
+def decoded_body(body: bytes) -> Any:
+    """Return ``body`` as JSON data, or None if it is not JSON, or has too many levels."""
     try:
-        return json.loads(answer.body)
+        data = json.loads(body)
     except (ValueError, RecursionError):
         return None
+    return data if _is_flat(data) else None
+
+
+def _is_flat(data: object) -> bool:
+    """Return True if the JSON data has few levels: the checks go down them."""
+    level = [data]
+    for _number in range(_LEVELS):
+        level = [
+            each
+            for node in level
+            if isinstance(node, (dict, list))
+            for each in (node.values() if isinstance(node, dict) else node)
+        ]
+    return not level
+
+
+def resources_of(event: Mapping[str, Any]) -> list[str]:
+    """Return Resources of an event as texts; an empty list if it is not a list."""
+    found = event.get("Resources")
+    return [str(each) for each in found] if isinstance(found, list) else []
 
 
 def compute_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,6 +167,10 @@ class Evidence:
         for each in recording.lines:
             run += isinstance(each, Begin)
             self._runs[each.line] = run
+
+    def run(self, answer: Answer) -> int:
+        """Return the number of the recorder's run of an answer."""
+        return self._runs.get(answer.line, 0)
 
     def probe(self, *names: str) -> list[Answer]:
         """Return the answers to the probes ``names``."""
@@ -170,10 +202,9 @@ class Evidence:
         if not all(isinstance(each, dict) for each in events):
             return None
         time = moment(answer.headers.get("date"))
-        run = self._runs.get(answer.line, 0)
         return Document(
             answer.line,
-            run,
+            self.run(answer),
             answer.time if time is None else time,
             version_of(answer),
             incarnation,

@@ -4,16 +4,25 @@
 
 from __future__ import annotations
 
-from .evidence import Evidence
+import json
+
+from .evidence import Document, Evidence, resources_of
 from .verdict import Verdict, confirms, contradicts, is_open, judged, seen, statement
+
+
+def _content(document: Document) -> list[str]:
+    """Return the events without order and letter case, which mean nothing (docs/reference/scheduled-events.md 1.4)."""
+    events = [{**each, "Resources": sorted(resources_of(each))} for each in document.events]
+    return sorted(json.dumps(each, sort_keys=True).lower() for each in events)
 
 
 @statement("2.5.1", "D")
 def rises_with_changes(evidence: Evidence) -> Verdict:
     """DocumentIncarnation rises when Events changes; the same number means the same events."""
     pairs = [(one, two) for one, two in evidence.pairs() if one.run == two.run]
-    good = [two.line for one, two in pairs if one.events != two.events and two.incarnation > one.incarnation]
-    bad = [two.line for one, two in pairs if one.events != two.events and two.incarnation == one.incarnation]
+    changed = [(one, two) for one, two in pairs if _content(one) != _content(two)]
+    good = [two.line for one, two in changed if two.incarnation > one.incarnation]
+    bad = [two.line for one, two in changed if two.incarnation == one.incarnation]
     return judged(good, bad, "needs a change of Events", "the same number for other events")
 
 
@@ -32,7 +41,8 @@ def begins_at_one(evidence: Evidence) -> Verdict:
 @statement("2.5.3", "O")
 def may_jump(evidence: Evidence) -> Verdict:
     """DocumentIncarnation may rise by more than 1 between two polls."""
-    return seen([two.line for one, two in evidence.pairs() if two.incarnation > one.incarnation + 1], "it did not")
+    pairs = [(one, two) for one, two in evidence.pairs() if one.run == two.run]
+    return seen([two.line for one, two in pairs if two.incarnation > one.incarnation + 1], "it did not")
 
 
 @statement("2.5.6", "A")

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from .evidence import Evidence, Life, id_of
+from .evidence import Document, Evidence, Life, id_of, resources_of
 from .verdict import Verdict, contradicts, is_open, judged, seen, statement
 
 _NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
+# clients saw less than the least notice (docs/reference/scheduled-events.md 2.4.1, 2.4.3)
+_SEEN = {"Freeze": 319.0, "Reboot": 810.0, "Redeploy": 540.0, "Preempt": float("-inf"), "Terminate": 270.0}
 _WEEK = 7 * 86400.0
 # clients saw 14 min 9 s of 15 min
 _SHARE = 0.9
@@ -39,6 +41,16 @@ def _source(life: Life) -> str:
     return str(life.first.event.get("EventSource", "")).lower()
 
 
+def _rises(one: Document | None, two: Document | None) -> bool | None:
+    """Return True if DocumentIncarnation rises, False if it stays, None if it cannot be known.
+
+    It may go back, and begins again after a day (docs/reference/scheduled-events.md 2.5.5, 2.5.6).
+    """
+    if one is None or two is None or two.incarnation < one.incarnation or two.time - one.time >= 86400:
+        return None
+    return two.incarnation > one.incarnation
+
+
 def _line(life: Life) -> int:
     return life.first.document.line
 
@@ -49,10 +61,13 @@ def appears(evidence: Evidence) -> Verdict:
     good: list[int] = []
     bad: list[int] = []
     for life in _new(evidence, "scheduled"):
-        rises = life.before is not None and life.first.document.incarnation > life.before.incarnation
+        rises = _rises(life.before, life.first.document)
         not_before = life.first.not_before
-        is_future = not_before is None or not_before > life.first.document.time - life.gap - 1
-        (good if rises and is_future else bad).append(_line(life))
+        is_future = not_before is not None and not_before > life.first.document.time - life.gap - 1
+        if rises is False or (not_before is not None and not is_future):
+            bad.append(_line(life))
+        elif rises and is_future:
+            good.append(_line(life))
     return judged(good, bad, "needs the appearance of an event")
 
 
@@ -63,8 +78,8 @@ def starts(evidence: Evidence) -> Verdict:
     bad: list[int] = []
     for life in evidence.lives:
         for one, two in life.steps():
-            if (one.status, two.status) == ("scheduled", "started"):
-                rises = two.document.incarnation > one.document.incarnation
+            rises = _rises(one.document, two.document)
+            if (one.status, two.status) == ("scheduled", "started") and rises is not None:
                 (good if rises else bad).append(two.document.line)
     return judged(good, bad, "needs the start of an event", "DocumentIncarnation did not rise")
 
@@ -77,7 +92,10 @@ def is_cancelled(evidence: Evidence) -> Verdict:
         last = life.sightings[-1]
         if life.after is None or life.started() is not None or last.not_before is None:
             continue
-        if life.after.time < last.not_before - _CLOSE and life.after.time - last.document.time <= _CLOSE:
+        # a poll may miss Started: then DocumentIncarnation rises by more than 1
+        is_close = life.after.time - last.document.time <= _CLOSE
+        is_one_step = life.after.incarnation == last.document.incarnation + 1
+        if life.after.time < last.not_before - _CLOSE and is_close and is_one_step:
             cancelled.append(life.after.line)
     return seen(cancelled, "no event was cancelled")
 
@@ -103,9 +121,15 @@ def automatic_approval(evidence: Evidence) -> Verdict:
 
 
 def _began_started(evidence: Evidence, source: str) -> list[Life]:
-    # a poll that is late may miss Scheduled
-    lives = [life for life in _new(evidence, "started") if life.gap <= 10]
-    return [life for life in lives if _source(life) == source]
+    # a poll may miss Scheduled: then DocumentIncarnation rises by more than 1
+    lives = [life for life in _new(evidence, "started") if life.gap <= 10 and life.before is not None]
+    return [
+        life
+        for life in lives
+        if _source(life) == source
+        and life.before is not None
+        and life.first.document.incarnation == life.before.incarnation + 1
+    ]
 
 
 @statement("2.1 (5)", "D")
@@ -114,8 +138,8 @@ def ends(evidence: Evidence) -> Verdict:
     good: list[int] = []
     bad: list[int] = []
     for life in evidence.lives:
-        if life.after is not None and life.sightings[-1].status == "started":
-            rises = life.after.incarnation > life.sightings[-1].document.incarnation
+        rises = _rises(life.sightings[-1].document, life.after)
+        if life.after is not None and life.sightings[-1].status == "started" and rises is not None:
             (good if rises else bad).append(life.after.line)
     return judged(good, bad, "needs the end of a Started event", "DocumentIncarnation did not rise")
 
@@ -133,7 +157,8 @@ def never_back(evidence: Evidence) -> Verdict:
     for life in evidence.lives:
         event_id = id_of(life.first.event)
         bad += [_line(life)] if event_id in known else []
-        known.add(event_id)
+        if life.started() is not None:
+            known.add(event_id)
     good = [life.after.line for life in evidence.lives if life.after is not None and life.started() is not None]
     return judged(good, bad, "needs a whole event")
 
@@ -157,7 +182,8 @@ def starts_at_not_before(evidence: Evidence) -> Verdict:
         started, last = life.started(), life.sightings[0].not_before
         for one, two in life.steps():
             last = one.not_before if one.status == "scheduled" else last
-            if two is started and last is not None and two.document.time >= last - 1:
+            is_close = last is not None and one.document.time >= last - 2 * _CLOSE
+            if two is started and last is not None and is_close and two.document.time >= last - 1:
                 good.append(two.document.line)
     return judged(good, late, "needs an event that starts at NotBefore", "Scheduled five minutes after NotBefore")
 
@@ -166,7 +192,7 @@ def starts_at_not_before(evidence: Evidence) -> Verdict:
 def terminate_alone(evidence: Evidence) -> Verdict:
     """Terminate: each instance has its own event."""
     cases = [each for each in evidence.sightings if each.event.get("EventType") == "Terminate"]
-    bad = [each.document.line for each in cases if len(each.event.get("Resources") or ()) != 1]
+    bad = [each.document.line for each in cases if len(resources_of(each.event)) != 1]
     return judged([each.document.line for each in cases], bad, "needs a Terminate", "several resources")
 
 
@@ -174,10 +200,11 @@ def terminate_alone(evidence: Evidence) -> Verdict:
 def least_notice(evidence: Evidence) -> Verdict:
     """The least notice: Freeze and Reboot 15 min, Redeploy 10 min, Preempt 30 s, Terminate 5 min."""
     notices = _notices(evidence)
-    bad = [(life, notice) for life, notice in notices if notice < _NOTICE[life.type] * _SHARE - life.gap]
+    bad = [(life, notice) for life, notice in notices if notice < _SEEN[life.type] - life.gap]
+    good = [_line(life) for life, notice in notices if notice >= _NOTICE[life.type] * _SHARE]
     remark = f"{bad[0][0].type} {bad[0][1]:.0f} s" if bad else ""
-    missing = "needs the appearance of an event"
-    return judged([_line(life) for life, _notice in notices], [_line(life) for life, _notice in bad], missing, remark)
+    missing = "needs the appearance of an event that is seen at once"
+    return judged(good, [_line(life) for life, _notice in bad], missing, remark)
 
 
 @statement("2.4.1", "O")
@@ -190,7 +217,8 @@ def shorter_notice_seen(evidence: Evidence) -> Verdict:
 @statement("2.4.2", "O")
 def notice_is_not_long(evidence: Evidence) -> Verdict:
     """Ordinary maintenance is rarely announced much earlier than the least notice."""
-    notices = [(life, notice) for life, notice in _notices(evidence) if life.type in ("Freeze", "Reboot", "Redeploy")]
+    types = ("Freeze", "Reboot", "Redeploy")
+    notices = [(life, each) for life, each in _notices(evidence) if life.type in types and _source(life) != "user"]
     usual = [_line(life) for life, notice in notices if notice <= _NOTICE[life.type] + 300]
     return seen(usual, "needs the appearance of ordinary maintenance")
 
@@ -210,27 +238,25 @@ def predicted_failure(evidence: Evidence) -> Verdict:
 def started_for_ten_minutes(evidence: Evidence) -> Verdict:
     """Typical maintenance is removed 10 minutes after the start."""
     good: list[int] = []
-    bad: list[int] = []
     for life in evidence.lives:
         started = life.started()
         is_maintenance = life.type in ("Freeze", "Reboot", "Redeploy") and _source(life) == "platform"
         if is_maintenance and started is not None and started is not life.first and life.after is not None:
             seconds = life.after.time - started.document.time
-            (good if 240 <= seconds <= 1200 else bad).append(life.after.line)
-    return judged(good, bad, "needs maintenance from start to end", "not within 4 to 20 minutes")
+            good += [life.after.line] if 240 <= seconds <= 1200 else []
+    return seen(good, "no maintenance ended 4 to 20 minutes after its start")
 
 
 @statement("2.4.6", "O")
 def usual_durations(evidence: Evidence) -> Verdict:
     """DurationInSeconds of Reboot and Redeploy is -1, of Freeze seconds."""
     good: list[int] = []
-    bad: list[int] = []
     for life in evidence.lives:
         duration = life.first.event.get("DurationInSeconds")
         if isinstance(duration, int) and life.type in ("Freeze", "Reboot", "Redeploy"):
             is_usual = 0 <= duration <= 60 if life.type == "Freeze" else duration == -1
-            (good if is_usual else bad).append(_line(life))
-    return judged(good, bad, "needs maintenance", "another duration")
+            good += [_line(life)] if is_usual else []
+    return seen(good, "no maintenance had a usual duration")
 
 
 @statement("2.4.8", "D, O")
@@ -240,7 +266,7 @@ def reboot_that_freezes(evidence: Evidence) -> Verdict:
     survived = []
     for life in evidence.lives:
         started = life.started()
-        resources = [str(each).lower() for each in life.first.event.get("Resources") or ()]
+        resources = [each.lower() for each in resources_of(life.first.event)]
         is_here = life.type == "Reboot" and bool(name) and name in resources
         if is_here and started and life.after and started.document.run == life.after.run:
             survived.append(life.after.line)

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .evidence import Evidence, compute_of
+from .evidence import Evidence, compute_of, resources_of
 from .verdict import Verdict, judged, seen, statement
 
 
 def _resources(evidence: Evidence, is_preview: bool) -> list[tuple[int, list[str]]]:
     """Return line and Resources of each event, in the version 2017-03-01 or in the others."""
     return [
-        (each.document.line, [str(name) for name in each.event.get("Resources") or ()])
+        (each.document.line, resources_of(each.event))
         for each in evidence.sightings
         if (each.document.version == "2017-03-01") == is_preview
     ]
@@ -70,7 +70,9 @@ def _has_other_number(compute: Mapping[str, Any]) -> bool:
     scale_set = str(compute.get("vmScaleSetName", ""))
     number = name[len(scale_set) + 1 :] if scale_set and name.lower().startswith(scale_set.lower() + "_") else ""
     host = str(profile.get("computerName", "")) if isinstance(profile, dict) else ""
-    if not (number.isascii() and number.isdigit()) or not host:
+    # a VM of a flexible scale set may have any name
+    is_uniform = "/virtualmachinescalesets/" in str(compute.get("resourceId") or "/virtualMachineScaleSets/").lower()
+    if not (number.isascii() and number.isdigit() and len(number) < 10) or not host or not is_uniform:
         return False
     return re.fullmatch(r"[0-9a-zA-Z]{6}", host[-6:]) is None or int(host[-6:], 36) != int(number)
 

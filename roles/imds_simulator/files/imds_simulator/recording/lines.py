@@ -167,7 +167,7 @@ def parse_header(data: Any) -> Header:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise LineError("the first line is not that of a recording")
     if data.get("version") != VERSION:
-        raise LineError(f"version {data.get('version')!r} of the format is unknown; use a newer imds_simulator")
+        raise LineError(f"version {_shown(data.get('version'))} of the format is unknown; use a newer imds_simulator")
     return Header(_time(data, "created"), _text(data, "endpoint"), bool(data.get("anonymised")))
 
 
@@ -193,7 +193,7 @@ def parse_line(data: Any, earlier: Callable[[int], Answer | None]) -> Begin | En
         return End(line, _time(data, "time"), _text(data, "reason"))
     if kind == "answer":
         return _answer(data, line, earlier)
-    raise LineError(f"kind: {kind!r} is not begin, answer or end")
+    raise LineError(f"kind: {_shown(kind)} is not begin, answer or end")
 
 
 def _answer(data: Mapping[str, Any], line: int, earlier: Callable[[int], Answer | None]) -> Answer:
@@ -249,7 +249,12 @@ def _time(data: Mapping[str, Any], key: str) -> float:
             return calendar.timegm(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + int(match[2]) / 1000
     except ValueError:
         pass
-    raise LineError(f"{key}: {data[key]!r} is not a time such as 2026-01-31T10:00:00.000Z")
+    raise LineError(f"{key}: {_shown(data[key])} is not a time such as 2026-01-31T10:00:00.000Z")
+
+
+def _shown(value: object) -> str:
+    """Return the beginning of a value for a message, without control characters."""
+    return repr(value)[:60]
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:
@@ -268,8 +273,8 @@ def _whole(data: Mapping[str, Any], key: str) -> int:
 
 def _number(data: Mapping[str, Any], key: str) -> float:
     value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e12:
-        raise LineError(f"{key}: not a number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
+        raise LineError(f"{key}: not a number from 0")
     return float(value)
 
 

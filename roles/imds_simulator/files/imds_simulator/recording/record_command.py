@@ -54,7 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         file = open_recording(options.output, header)
         try:
-            names = load(options.output, file.before is not None) if options.anonymise else None
+            # a recorder that was killed at once has no pseudonyms yet
+            has_answers = file.before is not None and bool(file.before.answers or file.before.problems)
+            names = load(options.output, has_answers) if options.anonymise else None
             if names is not None:
                 names.save()
             print_err(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))

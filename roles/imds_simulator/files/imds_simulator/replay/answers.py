@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
-from ..comparison.evidence import id_of
+from ..comparison.evidence import decoded_body, id_of
 from ..protocol.approval_request import MalformedApproval, event_ids
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import EVENTS, VERSIONS, parse_target
@@ -78,10 +77,10 @@ class Answers:
         except MalformedApproval as problem:
             return Replayed(error(400, f"Bad request. {problem}"))
         document = self._document(target.version or "", {}, now)
-        try:
-            present = {id_of(each) for each in json.loads(document.reply.body)["Events"]}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            present = set()
+        data = decoded_body(document.reply.body)
+        events = data.get("Events") if isinstance(data, dict) else None
+        listed = events if isinstance(events, list) else []
+        present = {id_of(each) for each in listed if isinstance(each, dict)}
         unknown = [each for each in ids if each.upper() not in present]
         if unknown:
             return Replayed(error(400, f"Bad request. Unknown event id {unknown[0]}"), document.line)
@@ -112,11 +111,8 @@ class Answers:
             return Replayed(error(404, "Not found. The recording has no instance metadata"))
         if not below and output_format == "json":
             return Replayed(_reply(answer, answer.body), answer.line)
-        try:
-            document = json.loads(answer.body)
-        except ValueError:
-            document = {}
-        return Replayed(element(document, below, output_format), answer.line)
+        document = decoded_body(answer.body)
+        return Replayed(element({} if document is None else document, below, output_format), answer.line)
 
 
 def _reply(answer: Answer, body: bytes) -> Reply:
