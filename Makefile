@@ -95,6 +95,7 @@ wheel: $(VENV)/for-rehearsal  ## build the wheel of salt/ in .cache/wheel
 simulator-wheel: $(VENV)/for-rehearsal  ## build the wheel of the simulator in .cache/simulator-wheel
 	@rm -rf .cache/simulator-wheel
 	@$(VENV)/bin/python -m pip wheel -qq --no-deps --wheel-dir .cache/simulator-wheel ./roles/imds_simulator/files
+	@ls .cache/simulator-wheel/*.whl
 
 $(COLLECTIONS)/installed: $(VENV)/for-rehearsal $(PUBLISHED)
 	@$(MAKE) --no-print-directory collection

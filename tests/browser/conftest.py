@@ -42,8 +42,8 @@ def start(_one_page: Page) -> Iterator[Callable[..., simulator_process.Simulator
     """Return a function that starts a simulator, by default with a small scenario and a manual clock."""
     started: list[simulator_process.Simulator] = []
 
-    def begin(scenario: Any = SCENARIO, args: Any = ("--clock", "manual"), **more: Any) -> simulator_process.Simulator:
-        started.append(simulator_process.start(scenario, args=[*args, "--quiet"], **more))
+    def begin(scenario: Any = None, args: Any = ("--clock", "manual"), **more: Any) -> simulator_process.Simulator:
+        started.append(simulator_process.start(scenario or SCENARIO, args=[*args, "--quiet"], **more))
         return started[-1]
 
     yield begin

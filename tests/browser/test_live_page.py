@@ -156,7 +156,7 @@ def test_every_control_has_a_label_and_ids_are_unique(page, start):
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_page_has_no_horizontal_scroll_bar(page, start, width):
-    long = "a-very-long-name-of-a-virtual-machine-without-an-end-in-sight-000001"
+    long = "a-very-long-name-of-a-virtual-machine-that-has-no-space-000001"
     simulator = start({"title": long, "groups": {long: {"vms": {long: {}, long + "-2": {}}}}})
     simulator.post("/events", {"type": "Redeploy", "resources": [long, long + "-2"], "name": long, "description": long})
     simulator.post("/faults", {"kind": "too-many-requests", "vm": long, "requests": "1-3"})

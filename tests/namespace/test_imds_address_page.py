@@ -115,7 +115,7 @@ def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Pat
     with subprocess.Popen(command, env=present, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as simulator:
         assert simulator.stdout is not None
         try:
-            lines = [simulator.stdout.readline().rstrip("\n") for _ in range(2)]
+            lines = [simulator.stdout.readline().rstrip("\n") for _line in range(2)]
             assert lines == shown.splitlines()[1:]
             url = f"http://{IMDS}/metadata/scheduledevents?api-version=2020-07-01"
             assert "Events" in run(f'curl -fsS -H Metadata:true "{url}"', environment, tmp_path)

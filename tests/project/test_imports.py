@@ -9,6 +9,7 @@ hooks import only the standard library, and packages import only packages below 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
 READY_HOOKS = REPOSITORY / "roles" / "ready_hooks" / "files" / "ready_hooks"
 HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
+ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
+# width of the first column of the figure there
+FIGURE_COLUMN = 32
 FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
@@ -110,6 +114,19 @@ def test_package_imports_only_packages_below_it(package: Path) -> None:
         and floor[imported.partition(".")[0]] >= floor[module.partition(".")[0]]
     ]
     assert upwards == []
+
+
+@pytest.mark.parametrize("package", [HOOK_RUNNER, SIMULATOR], ids=lambda package: package.name)
+def test_architecture_page_shows_the_layers(package: Path) -> None:
+    (figure,) = re.findall(
+        r"```\n  hook_runner +imds_simulator\n\n(.+?)```", ARCHITECTURE.read_text("utf-8"), re.DOTALL
+    )
+    place = slice(0, FIGURE_COLUMN) if package == HOOK_RUNNER else slice(FIGURE_COLUMN, None)
+    column = "\n".join(line[place].strip() for line in figure.splitlines())
+    # a line that ends with a comma continues in the next one
+    shown = [set(row.split(", ")) for row in column.replace(",\n", ", ").split("\n") if row]
+    layers = [names for names in LAYERS[package] if names not in ({""}, {"__main__"})]
+    assert shown == layers[::-1]
 
 
 @pytest.mark.parametrize("package", [*LAYERS, HELPER], ids=lambda package: package.name)

@@ -79,6 +79,13 @@ README_TEST = "tests/readme/test_readme.py runs it in the checkout"
 READS_ONLY = "shows what the service has logged or does, and changes nothing"
 # examples that are too long for one line of code
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
+INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
+INSTALLS_WHEEL = "tests/simulator_wheel/test_wheel.py installs its wheel"
+STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
+CURL_IN_EXEC = (
+    "imds-simulator exec --imds-address --scenario user-reboot -- curl -fsS -H Metadata:true"
+    ' "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"'
+)
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
 NOTIFY = (
     "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
@@ -108,6 +115,9 @@ LEFT_OUT = {
         "make collection": README_TEST,
         INSTALL: README_TEST,
         "ansible-doc azure_imds.scheduled_events.event_approve": README_TEST,
+        INSTALL_SIMULATOR: INSTALLS_WHEEL,
+        CURL_IN_EXEC: "tests/namespace/test_imds_address_page.py runs it",
+        "imds-simulator --scenario live-migration": STARTED,
     },
     "docs/hook-runner.md": {
         "#!/bin/sh": (
@@ -127,10 +137,10 @@ LEFT_OUT = {
         ),
     },
     "docs/simulator.md": {
-        "pip install ./roles/imds_simulator/files": "tests/simulator_wheel/test_wheel.py installs its wheel",
-        "imds-simulator --scenario live-migration": (
-            "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
-        ),
+        INSTALL_SIMULATOR: INSTALLS_WHEEL,
+        "imds-simulator --scenario live-migration": STARTED,
+        "python3 -m venv ~/imds-simulator": "the environment is the reader's; tests/simulator_wheel has its own",
+        ". ~/imds-simulator/bin/activate": "the same",
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
         "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py runs it",

@@ -22,11 +22,15 @@ README = "README.md"
 # commands that this test does not run, with the reason
 LEFT_OUT = {
     "make test": "this test is a part of it",
+    "make rehearsal": "tests/readme/test_rehearsal.py runs it, as a user without a home directory",
     "ansible-galaxy collection install azure_imds.scheduled_events": "tests/recipes runs it with its own Galaxy server",
 }
 IN_A_PROJECT = "ansible-playbook "  # tests/recipes runs them
+# tests of docs/simulator and its pages run the same commands; pip would change the environment of the tests
+SIMULATOR = ("pip install ./roles/imds_simulator/files", "imds-simulator ")
+ELSEWHERE = (IN_A_PROJECT, *SIMULATOR)
 COMMANDS = [printed.name for printed in printed_in(README) if printed.kind == COMMAND]
-HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(IN_A_PROJECT)]
+HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(ELSEWHERE)]
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +45,12 @@ def test_command_runs(command: str, environment: dict[str, str]) -> None:
         command, shell=True, cwd=REPOSITORY, env=environment, timeout=900, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_commands_of_the_simulator_are_those_of_its_pages() -> None:
+    pages = ["docs/simulator.md", "docs/simulator/imds-address.md"]
+    printed = [found.name for page in pages for found in printed_in(page)]
+    assert [command for command in COMMANDS if command.startswith(SIMULATOR) and command not in printed] == []
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,7 @@ class Page:
             except (NoSuchElementException, StaleElementReferenceException):
                 return None
 
-        found = wait_until(tolerant, what, lambda: self.driver.find_element(By.TAG_NAME, "body").text, timeout=20)
+        found = wait_until(tolerant, what, lambda: self.driver.find_element(By.TAG_NAME, "body").text)
         assert found is not None
         return found
 

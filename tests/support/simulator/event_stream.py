@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 class EventStream:
-    """An open stream: ``status`` of the answer, and its messages.
+    """An open stream; ``bytes_read`` and ``kinds`` are about the messages that were read.
 
     Args:
         control: URL of the control API.

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

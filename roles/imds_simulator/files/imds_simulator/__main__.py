@@ -16,6 +16,9 @@ from .cli.options import exec_parser, serve_parser
 from .cli.program import program_name
 from .suggestions import suggestion
 
+_ONLY_EXEC = " without exec; write: exec [OPTIONS] -- COMMAND"
+_REMEDIES = {option: _ONLY_EXEC for option in ("--imds-address", "--imds-vm", "--keep-network", "--as-root")}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run with ``arguments`` (default: those of the process) and return the exit code."""
@@ -24,16 +27,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
-    print_unknown(variables(exec_parser()), (*VERBS, *COMMANDS))
+    # exec has the variables of serving, and none with its own name
+    print_unknown(variables(exec_parser()), {*VERBS, *COMMANDS} - {"exec"})
     # a verb is one HTTP request and does not need the libraries of the server
     if argv and argv[0] in VERBS:
         return run_control_command(argv)
     if argv and argv[0] in COMMANDS:
         return _run(COMMANDS[argv[0]], argv[1:])
     if argv and not argv[0].startswith("-"):
-        hint = suggestion(argv[0], [*VERBS, *COMMANDS]) or "; --help lists them"
-        return _print_error(f"there is no verb {argv[0]}{hint}")
-    return _serve_or_print(parse_arguments(serve_parser(), argv))
+        hint = suggestion(argv[0], [*VERBS, *COMMANDS])
+        return _print_error(
+            f"there is no verb {argv[0]}{hint}; --help lists the verbs, --scenario FILE serves a scenario"
+        )
+    return _serve_or_print(parse_arguments(serve_parser(), argv, remedies=_REMEDIES))
 
 
 def _run(command: Command, arguments: list[str]) -> int:

@@ -19,9 +19,10 @@ from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
+from .server.client_errors import LOGGER
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
-from .server.listeners import Listeners, bind, bound
+from .server.listeners import Listeners, bind, bound, cannot_listen
 from .server.receive_buffers import keep_in_heap
 
 
@@ -101,7 +102,8 @@ async def _control(
     engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
 ) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
     """Serve the control API; yield its URL, and the function that serves it at a further socket."""
-    runner = web.AppRunner(control_app(engine, listeners.endpoints, listeners.apply_refusals, access), access_log=None)
+    app = control_app(engine, listeners.endpoints, listeners.apply_refusals, access)
+    runner = web.AppRunner(app, access_log=None, logger=LOGGER)
     await runner.setup()
     factory = runner.server
     if factory is None:
@@ -109,7 +111,11 @@ async def _control(
     servers: list[asyncio.AbstractServer] = []
 
     async def serve(each: socket.socket) -> None:
-        servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+        try:
+            servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
+        except OSError as error:
+            # a VM may have the same address: two sockets can be bound to it, but only one of them can listen
+            raise cannot_listen(bound(each), error) from None
 
     await serve(sock)
     try:

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from imds_simulator.__main__ import main
 from imds_simulator.cli.environment import CONTROL, ENDPOINT, ENDPOINTS, parse_arguments, print_unknown, variables
 from imds_simulator.cli.options import DEFAULT_CONTROL, exec_parser, serve_parser
 from support import simulator_process
@@ -104,6 +105,11 @@ def test_an_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsy
     print_unknown(variables(serve_parser()), ["record"])
     warnings = capsys.readouterr().err.splitlines()
     assert [("SPEDE:" in each, "IMDS_SIMULATOR_SPEED" in each) for each in warnings] == [(True, True)]
+    monkeypatch.delenv("IMDS_SIMULATOR_SPEDE")
+    monkeypatch.setenv("IMDS_SIMULATOR_EXEC_SPEED", "1")
+    assert main(["--list-faults"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "EXEC_SPEED:" in warning and "IMDS_SIMULATOR_SPEED?" in warning
 
 
 def test_a_command_does_not_get_the_options_of_its_simulator() -> None:

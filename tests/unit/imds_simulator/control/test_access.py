@@ -105,6 +105,29 @@ def test_page_without_the_token_is_a_login_form(guarded):
     assert wrong.status == 401 and b'id="wrong" hidden' not in wrong.body and "Set-Cookie" not in wrong.headers
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"token=\xff"),
+        ("application/x-www-form-urlencoded; charset=unknown", b"token=x"),
+        ("multipart/form-data", b"token=x"),
+        ("multipart/form-data; boundary=x", b"token=x"),
+    ],
+)
+def test_login_with_a_body_that_is_not_a_form_is_wrong(guarded, kind, body):
+    answer = send_request(guarded.control, "/login", "POST", {"Content-Type": kind}, body)
+    assert answer.status == 401 and "Set-Cookie" not in answer.headers
+
+
+def test_body_or_cookie_that_cannot_be_decoded_is_refused(guarded):
+    port = urlsplit(guarded.control).port
+    assert ask(guarded, "/state", Cookie=f"imds_simulator_{port}=\xff").status == 401
+    for path, status in (("/login", 401), ("/advance", 400)):
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": "gzip"}
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert send_request(guarded.control, path, "POST", {**headers, **kind}, b'{"seconds": 5}').status == status
+
+
 @pytest.mark.parametrize("way", ["form", "link"])
 def test_login_sets_a_strict_cookie_that_replaces_the_token(guarded, way):
     if way == "form":
@@ -161,6 +184,6 @@ def test_options_name_the_problem_of_a_token():
     for token in ("short", "with a space in it", "\xe9" * 10):
         command = [sys.executable, "-m", "imds_simulator", "--control-token", token]
         ran = subprocess.run(
-            command, env={**os.environ, **simulator_process.environment()}, capture_output=True, timeout=60
+            command, env={**os.environ, **simulator_process.environment()}, capture_output=True, timeout=60, check=False
         )
         assert ran.returncode == 2 and b"--control-token" in ran.stderr and b"Traceback" not in ran.stderr

@@ -8,6 +8,9 @@ import json
 
 import pytest
 
+from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server.clock import ManualClock
+from imds_simulator.server.engine import Engine
 from support.simulator.raw_http import approve, send_request
 from support.simulator_process import ControlError
 
@@ -267,6 +270,13 @@ def test_activity_log_is_bounded():
     assert sum(each["count"] for each in kept.request_counts()) == 20100
 
 
+def test_printed_log_has_control_characters_escaped():
+    printed = []
+    engine = Engine(default_scenario(), ManualClock(0), printed.append)
+    engine.log("x", event="a\nb\x1b[31m", note="\u00e9")
+    assert printed == ["1970-01-01T00:00:00.000Z x event=a\\nb\\x1b[31m note=\u00e9"]
+
+
 def test_body_that_is_not_json_is_400(frozen_simulator):
     import urllib.error
     import urllib.request
@@ -296,6 +306,9 @@ NINES = "9" * 5000
         ("POST", "/disable", {"group": ["web"]}),
         ("POST", "/incarnation", {"group": {}, "to": 1}),
         ("POST", "/incarnation", {"group": "web", "to": -1}),
+        ("POST", "/incarnation", {"group": "web", "to": 10**4299}),
+        ("POST", "/incarnation", {"group": "web", "add": -(10**4299)}),
+        ("POST", "/knobs", {"incarnation_step": 10**4299}),
         ("POST", "/knobs", {"xff_status": 200}),
         ("POST", "/knobs", {"max_body": "\u00b2"}),
         ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),

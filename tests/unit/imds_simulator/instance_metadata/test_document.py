@@ -213,6 +213,13 @@ def test_tags_and_tags_list_agree(given: dict[str, Any]) -> None:
     compute = with_instance({"compute": given})["compute"]
     assert compute["tags"] == "a:b;c:d:e"
     assert compute["tagsList"] == [{"name": "a", "value": "b"}, {"name": "c", "value": "d:e"}]
+    # those of a VM replace both of its group, in either form
+    for of_group in ({"tags": "x:y;"}, {"tagsList": [{"name": "x", "value": "y"}]}):
+        vms: dict[str, Any] = {"vm1": {}, "vm2": {"instance": {"compute": given}}}
+        made = documents(web={"kind": "availability_set", "vms": vms, "instance": {"compute": of_group}})
+        own = made.document("vm2", NEWEST)["compute"]
+        assert (own["tags"], own["tagsList"]) == (compute["tags"], compute["tagsList"])
+        assert made.document("vm1", NEWEST)["compute"]["tagsList"] == [{"name": "x", "value": "y"}]
 
 
 def test_addresses_of_all_vms_differ() -> None:

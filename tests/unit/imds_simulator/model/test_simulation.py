@@ -368,10 +368,11 @@ def test_terminate_does_not_wait_for_other_events(other, knobs, groups):
 def test_terminate_starts_when_the_last_unapproved_one_ends_changes_or_starts(change):
     simulation = make_simulation(termination(1), termination(2), groups=SCALE_SET)
     approve(simulation, "t1", "pool_1", 20)
-    simulation.advance_to(T0 + 100)
+    simulation.advance_to(T0 + 30)
     assert event(simulation, "t1").status == "Scheduled"
+    # nothing is due for longer than t1 is Started: it starts now, and not in the past
     operations.change(simulation, event(simulation, "t2"), change, T0 + 100)
-    assert event(simulation, "t1").started_at == T0 + 100
+    assert (event(simulation, "t1").status, event(simulation, "t1").started_at) == ("Started", T0 + 100)
 
 
 def test_terminate_waits_for_an_event_that_becomes_one():
@@ -379,11 +380,28 @@ def test_terminate_waits_for_an_event_that_becomes_one():
     simulation.advance_to(T0 + 20)
     operations.change(simulation, event(simulation, "t2"), Change(0, type="Terminate"), T0 + 20)
     approve(simulation, "t1", "pool_1", 20)
-    simulation.advance_to(T0 + 60)
     assert event(simulation, "t1").status == "Scheduled"
-    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"terminate_waits_for": "batch"}))
+    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"terminate_waits_for": "batch"}), T0 + 60)
     simulation.advance_to(T0 + 61)
-    assert event(simulation, "t1").status == "Started"
+    assert event(simulation, "t1").started_at == T0 + 60
+
+
+def test_terminate_of_many_instances_examines_them_once_for_each_request(monkeypatch):
+    names = [f"pool_{number}" for number in range(100)]
+    simulation = make_simulation(
+        *(termination(number) for number in range(100)),
+        groups={"pool": {"kind": "scale_set", "vms": {name: {} for name in names}}},
+    )
+    simulation.advance_to(T0 + 10)
+    batch, examined = simulation.world.batch, []
+    monkeypatch.setattr(
+        simulation.world, "batch", lambda each: [examined.append(found) or found for found in batch(each)]
+    )
+    operations.approve(simulation, simulation.world.events, "pool_0", T0 + 20)
+    simulation.apply_knobs(simulation.world.knobs, T0 + 20)
+    assert len(examined) <= 300
+    simulation.advance_to(T0 + 21)
+    assert {each.started_at for each in simulation.world.events} == {T0 + 21}
 
 
 def test_batch_does_not_wait_for_cancelled_events():

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from support import simulator_process
 from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SettableClock, record
 from support.simulator_process import PACKAGE_ROOT
+from support.wait import wait_until
 
 SCENARIO = {"groups": {"web": {"vms": {"vm1": {}}}}}
 
@@ -51,11 +51,10 @@ def start_recorder(file: Path, endpoint: str, *more: str) -> subprocess.Popen[st
 
 
 def wait_for_answers(file: Path, count: int) -> None:
-    """Wait until the recording has ``count`` answers; at most a minute."""
-    deadline = time.monotonic() + 60
-    while not file.exists() or file.read_text().count('"kind":"answer"') < count:
-        assert time.monotonic() < deadline, "the recorder does not write"
-        time.sleep(0.05)
+    """Wait until the recording has ``count`` answers."""
+    wait_until(
+        lambda: file.exists() and file.read_text().count('"kind":"answer"') >= count, f"{count} answers in {file.name}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +82,16 @@ def test_killed_recording_is_repaired_and_continued(tmp_path: Path, endpoint: st
     assert recording.problems == ()
     assert [type(each) for each in recording.lines if not isinstance(each, Answer)] == [Begin, Begin, End]
     assert [each.line for each in recording.lines] == list(range(2, len(recording.lines) + 2))
+
+
+def test_recording_continues_without_a_reader_of_its_messages(tmp_path: Path, endpoint: str) -> None:
+    recorder = start_recorder(tmp_path / "recording", endpoint)
+    assert recorder.stderr is not None
+    recorder.stderr.close()
+    wait_for_answers(tmp_path / "recording", 2)
+    recorder.send_signal(signal.SIGTERM)
+    assert recorder.wait(30) == 0
+    assert isinstance(read(tmp_path / "recording").lines[-1], End)
 
 
 def test_recording_says_first_what_it_enables_and_is_private(tmp_path: Path, endpoint: str) -> None:
@@ -201,11 +210,14 @@ def test_damaged_lines_are_named_and_the_rest_is_used(
     assert b"same_as" not in lines[polls[0]] and b"same_as" in lines[polls[1]]
     lines[polls[0]] = b"\x00\xff" + lines[polls[0]][:20] + b"\n"
     lines[-1] = lines[-1][:-5]
+    refusal = next(number for number, line in enumerate(lines) if b'"status":400' in line)
+    lines[refusal] = lines[refusal].replace(b'"status":400', b'"status":40')
     file.write_bytes(b"".join(lines))
     main(["compare", str(file)])
     named = {line.split(": ")[1] for line in capsys.readouterr().err.splitlines()}
     # the later polls refer to the damaged one
-    assert {f"{file}:{polls[0] + 1}", f"{file}:{polls[1] + 1}", f"{file}:{len(lines)}"} <= named
+    damaged = (polls[0] + 1, polls[1] + 1, refusal + 1, len(lines))
+    assert {f"{file}:{number}" for number in damaged} <= named
     main(["compare", str(file), "--json", "--all"])
     found = json.loads(capsys.readouterr().out)
     assert len(found["problems"]) == len(named) and found["counts"]["confirms"] > 20

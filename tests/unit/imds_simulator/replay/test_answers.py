@@ -48,8 +48,8 @@ def ask() -> object:
     timeline = Timeline(recording)
     answers = Answers(timeline, Progress(timeline, NOW, 1.0, False, True))
 
-    def ask(at: float, path: str, headers: dict[str, str] = METADATA) -> Replayed:
-        return answers.answer("GET", path, headers, NOW + at)
+    def ask(at: float, path: str, headers: dict[str, str] | None = None) -> Replayed:
+        return answers.answer("GET", path, METADATA if headers is None else headers, NOW + at)
 
     return ask
 
@@ -74,6 +74,21 @@ def ask() -> object:
 def test_request_gets_the_answer_of_its_time(ask, at: float, path: str, status: int, line: int) -> None:
     found = ask(at, path)
     assert (found.reply.status, found.line, found.is_lost) == (status, line, False)
+
+
+def test_recorded_headers_that_would_end_a_header_or_the_body_are_not_sent() -> None:
+    bad = {
+        "x-a": "1\r\nSet-Cookie: b=2",
+        "x-b\r\nx-c": "3",
+        "Content-Length": "1",
+        "x-d": "\x07",
+        "content-type": "a\nb",
+    }
+    poll = answer(3, 0, "poll", EVENTS + "2020-07-01", document(1), headers={"server": "IMDS/7", "x-e": "5\t6", **bad})
+    timeline = Timeline(Recording("r", Header(NOW, "", False), (Begin(2, NOW, 1.0, ()), poll), ()))
+    answers = Answers(timeline, Progress(timeline, NOW, 1.0, False, True))
+    reply = answers.answer("GET", EVENTS + "2020-07-01", METADATA, NOW).reply
+    assert (reply.headers, reply.content_type) == ((("server", "IMDS/7"), ("x-e", "5\t6")), "")
 
 
 def test_request_without_header_is_refused(ask) -> None:

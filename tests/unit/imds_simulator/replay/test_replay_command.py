@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ import requests
 from imds_simulator.comparison.results import compare
 from imds_simulator.recording.reader import Recording
 from imds_simulator.recording.recorder import Settings
+from imds_simulator.replay.replay_command import main
 from support import simulator_process
 from support.simulator.in_thread import simulator_in_thread
 from support.simulator.recordings import SimulatorClock, record
@@ -26,6 +29,8 @@ from support.simulator_process import ControlError, Simulator
 SETTINGS = Settings(1600, 40, ("2020-07-01",), probe=True)
 URL = "/metadata/scheduledevents?api-version=2020-07-01"
 METADATA = {"Metadata": "true"}
+# F_SETPIPE_SZ of linux/fcntl.h; Python has it from 3.10 on
+SET_PIPE_SIZE = 1031
 
 
 @contextmanager
@@ -114,6 +119,17 @@ def test_replay_answers_approvals_and_control_requests(recorded: Recording) -> N
             assert raised.value.status == status and raised.value.body["error"]
 
 
+def test_replay_whose_output_is_not_read_answers(recorded: Recording) -> None:
+    with replay(Path(recorded.name)) as running:
+        assert running.process.stdout is not None
+        fcntl.fcntl(running.process.stdout, SET_PIPE_SIZE, 4096)
+        with requests.Session() as session:
+            for _ in range(40):
+                answer = session.post(running.endpoints["vm1"] + URL, data=b"x" * 200, headers=METADATA, timeout=10)
+                assert answer.status_code == 400
+        assert len(running.get("/log")["lines"]) == 40
+
+
 def test_control_api_of_a_replay_needs_its_token_and_refuses_other_sites(recorded: Recording) -> None:
     with replay(Path(recorded.name)) as running:
         headers = {"Origin": "http://example.com"}
@@ -121,3 +137,14 @@ def test_control_api_of_a_replay_needs_its_token_and_refuses_other_sites(recorde
         assert refused.status_code == 403
     with replay(Path(recorded.name), "--control-token", "a-long-token") as running:
         assert requests.get(running.control + "/log", timeout=10).status_code == 401
+
+
+def test_replay_with_one_address_for_vm_and_control_is_exit_2(
+    capsys: pytest.CaptureFixture[str], recorded: Recording
+) -> None:
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{reserved.getsockname()[1]}"
+        assert main([recorded.name, "--listen", address, "--control", address]) == 2
+    assert f"cannot listen on {address}: " in capsys.readouterr().err

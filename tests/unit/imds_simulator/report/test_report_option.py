@@ -119,13 +119,13 @@ def test_report_verb_on_a_full_disk_keeps_the_earlier_report(start_simulator, tm
     file.write_text("an earlier one")
     sim = start_simulator(args=["--clock", "manual"])
     line = [sys.executable, "-m", "imds_simulator", "report", "--control", sim.control, "--output", str(file)]
-    options = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    options = {"capture_output": True, "text": True, "timeout": 60}
     environment = simulator_process.environment()
-    done = subprocess.run(line, preexec_fn=fill_disk_early, env=environment, **options)
+    done = subprocess.run(line, preexec_fn=fill_disk_early, env=environment, check=False, **options)
     assert (done.returncode, done.stdout) == (2, "")
     assert str(file) in done.stderr
     assert [path.read_text() for path in tmp_path.iterdir()] == ["an earlier one"]
-    done = subprocess.run(line, env=environment, **options)
+    done = subprocess.run(line, env=environment, check=False, **options)
     assert done.returncode == 0
     assert "Nothing happened" in file.read_text()
 

@@ -105,18 +105,18 @@ def test_report_of_many_vms_and_events_is_bounded_and_states_what_is_missing():
 
 def test_events_that_overlap_have_rows_of_their_own():
     page = made([event("a", ["vm1"], 0), event("b", ["vm1"], 10), event("c", ["vm1"], 4000)], unix=START + 5000)
-    rows = {bar.title.partition(":")[0]: bar.y for bar in page.bars("started")}
+    rows = {each.title.partition(":")[0]: each.y for each in page.bars("started")}
     assert rows["a"] != rows["b"]
     assert rows["c"] == rows["a"]
 
 
 def test_event_that_is_not_over_reaches_the_end_of_the_run():
     page = made([event("a", ["vm1"], 0, started_at=None, gone_at=None, not_before=iso(START + 50))], unix=START + 100)
-    (bar,) = page.bars("scheduled")
+    (scheduled,) = page.bars("scheduled")
     assert page.bars("started") == []
     assert page.rows("Events")[0]["end"] == "still in the document"
     deadline = next(path for path in page.svg.iter() if path.get("class") == "deadline")
-    assert float(deadline.get("d").split()[0][1:]) + 1 == pytest.approx((bar.x + bar.end) / 2, abs=0.1)
+    assert float(deadline.get("d").split()[0][1:]) + 1 == pytest.approx((scheduled.x + scheduled.end) / 2, abs=0.1)
 
 
 def test_approval_by_the_control_plane_is_a_mark_of_each_vm():

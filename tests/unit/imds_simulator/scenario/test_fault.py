@@ -120,6 +120,7 @@ def test_slow_first_answer_matches_the_first_request_only():
         ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
         ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
         ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A has more than one line"),
+        ({"kind": "empty", "headers": {"X-A": "1\x07"}}, "headers", "X-A has .* a control character"),
         ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
         ({"kind": "empty", "headers": {"": "2"}}, "headers", "is not the name of a header"),
         ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "location has more than one line"),
@@ -130,6 +131,10 @@ def test_fault_from_invalid_data_is_an_error(fault, key, text):
     with pytest.raises(FaultError, match=text) as caught:
         fault_from(fault)
     assert caught.value.key == key
+
+
+def test_fault_with_half_of_a_surrogate_pair_has_it_escaped():
+    assert fault_from({"kind": "body", "body": "x\ud800"}).options["body"] == b"x\\ud800"
 
 
 def test_fault_from_every_kind_succeeds():

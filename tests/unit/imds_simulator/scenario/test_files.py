@@ -24,6 +24,7 @@ from imds_simulator.scenario.schema_check import schema
 from imds_simulator.times import parse_duration
 from support.simulator.simulations import T0, sequential_ids
 
+NOT_JSON = "JSON has no binary data, NaN or infinity"
 WHEN = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m; or a time like 2030-01-31T12:00:00Z"
 GOOD = """
 groups:
@@ -266,6 +267,14 @@ def test_parse_of_nonsense_reports_a_line(text):
         (
             ("at: 1h30m", "at: !!int abc"),
             ["f.yaml:9: events[0].at: not YAML: invalid literal for int() with base 10: 'abc'"],
+        ),
+        *(
+            (("at: 1h30m", f"extra: {{a: [{value}]}}"), ["f.yaml:9: events[0].extra: " + NOT_JSON + "; write text"])
+            for value in ("!!binary aGk=", ".nan", "-.inf")
+        ),
+        (
+            ("groups:", "answers: [{path: /a, json: {a: !!binary aGk=}}]\ngroups:"),
+            ["f.yaml:2: answers[0].json: " + NOT_JSON + "; write body_base64, or text"],
         ),
         (("groups:", "speed: .inf\ngroups:"), ["f.yaml:2: speed: inf is not a finite number"]),
         (("groups:", "speed: .nan\ngroups:"), ["f.yaml:2: speed: nan is not a finite number"]),

@@ -43,11 +43,12 @@ def test_iso_8601_and_yaml_timestamps_are_read(text: str) -> None:
         ("2030-01-31", "no time of day"),
         ("2030-02-31T12:00:00Z", "not a time"),
         ("2030-01-31T12:00:00+25:00", "not a time"),
+        ("2030-01-31T12:00:00+01:60", "not a time"),
         ("2030-01-31T12:00:00 CET", "not a time"),
     ],
 )
 def test_a_time_without_zone_or_not_in_the_calendar_is_refused(text: str, problem: str) -> None:
-    for written in (text, f'"{text}"'):
+    for written in (text, f'"{text}"', f"!!timestamp {text}"):
         scenario = f"{GROUPS}events:\n  - type: Freeze\n    resources: [vm1]\n    at: {written}\n"
         with pytest.raises(ScenarioError) as refused:
             parse(scenario, "mine.yaml", NOON - 60)

@@ -476,6 +476,8 @@ def test_rate_limit_is_a_sliding_second():
         True,
     ]
     assert limit.allows("b", 2, 0.9)
+    # a limit that Python cannot count to, as a value for "no limit"
+    assert limit.allows("b", 10**20, 0.9)
 
 
 def scenario_by_source(**more):

@@ -92,6 +92,8 @@ MALFORMED = [
     (b"GET /metadata HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 5000 + b"\r\n", 400),
 ]
 
+UNREADABLE = [b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd", b"Transfer-Encoding: chunked\r\n\r\nx\r\n"]
+
 
 def test_malformed_request_has_an_answer_of_imds_and_no_traceback(start_simulator):
     sim = start_simulator(scenario())
@@ -106,6 +108,12 @@ def test_malformed_request_has_an_answer_of_imds_and_no_traceback(start_simulato
     counts = {each["status"]: each["count"] for each in sim.get("/requests")["counts"] if each["route"] == "malformed"}
     assert counts == {status: [each for _data, each in MALFORMED].count(status) for status in (400, 414, 431)}
     assert {each["vm"] for each in sim.get("/requests")["requests"]} == {"vm1"}
+    for rest in UNREADABLE:
+        data = b"POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n%s" % (EVENTS.encode(), rest)
+        assert send_raw(sim.endpoints["vm1"], data).split()[1] == b"400"
+    # the control API answers with text; the second is from a browser that is sent to https://
+    for data, _status in (MALFORMED[6], MALFORMED[1]):
+        assert send_raw(sim.control, data).split()[1] == b"400"
     assert send_request(sim.endpoints["vm1"]).status == 200
     sim.stop()
     assert "Traceback" not in "".join(sim.output) and "Error" not in "".join(sim.output)

@@ -83,6 +83,14 @@ def test_requests_without_waiting_are_answered_in_order():
     assert handled == TWICE + 5
 
 
+def test_repeated_poll_of_http_1_0_keeps_its_version_and_connection(frozen_simulator):
+    old = request_bytes(more="Connection: keep-alive\r\n").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with connect(frozen_simulator.endpoints["vm1"]) as connection:
+        for _each in range(4):
+            answer = poll(connection, old)
+            assert answer.startswith(b"HTTP/1.0 200 ") and b"\r\nConnection: keep-alive\r\n" in answer
+
+
 def test_requests_that_differ_are_not_kept_without_limit():
     others = [request_bytes(more=f"x-number: {number}\r\n") for number in range(MAX_REQUESTS)]
     _answers, handled = conversation([POLL] * 3 + [each for each in others for _twice in range(2)] + [POLL])

@@ -112,9 +112,15 @@ MISTAKES = [
     ("{path: /x, body: a, json: 1}", "answers[0].json: give only one of body, json, body_base64"),
     ("{path: /x, status: 204, body: a}", "answers[0].body: an answer with status 204 has no body"),
     ("{path: /x, body_base64: '*'}", "answers[0].body_base64: not base64"),
-    ('{path: /x, content_type: "a\\nb"}', "answers[0].content_type: content_type has more than one line"),
+    (
+        '{path: /x, content_type: "a\\nb"}',
+        "answers[0].content_type: content_type has more than one line, or a control character",
+    ),
     ("{path: /x, headers: {'a b': c}}", "answers[0].headers: 'a b' is not the name of a header"),
-    ('{path: /x, headers: {a: "b\\nc"}}', "answers[0].headers: the value of a has more than one line"),
+    (
+        '{path: /x, headers: {a: "b\\nc"}}',
+        "answers[0].headers: the value of a has more than one line, or a control character",
+    ),
     (
         "{path: /x, headers: {content-length: 3}}",
         "answers[0].headers: content-length: the simulator sends this header itself",

@@ -39,7 +39,9 @@ def request(control: str, call: Call, token: str = "") -> tuple[int, Any]:
     except urllib.error.HTTPError as error:
         return error.code, _error_text(error.read())
     except (OSError, ValueError) as error:
-        return 0, f"no control API at {control}: {error}; check that the simulator runs, and check --control"
+        reason = getattr(error, "reason", error)
+        problem = getattr(reason, "strerror", None) or reason
+        return 0, f"no control API at {control}: {problem}; check that the simulator runs, and check --control"
 
 
 def _error_text(body: bytes) -> str:

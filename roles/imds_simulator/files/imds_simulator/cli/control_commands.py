@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
 from .control_client import Call, request
-from .environment import add_environment
+from .environment import parse_arguments
 from .options import DEFAULT_CONTROL, add_token_option
 from .program import program_name
 
@@ -42,7 +42,7 @@ def run_control_command(argv: Sequence[str]) -> int:
     Prints the answer as JSON, or the error on stderr. Exit codes: 0, 1 when the simulator refused
     or cannot be reached, 2 for arguments that make no request.
     """
-    options = _parser(argv).parse_args(argv)
+    options = parse_arguments(_parser(VERBS[argv[0]]), argv[1:], argv[0])
     try:
         call = options.call(options)
     except ValueError as error:
@@ -53,22 +53,17 @@ def run_control_command(argv: Sequence[str]) -> int:
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
     for warning in answer.get("warnings", ()):
-        print(f"imds_simulator: warning: {warning}", file=sys.stderr)
+        print(f"{program_name()}: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
 
 
-def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program_name())
-    subparsers = parser.add_subparsers(dest="verb", required=True)
-    for verb in VERBS.values():
-        subparser = subparsers.add_parser(verb.name, help=verb.help, description=verb.help)
-        add_control_option(subparser)
-        for argument in verb.arguments:
-            subparser.add_argument(argument.name, **argument.options)
-        subparser.set_defaults(call=verb.call)
-        if verb.name == argv[0]:
-            add_environment(subparser, argv, verb.name)
+def _parser(verb: Verb) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"{program_name()} {verb.name}", description=verb.help)
+    add_control_option(parser)
+    for argument in verb.arguments:
+        parser.add_argument(argument.name, **argument.options)
+    parser.set_defaults(call=verb.call)
     return parser
 
 

@@ -14,10 +14,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..suggestions import suggestion
 from .program import program_name
+from .strict_parsing import parse_strictly
 
 PREFIX = "IMDS_SIMULATOR_"
 CONTROL = PREFIX + "CONTROL"
@@ -38,6 +40,7 @@ def parse_arguments(
     arguments: Sequence[str],
     verb: str = "",
     environment: Mapping[str, str] | None = None,
+    remedies: Mapping[str, str] = MappingProxyType({}),
 ) -> argparse.Namespace:
     """Return the options of ``arguments`` and of the environment.
 
@@ -49,9 +52,10 @@ def parse_arguments(
         arguments: the arguments after the verb.
         verb: the verb; empty for serving and ``exec``.
         environment: the variables; None: those of the process.
+        remedies: option of another verb to the end of the message about it.
     """
     add_environment(parser, arguments, verb, environment)
-    return parser.parse_args(arguments)
+    return parse_strictly(parser, arguments, remedies)
 
 
 def add_environment(

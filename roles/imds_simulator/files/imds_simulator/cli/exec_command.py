@@ -15,6 +15,7 @@ from .place import CannotRun
 from .program import program_name
 from .run_during import Command, serve_during
 from .serve_command import run
+from .strict_parsing import parse_strictly
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,11 +23,11 @@ def main(arguments: Sequence[str]) -> int:
     arguments = list(arguments)
     parser = exec_parser()
     if "--" not in arguments:
-        parser.parse_args(arguments)
-        parser.error("exec needs a command: exec [OPTIONS] -- COMMAND ARGUMENTS...")
+        parser.parse_known_args(arguments)  # for --help
+        parser.error("exec needs a command after --: exec [OPTIONS] -- COMMAND ARGUMENTS...")
     separator = arguments.index("--")
     add_environment(parser, arguments[:separator])
-    options = parser.parse_args(arguments[:separator])
+    options = parse_strictly(parser, arguments[:separator])
     if not arguments[separator + 1 :]:
         parser.error("exec: there is no command after --")
     if not options.imds_address:

@@ -23,19 +23,29 @@ _EPILOG = f"""
 Further verbs, each with --help of its own:
 {overview()}
   schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
-  events, log, requests                   send a request to the control API of a running simulator
+  events, log, requests           send a request to the control API of a running simulator
 
 Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
 Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
 """
 
 
-def serve_parser(verb: str = "") -> argparse.ArgumentParser:
+_SERVES = (
+    "A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until SIGTERM, SIGINT or SIGHUP."
+)
+_EXECUTES = """
+Runs a command while a simulator serves, and returns its exit code:
+  exec [OPTIONS] -- COMMAND ARGUMENTS...
+The command has the URLs of the simulator in IMDS_SIMULATOR_ENDPOINT (the first VM), IMDS_SIMULATOR_ENDPOINTS
+(a JSON object with those of all VMs) and IMDS_SIMULATOR_CONTROL.
+"""
+
+
+def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.ArgumentParser:
     """Return the parser of the options of serving (no verb), which those of ``verb`` begin with."""
     parser = argparse.ArgumentParser(
         prog=f"{program_name()} {verb}".strip(),
-        description="A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until "
-        "SIGTERM, SIGINT or SIGHUP.",
+        description=description,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,7 +53,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_LISTEN,
         help="address of the first VM, and of all VMs that are identified by source address; further VMs "
         "without an address of their own use the ports that follow; port 0: any free port "
@@ -52,7 +62,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_CONTROL,
         help=f"address of the control API (default {DEFAULT_CONTROL})",
     )
@@ -63,7 +73,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
     )
     add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
     parser.add_argument(
-        "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
+        "--speed", metavar="N", type=to_speed, help="simulated seconds per second (default 1, or the scenario's)"
     )
     parser.add_argument("--vm", metavar="NAME", help="name of the only VM when there is no scenario (default vm1)")
     parser.add_argument(
@@ -97,7 +107,7 @@ def serve_parser(verb: str = "") -> argparse.ArgumentParser:
 
 def exec_parser() -> argparse.ArgumentParser:
     """Return the parser of the options of ``exec``: those of serving, and its own."""
-    parser = serve_parser("exec")
+    parser = serve_parser("exec", _EXECUTES)
     group = parser.add_argument_group("the address of IMDS", "Nearly every client has it hard-wired.")
     group.add_argument(
         "--imds-address",
@@ -111,7 +121,7 @@ def exec_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--keep-network",
         action="store_true",
-        help="add the address to lo of the present network instead; needs root",
+        help="add the address to lo of the present network instead; needs root or the capability NET_ADMIN",
     )
     group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
     return parser
@@ -155,6 +165,16 @@ def _add_notify_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--notify-attempts", metavar="N", type=int, help="requests for one notification (default 5)")
     group.add_argument(
         "--notify-validate", action="store_true", default=None, help="send the validation handshake first"
+    )
+
+
+def control_problem(options: argparse.Namespace) -> str:
+    """Return why the control API may not use its address, or an empty text."""
+    if is_loopback(options.control) or options.control_token or options.control_anywhere:
+        return ""
+    return (
+        f"--control: {options.control} is not a loopback address, and the control API has no token; "
+        "set --control-token, or add --control-anywhere to allow requests without a token"
     )
 
 
@@ -214,8 +234,8 @@ def _parse_speed(text: str) -> float:
     return speed
 
 
-_address = _argument_type(parse_address)
+to_address = _argument_type(parse_address)
 _pair = _argument_type(_parse_pair)
 _source = _argument_type(_parse_source)
-_speed = _argument_type(_parse_speed)
+to_speed = _argument_type(_parse_speed)
 _token = _argument_type(_parse_token)

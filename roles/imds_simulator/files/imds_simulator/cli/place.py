@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Callable, NamedTuple
 
 from ..simulator import RunningSimulator
@@ -33,10 +34,11 @@ class Place(NamedTuple):
     start: Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
 
 
-def beside(simulator: RunningSimulator) -> Place:
-    """Return the place of a command that shares the network of the simulator."""
+@contextlib.asynccontextmanager
+async def beside(simulator: RunningSimulator) -> AsyncIterator[Place]:
+    """Yield the place of a command that shares the network of the simulator."""
     endpoints = dict(simulator.endpoints)
-    return Place(next(iter(endpoints.values())), endpoints, simulator.control, start_here)
+    yield Place(next(iter(endpoints.values())), endpoints, simulator.control, start_here)
 
 
 async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     except NotARun as error:
         print(
             f"{program_name()}: {options.control}: its answers are not those of a simulator of this version ({error}); "
-            "check --control",
+            "check --control; a replay has no report",
             file=sys.stderr,
         )
         return 1

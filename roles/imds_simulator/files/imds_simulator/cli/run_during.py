@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Callable, NamedTuple
 
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
@@ -64,13 +64,10 @@ async def serve_during(settings: ServerOptions, command: Command, log: Callable[
     return 128 - status if status < 0 else status
 
 
-@contextlib.asynccontextmanager
-async def _place(command: Command, simulator: RunningSimulator) -> AsyncIterator[Place]:
+def _place(command: Command, simulator: RunningSimulator) -> contextlib.AbstractAsyncContextManager[Place]:
     if command.imds_address is None:
-        yield beside(simulator)
-        return
-    async with at_imds_address(command.imds_address, simulator) as place:
-        yield place
+        return beside(simulator)
+    return at_imds_address(command.imds_address, simulator)
 
 
 async def _run(start: Callable[[], Awaitable[Process]]) -> int:

@@ -23,7 +23,7 @@ from ..scenario.plans import Scenario
 from ..scenario.schema_check import check
 from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
-from .options import is_loopback
+from .options import control_problem
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
 from .run_report import RunReport
@@ -49,11 +49,9 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
     except KnobError as error:
         raise UsageError(str(error)) from None
     scenario = dataclasses.replace(scenario, notify=_notify(options, scenario.notify))
-    if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
-        raise UsageError(
-            f"--control: {options.control} is not a loopback address, and the control API has no token; "
-            "set --control-token, or add --control-anywhere to allow requests of anyone"
-        )
+    problem = control_problem(options)
+    if problem:
+        raise UsageError(problem)
     if options.report is not None:
         _check_folder_of(options.report)
     return ServerOptions(

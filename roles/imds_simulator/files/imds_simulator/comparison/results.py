@@ -54,7 +54,7 @@ def counts(rows: Sequence[Row]) -> Counter[Outcome]:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as a text table."""
-    cells = [("statement", "mark", "verdict", "lines", "about")]
+    cells = [("statement", "confidence", "verdict", "lines", "about")]
     for row in rows:
         about = f"{row.summary}: {row.remark}" if row.summary and row.remark else row.summary or row.remark
         cells.append((row.number, row.confidence, row.outcome.value, _lines(row.lines), _printable(about)))

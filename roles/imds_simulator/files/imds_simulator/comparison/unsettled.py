@@ -30,6 +30,7 @@ _BY_REASON = {
     "record sends valid HTTP only": ("1.6.12 A",),
     "record does not probe for other clouds": ("1.7.5 A",),
     "record does not poll with refused requests alone": ("4.1.8 A",),
+    "no version is named": ("3.3.16 D, O",),
     "needs a VM of the classic deployment model": ("3.3.6 D, A",),
     "record does not use proxies": ("1.6.10 O",),
     "record does not ask for identity": ("1.7.2 D",),

@@ -90,7 +90,7 @@ def seen(lines: Iterable[int], missing: str) -> Verdict:
 
 
 # answers that say nothing about the request: IMDS is busy, is being updated, or fails
-_PASSING = frozenset((404, 408, 410, 429, 500, 502, 503, 504))
+_PASSING = frozenset((408, 410, 429, 500, 502, 503, 504))
 
 
 def by_status(answers: Iterable[Answer], expected: Callable[[Answer], bool], name: str) -> Verdict:
@@ -103,7 +103,7 @@ def by_status(answers: Iterable[Answer], expected: Callable[[Answer], bool], nam
     """
     answers = [each for each in answers if not each.error]
     good = [each.line for each in answers if expected(each)]
-    bad = [each for each in answers if not expected(each) and (each.status not in _PASSING or each.status == 404)]
+    bad = [each for each in answers if not expected(each) and each.status not in _PASSING]
     if bad:
         return contradicts([each.line for each in bad], f"status {bad[0].status}")
     return confirms(good) if good else is_open(f"needs a usable answer to the probe {name}")

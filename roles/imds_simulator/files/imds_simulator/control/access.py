@@ -56,7 +56,8 @@ class Access:
         scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self.is_token(given.strip()):
             return True
-        return hmac.compare_digest(request.cookies.get(_cookie_name(request), "").encode(), self._cookie().encode())
+        cookie = request.cookies.get(_cookie_name(request), "")
+        return hmac.compare_digest(cookie.encode(errors="replace"), self._cookie().encode())
 
     def log_in(self, request: web.Request, answer: web.StreamResponse) -> None:
         """Add the cookie of a login to ``answer``.

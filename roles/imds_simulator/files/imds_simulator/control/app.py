@@ -13,7 +13,7 @@ from aiohttp import web
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import UnknownEvent
-from ..scenario.knobs import KnobError, change_knobs, describe_knobs
+from ..scenario.knobs import MAX_NUMBER, KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
@@ -153,8 +153,7 @@ class SimulatorRoutes:
         engine = self._engine
         body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
-        engine.settle()
-        engine.simulation.apply_knobs(changed)
+        engine.simulation.apply_knobs(changed, engine.settle())
         engine.log("knobs", **{"set": json.dumps(body)})
         engine.wake_ticker()
         return web.json_response(describe_knobs(changed))
@@ -177,8 +176,12 @@ class SimulatorRoutes:
         """
         body = await json_object(request, {"group", "to", "add"}, {"group"})
         engine, group = self._engine, await self._group(body)
-        if not isinstance(body.get("to", 0), int) or not isinstance(body.get("add", 0), int) or body.get("to", 0) < 0:
-            raise BadRequest("to, add: not a whole number, or to is negative")
+        if not all(
+            isinstance(each, int) and abs(each) <= MAX_NUMBER for each in (body.get("to", 0), body.get("add", 0))
+        ):
+            raise BadRequest(f"to, add: not a whole number up to {MAX_NUMBER}")
+        if body.get("to", 0) < 0:
+            raise BadRequest("to: the number is negative")
         occurrences = step_incarnation(
             engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle()
         )

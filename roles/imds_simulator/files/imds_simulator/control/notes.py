@@ -24,7 +24,12 @@ class NoteRoutes:
         return [web.post("/notes", self.add)]
 
     async def add(self, request: web.Request) -> web.Response:
-        """Log ``what`` the VM ``vm`` did, for ``event`` if it is given."""
+        """Log ``what`` the VM ``vm`` did, for ``event`` if it is given.
+
+        Raises:
+            BadRequest: there is no such VM, or ``what`` is not a short text.
+            UnknownEvent: there is no such event.
+        """
         body = await json_object(request, {"vm", "what", "event"}, {"vm", "what"})
         self._engine.settle()
         world = self._engine.world

@@ -34,8 +34,13 @@ async def json_object(
     """
     try:
         text = await request.text()
+    except web.RequestPayloadError:
+        raise BadRequest("the body cannot be read; send all of it, and without Content-Encoding") from None
+    except (ValueError, LookupError) as error:
+        raise BadRequest(f"the body is not text: {error}") from None
+    try:
         body: Any = json.loads(text) if text.strip() else {}
-    except (ValueError, LookupError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise BadRequest("the body is not a JSON object")

@@ -15,7 +15,7 @@ from ..scenario.groups import Group, Vm
 from .compute import compute_defaults
 from .identity import identity_of
 from .network import interfaces, network_defaults
-from .values import at_version, complete, merge, strings
+from .values import at_version, complete, merge, strings, text
 
 
 class InstanceDocuments:
@@ -37,21 +37,21 @@ class InstanceDocuments:
         members = {name: member for name, member in MEMBERS.items() if name == "network" or not group.is_classic}
         if "compute" in members:
             defaults["compute"] = compute_defaults(group, vm, identity_of(group, vm))
-        merged = merge(merge(defaults, group.instance), vm.instance)
-        if isinstance(merged.get("compute"), Mapping):
-            merged["compute"] = _both_tags(merged["compute"])
+        merged = merge(merge(defaults, _both_tags(group.instance)), _both_tags(vm.instance))
         completed = {**merged, **{name: complete(merged.get(name), member) for name, member in members.items()}}
         result: dict[str, Any] = at_version(strings(completed), members, version)
         return result
 
 
-def _both_tags(compute: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``compute`` with ``tags`` made of ``tagsList``, or the reverse, if the scenario gives only one of them."""
+def _both_tags(instance: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``instance`` with ``tags`` made of ``tagsList``, or the reverse, if it has only one of them."""
+    compute = instance.get("compute") or {}
     tags, tags_list = compute.get("tags"), compute.get("tagsList")
-    if isinstance(tags, str) and tags and tags_list is None:
-        pairs = [each.partition(":") for each in tags.split(";")]
-        return {**compute, "tagsList": [{"name": name, "value": value} for name, _colon, value in pairs]}
-    if tags is None and isinstance(tags_list, list) and all(isinstance(each, Mapping) for each in tags_list):
-        joined = ";".join(f"{each.get('name', '')}:{each.get('value', '')}" for each in tags_list)
-        return {**compute, "tags": joined}
-    return compute
+    if isinstance(tags, str) and tags_list is None:
+        pairs = [each.partition(":") for each in tags.split(";") if each]
+        tags_list = [{"name": name, "value": value} for name, _colon, value in pairs]
+    elif tags is None and isinstance(tags_list, list) and all(isinstance(each, Mapping) for each in tags_list):
+        tags = ";".join(f"{text(each.get('name'))}:{text(each.get('value'))}" for each in tags_list)
+    else:
+        return instance
+    return {**instance, "compute": {**compute, "tags": tags, "tagsList": tags_list}}

@@ -38,14 +38,14 @@ def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, n
     Events that are Started, or approved by the same approver, stay unchanged.
     """
     occurrences = [each for event in events for each in transitions.approve(simulation.world, event, by, now)]
-    simulation.reschedule(*events)
+    simulation.reschedule(*events, now=now)
     return occurrences
 
 
 def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[SimulatedEvent, list[Occurrence]]:
     """Add an event that appears ``plan.at`` simulated seconds from now."""
     event = simulation.add(plan, now)
-    simulation.reschedule(event)
+    simulation.reschedule(event, now=now)
     return event, simulation.advance_to(now)
 
 
@@ -78,5 +78,5 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     if requested.action in ("approve", "release") and event.status != SCHEDULED:
         raise InvalidState(f"event {event.name}: it is {event.status}, not Scheduled")
     occurrences = transitions.change(simulation.world, event, dataclasses.replace(requested, after=0.0), now)
-    simulation.reschedule(event)
+    simulation.reschedule(event, now=now)
     return occurrences + simulation.advance_to(now)

@@ -18,7 +18,7 @@ from .due_queue import DueQueue
 from .events import ENDED, SCHEDULED, ScheduledStep, SimulatedEvent
 from .occurrence import Occurrence
 from .timing import next_step
-from .world import World
+from .world import BatchKey, World
 
 
 class Simulation:
@@ -45,6 +45,8 @@ class Simulation:
         self._queue = DueQueue()
         self._next_due = math.inf
         self._latest = -math.inf
+        # batch -> when its last approval came; None: one is missing; nothing: no event waits
+        self._decisions: dict[BatchKey, tuple[float | None, ...]] = {}
         if epoch is not None:
             self.begin(epoch)
 
@@ -84,7 +86,7 @@ class Simulation:
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
         event = self.world.live[self._queue.next()[1]]
-        occurrences = transitions.run_step(self.world, event, self._next_of(event), moment)
+        occurrences = transitions.run_step(self.world, event, self._next_of(event, self._deciding(event)), moment)
         self._enqueue(event)
         return occurrences
 
@@ -92,40 +94,57 @@ class Simulation:
         moments = [self._queue.next()[0]] + [scope.hidden_until for scope in self.world.hidden_scopes()]
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
-    def reschedule(self, *events: SimulatedEvent) -> None:
+    def reschedule(self, *events: SimulatedEvent, now: float = -math.inf) -> None:
         """Compute anew when the next step is due, after a change of events.
 
-        ``events`` are the changed events; none: any event.
+        Args:
+            events: the changed events; none: any event.
+            now: the time of the change; a step that it makes due earlier is due now.
         """
-        for event in events or self.world.events:
-            self._enqueue(event)
+        self._latest = max(self._latest, now)
+        self._enqueue(*(events or self.world.events))
         self._update_next_due()
 
-    def _enqueue(self, event: SimulatedEvent) -> None:
-        """Schedule ``event`` and the events that depend on it.
+    def _enqueue(self, *events: SimulatedEvent) -> None:
+        """Schedule ``events`` and the events that depend on them.
 
-        Retire it when it has ended.
+        Retire those that have ended.
         """
-        for each in (event, *self.world.waiting_for(event)):
-            self._queue.schedule(each.number, self._next_of(each).moment)
-        deciding = self._deciding(event)
+        # a batch of a thousand events is examined once, not once for each event
+        one_of = {self.world.batch_key(event): event for event in events}
+        deciding = {key: self._deciding(event) for key, event in one_of.items()}
+        for event in events:
+            found = deciding[self.world.batch_key(event)]
+            self._queue.schedule(event.number, self._next_of(event, found).moment)
+            for each in self.world.waiting_for(event):
+                self._queue.schedule(each.number, self._next_of(each, self._deciding(each)).moment)
+        for key, event in one_of.items():
+            if key is not None:
+                self._enqueue_batch(key, event, deciding[key])
+        for event in events:
+            if event.status == ENDED:
+                self.world.retire(event)
+
+    def _enqueue_batch(self, key: BatchKey, event: SimulatedEvent, deciding: tuple[SimulatedEvent, ...]) -> None:
+        """Schedule the approved events of the batch of ``event`` if another moment decides when they start."""
+        decision = tuple(each.approved_at for each in deciding)
+        if self._decisions.get(key) == decision:
+            return
+        self._decisions[key] = decision
         for each in self.world.batch(event):
             # the others start at NotBefore, whatever happens to the batch
-            if each is not event and each.status == SCHEDULED and each.approved_at is not None:
-                self._queue.schedule(each.number, next_step(each, deciding, self.world.rules).moment)
-        if event.status == ENDED:
-            self.world.retire(event)
+            if each.status == SCHEDULED and each.approved_at is not None:
+                self._queue.schedule(each.number, self._next_of(each, deciding).moment)
 
-    def _next_of(self, event: SimulatedEvent) -> ScheduledStep:
+    def _next_of(self, event: SimulatedEvent, deciding: tuple[SimulatedEvent, ...]) -> ScheduledStep:
         # an event that is no Terminate any more waits for none, but others had waited for it
         waits = event.plan.batch is not None or event.is_terminate
-        return next_step(event, self._deciding(event) if waits else (), self.world.rules)
+        return next_step(event, deciding if waits else (), self.world.rules)
 
     def _deciding(self, event: SimulatedEvent) -> tuple[SimulatedEvent, ...]:
         """Return the event that decides when the approved events of the batch start.
 
-        That is one without an approval, else the one that was approved last: a batch of a thousand
-        events is examined once, not once for each event.
+        That is one without an approval, else the one that was approved last.
         """
         latest: tuple[SimulatedEvent, ...] = ()
         for each in self.world.batch(event):
@@ -142,7 +161,7 @@ class Simulation:
         self._enqueue(event)
         return event
 
-    def apply_knobs(self, knobs: Knobs) -> None:
-        """Replace the knobs."""
+    def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
+        """Replace the knobs; ``now`` as for reschedule."""
         self.world.set_knobs(knobs)
-        self.reschedule()
+        self.reschedule(now=now)

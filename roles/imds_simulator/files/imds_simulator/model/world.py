@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Callable
+from typing import Callable, Optional
 
 from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
@@ -21,6 +21,9 @@ from .scopes import Scope
 
 # bounds the memory of a simulation that runs for weeks
 _MAX_ENDED = 1000
+
+# the name of a group and of a batch in it; None: the events of the group without a batch
+BatchKey = tuple[str, Optional[str]]
 
 
 def new_event_id() -> str:
@@ -51,7 +54,7 @@ class World:
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
         # events without a batch have the key None
-        self._batches: dict[tuple[str, str | None], dict[int, SimulatedEvent]] = {}
+        self._batches: dict[BatchKey, dict[int, SimulatedEvent]] = {}
         self._waiting_for: dict[str, list[SimulatedEvent]] = {}
 
     # -- rules and time
@@ -105,6 +108,17 @@ class World:
             if event in waiting:
                 waiting.remove(event)
 
+    def batch_key(self, event: SimulatedEvent) -> BatchKey | None:
+        """Return the key of the events of ``batch``; None if there are none."""
+        if event.plan.batch is not None:
+            return event.group, event.plan.batch
+        waits = (
+            event.was_terminate
+            and self.groups[event.group].kind == "scale_set"
+            and self.knobs.terminate_waits_for == "scale_set"
+        )
+        return (event.group, None) if waits else None
+
     def batch(self, event: SimulatedEvent) -> Iterable[SimulatedEvent]:
         """Return the events that ``event`` has to wait for, once it is approved, or that wait for it.
 
@@ -112,13 +126,11 @@ class World:
         set, unless the knob ``terminate_waits_for`` says otherwise (reference 2.2.8). ``event`` may be
         one of them.
         """
-        if event.plan.batch is not None:
-            return self._batches[event.group, event.plan.batch].values()
-        if not event.was_terminate or self.groups[event.group].kind != "scale_set":
+        key = self.batch_key(event)
+        if key is None:
             return ()
-        if self.knobs.terminate_waits_for != "scale_set":
-            return ()
-        return (each for each in self._batches[event.group, None].values() if each.is_terminate)
+        events = self._batches[key].values()
+        return events if event.plan.batch is not None else (each for each in events if each.is_terminate)
 
     def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
         """Return the events that wait for the end of ``event``."""

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 def _execute(simulator: socket.socket, command: Sequence[str]) -> None:
     request = Request(**json.loads(simulator.recv(1024)))
     enter(request.address, request.as_root)
-    for _ in range(request.sockets):
+    for _socket in range(request.sockets):
         host, port = json.loads(simulator.recv(1024))
         with _listening_socket(host, port) as sock:
             socket.send_fds(simulator, [b"{}"], [sock.fileno()])
@@ -69,8 +69,8 @@ def _execute(simulator: socket.socket, command: Sequence[str]) -> None:
 def enter(address: str, as_root: bool) -> None:
     """Enter a new network namespace whose lo has ``address``.
 
-    A user who may create one without a user namespace (root) keeps all user ids. Everyone else enters a user
-    namespace too, with the own user id, or with that of root.
+    A user who may create one without a user namespace (root) keeps all user ids. Every other user enters a
+    user namespace, too, with the own user id or with that of root.
 
     Raises:
         _Failed: the kernel refuses it.

@@ -11,7 +11,7 @@ from collections import deque
 
 
 class RateLimit:
-    """Keeps the times of the last accepted requests of each client."""
+    """Keeps the times of the accepted requests of each client in the last second."""
 
     def __init__(self) -> None:
         self._recent: dict[str, deque[float]] = {}
@@ -24,9 +24,12 @@ class RateLimit:
         ``moment`` is the time in seconds of any monotonic clock. Refused requests do not count.
         """
         recent = self._recent.get(client)
-        if recent is None or recent.maxlen != limit:
-            recent = self._recent[client] = deque(recent or (), maxlen=limit)
-        if len(recent) == limit and moment - recent[0] < 1.0:
+        if recent is None:
+            recent = self._recent[client] = deque()
+        # by time, because a limit may be greater than the memory
+        while recent and moment - recent[0] >= 1.0:
+            recent.popleft()
+        if len(recent) >= limit:
             return False
         recent.append(moment)
         return True

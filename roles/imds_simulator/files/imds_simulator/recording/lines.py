@@ -204,8 +204,8 @@ def _answer(data: Mapping[str, Any], line: int, earlier: Callable[[int], Answer 
     error = _text(data, "error") if "error" in data else ""
     if not error:
         status = _whole(data, "status")
-        if not 100 <= status <= 999:
-            raise LineError("status: not between 100 and 999")
+        if not 200 <= status <= 999:
+            raise LineError("status: not a whole number from 200 to 999")
         headers = {key: value for key, value in _texts(data, "headers").items() if value is not None}
         if "same_as" in data:
             same = earlier(_whole(data, "same_as"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from ..cli.environment import parse_arguments
+from ..cli.output import finish_writing, print_err, start_writing
 from ..cli.program import program_name
 from ..times import parse_duration
 from .anonymise import anonymised
@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     header = Header(
         time.time(), "other" if options.anonymise and endpoint != _ENDPOINT else endpoint, options.anonymise
     )
+    # the recording goes on without a reader of the messages
+    start_writing()
     try:
         file = open_recording(options.output, header)
         try:
@@ -57,23 +59,27 @@ def main(arguments: Sequence[str]) -> int:
             names = load(options.output, has_answers) if options.anonymise else None
             if names is not None:
                 names.save()
-            _print(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))
+            print_err(_NOTICE.format(endpoint=endpoint, interval=interval, length=length))
+            # the user reads it before the first request
+            finish_writing()
             return _record(settings, file, endpoint, names)
         finally:
             file.close()
     except Unusable as error:
-        _print(f"{program_name()}: {error}")
+        print_err(f"{program_name()}: {error}")
         return 2
     except CannotWrite as error:
-        _print(f"{program_name()}: {error}")
+        print_err(f"{program_name()}: {error}")
         return 1
+    finally:
+        finish_writing()
 
 
 def _record(settings: Settings, file: RecordingFile, endpoint: str, names: Pseudonyms | None) -> int:
     if file.before is not None:
         for problem in file.before.problems:
-            _print(f"record: {problem}")
-        _print(f"record: continues {file.name} after line {file.lines}")
+            print_err(f"record: {problem}")
+        print_err(f"record: continues {file.name} after line {file.lines}")
 
     def replace(answer: Answer) -> Answer:
         if names is None:
@@ -90,12 +96,12 @@ def _record(settings: Settings, file: RecordingFile, endpoint: str, names: Pseud
             return exchange.send(method, path, headers, timeout)
 
     with_signals(clock)
-    recorder = Recorder(settings, file, send, clock, replace, lambda line: _print(f"record: {line}"))
+    recorder = Recorder(settings, file, send, clock, replace, lambda line: print_err(f"record: {line}"))
     reason = recorder.run()
     counts = ", ".join(f"{count} x {what}" for what, count in sorted(recorder.counts.items()))
-    _print(f"record: {file.name} has {file.lines} lines; this run ended by {reason}: {counts or 'no answers'}")
+    print_err(f"record: {file.name} has {file.lines} lines; this run ended by {reason}: {counts or 'no answers'}")
     if names is not None:
-        _print(f"record: keep {pseudonyms_file(Path(file.name))} to yourself; it maps names to pseudonyms")
+        print_err(f"record: keep {pseudonyms_file(Path(file.name))} to yourself; it maps names to pseudonyms")
     return 0
 
 
@@ -181,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="also send each of some 20 unusual requests once, such as one without api-version; they change nothing",
+        help="also send each of about 25 unusual requests once, such as one without api-version; they change nothing",
     )
     parser.add_argument(
         "--probe-rate",
@@ -224,7 +230,3 @@ def _version(text: str) -> str:
     if not _VERSION.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a version such as {EVENTS_VERSION}")
     return text
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@ from ..protocol.request_target import EVENTS, VERSIONS, parse_target
 from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, json_reply
 from ..recording.lines import Answer
+from ..scenario.header_text import is_header_name, is_header_value
 from ..scenario.knobs import Knobs
 from .progress import Progress
 from .timeline import Timeline
@@ -115,8 +116,11 @@ class Answers:
 
 
 def _reply(answer: Answer, body: bytes) -> Reply:
-    kept = tuple((name, value) for name, value in answer.headers.items() if name not in _MADE)
-    return Reply(answer.status, body, answer.headers.get("content-type", ""), kept)
+    sendable = {
+        name: value for name, value in answer.headers.items() if is_header_name(name) and is_header_value(value)
+    }
+    kept = tuple((name, value) for name, value in sendable.items() if name.lower() not in _MADE)
+    return Reply(answer.status, body, sendable.get("content-type", ""), kept)
 
 
 def _with_round(reply: Reply, turn: int) -> Reply:

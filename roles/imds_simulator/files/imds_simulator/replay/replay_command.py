@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..cli.environment import parse_arguments
-from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, add_token_option, is_loopback
+from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, add_token_option, control_problem, to_address, to_speed
+from ..cli.output import discard, finish_writing, print_out, start_writing
 from ..cli.program import program_name
+from ..cli.serve_command import on_signals
 from ..recording.reader import Recording, Unusable, read
-from ..scenario.groups import Address, parse_address
 from ..server.clock import Clock, ManualClock, WallClock
 from ..server.listeners import CannotListen
 from .progress import Progress
@@ -28,12 +27,11 @@ from .timeline import Timeline
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
     options = parse_arguments(_parser(), arguments, "replay")
+    start_writing()
     try:
-        if not is_loopback(options.control) and not (options.control_token or options.control_anywhere):
-            raise Unusable(
-                f"--control: {options.control} is not a loopback address; set --control-token, or add "
-                "--control-anywhere to let every program that reaches it control the replay"
-            )
+        problem = control_problem(options)
+        if problem:
+            raise Unusable(problem)
         recording = read(options.file)
         if not recording.answers:
             raise Unusable(f"{options.file}: there are no answers; record for longer")
@@ -43,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     except (Unusable, CannotListen) as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
+    finally:
+        finish_writing()
     return 0
 
 
@@ -51,27 +51,13 @@ async def _serve(options: argparse.Namespace, recording: Recording) -> None:
     timeline = Timeline(recording)
     progress = Progress(timeline, clock.now(), options.speed, options.loop, options.times == "shifted")
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    # with nohup the replay ignores SIGHUP
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, stop.set)
-    replay = Replay(recording, progress, timeline, clock, _discard if options.quiet else _print)
+    on_signals(lambda _number: stop.set())
+    replay = Replay(recording, progress, timeline, clock, discard if options.quiet else print_out)
     token = options.control_token or ""
     async with run_replay(replay, options.listen, options.control, token) as running:
-        _print(f"listening {running.endpoint} for {len(recording.answers)} answers in {timeline.length:.0f} s")
-        _print(f"control {running.control}")
+        print_out(f"listening {running.endpoint} for {len(recording.answers)} answers in {timeline.length:.0f} s")
+        print_out(f"control {running.control}")
         await stop.wait()
-
-
-def _print(text: str) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        print(text, flush=True)
-
-
-def _discard(_text: str) -> None:
-    """Print nothing."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,23 +69,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_LISTEN,
         help=f"address of the VM's IMDS; port 0: any free port (default {DEFAULT_LISTEN})",
     )
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",
-        type=_address,
+        type=to_address,
         default=DEFAULT_CONTROL,
         help=f"address of the control API (default {DEFAULT_CONTROL})",
     )
     add_token_option(parser, "requests to the control API need this token")
     parser.add_argument(
-        "--control-anywhere", action="store_true", help="allow a --control address that is not loopback"
+        "--control-anywhere",
+        action="store_true",
+        help="allow a --control address that is not loopback without --control-token",
     )
     parser.add_argument(
-        "--speed", metavar="N", type=_speed, default=1.0, help="recorded seconds per second (default 1)"
+        "--speed", metavar="N", type=to_speed, default=1.0, help="recorded seconds per second (default 1)"
     )
     parser.add_argument("--loop", action="store_true", help="begin again at the end; otherwise the last answer stays")
     parser.add_argument(
@@ -113,20 +101,3 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the approvals")
     return parser
-
-
-def _address(text: str) -> Address:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0 < speed < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return speed

@@ -19,9 +19,10 @@ from ..recording.reader import Recording
 from ..scenario.groups import Address
 from ..server import fault_injection
 from ..server.activity_log import ActivityLog
+from ..server.client_errors import LOGGER
 from ..server.clock import Clock
 from ..server.imds_handler import read_body
-from ..server.listeners import ListenAddress, Listener, bind, bound
+from ..server.listeners import ListenAddress, Listener, bind, bound, cannot_listen
 from ..times import iso, parse_duration
 from .answers import Answers, Replayed
 from .progress import Progress
@@ -174,14 +175,18 @@ async def run_replay(replay: Replay, listen: Address, control: Address, token: s
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
-    listener = Listener(ListenAddress(listen, (VM,), None), web.Server(replay.handle, access_log=None))
+    listener = Listener(ListenAddress(listen, (VM,), None), web.Server(replay.handle, access_log=None, logger=LOGGER))
     replay.endpoint = listener.url
-    runner = web.AppRunner(replay.control_app(Access(token, control.host)), access_log=None)
+    runner = web.AppRunner(replay.control_app(Access(token, control.host)), access_log=None, logger=LOGGER)
     try:
         sock = bind(control)
         await listener.open()
         await runner.setup()
-        await web.SockSite(runner, sock).start()
+        try:
+            await web.SockSite(runner, sock).start()
+        except OSError as error:
+            # --listen may have the same address
+            raise cannot_listen(bound(sock), error) from None
         yield RunningReplay(listener.url, f"http://{bound(sock)}")
     finally:
         await listener.close()

@@ -120,11 +120,11 @@ def _bands(drawn: Layout) -> list[str]:
     ]
 
 
-def _bar(bar: Bar) -> str:
-    top, height = (bar.y + BAR - 7, 7.0) if bar.kind == "interrupted" else (bar.y, BAR)
+def _bar(drawn: Bar) -> str:
+    top, height = (drawn.y + BAR - 7, 7.0) if drawn.kind == "interrupted" else (drawn.y, BAR)
     return (
-        f'<rect class="bar {bar.kind}" x="{bar.x:g}" y="{top:g}" width="{max(bar.end - bar.x, 2):g}" '
-        f'height="{height:g}">{_title(f"{bar.event.name}: {_BAR_TEXT[bar.kind]}")}</rect>'
+        f'<rect class="bar {drawn.kind}" x="{drawn.x:g}" y="{top:g}" width="{max(drawn.end - drawn.x, 2):g}" '
+        f'height="{height:g}">{_title(f"{drawn.event.name}: {_BAR_TEXT[drawn.kind]}")}</rect>'
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..suggestions import suggestion
 from .fault import ROUTES
-from .header_text import has_line_break, is_header_name
+from .header_text import is_header_name, is_header_value
+from .json_data import is_json_data
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)
@@ -119,8 +120,10 @@ def _body_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield given[0], f"an answer with status {data['status']} has no body"
     if "body_base64" in data and _decoded(data["body_base64"]) is None:
         yield "body_base64", "not base64"
-    if has_line_break(data.get("content_type", "")):
-        yield "content_type", "content_type has more than one line"
+    if not is_json_data(data.get("json")):
+        yield "json", "JSON has no binary data, NaN or infinity; write body_base64, or text"
+    if not is_header_value(data.get("content_type", "")):
+        yield "content_type", "content_type has more than one line, or a control character"
 
 
 def _header_problems(headers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -129,8 +132,8 @@ def _header_problems(headers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "headers", f"{name!r} is not the name of a header"
         elif name.lower() in _FRAMING:
             yield "headers", f"{name}: the simulator sends this header itself"
-        elif has_line_break(str(value)):
-            yield "headers", f"the value of {name} has more than one line"
+        elif not is_header_value(str(value)):
+            yield "headers", f"the value of {name} has more than one line, or a control character"
 
 
 def _body(data: Mapping[str, Any], key: str | None) -> bytes:

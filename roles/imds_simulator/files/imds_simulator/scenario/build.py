@@ -12,7 +12,7 @@ from ..moments import parse_when
 from ..times import parse_duration
 from .answers import answer_from
 from .fault_kinds import fault_from
-from .groups import Group, Vm, parse_address, source_address
+from .groups import Group, Vm, parse_address, placement_group_name, source_address
 from .knobs import Knobs, change_knobs
 from .notify import notify_from
 from .plans import Change, EventPlan, ImpactCommands, IncarnationStep, Scenario
@@ -105,7 +105,7 @@ def _vm(name: str, group: str, data: Mapping[str, Any]) -> Vm:
         zone=str(data.get("zone", "")),
         fault_domain=data.get("fault_domain", 0),
         update_domain=data.get("update_domain", 0),
-        placement_group=data.get("placement_group", ""),
+        placement_group=placement_group_name(data.get("placement_group", "")),
         instance=data.get("instance", {}),
     )
 

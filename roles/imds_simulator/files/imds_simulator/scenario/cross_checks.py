@@ -16,6 +16,7 @@ from .answers import answer_problems, route_name
 from .fault import ROUTES
 from .fault_kinds import FaultError, fault_from
 from .groups import parse_address, source_address
+from .json_data import is_json_data
 from .knobs import KnobError, Knobs, change_knobs
 from .moment_checks import MOMENTS, moments_before_begin, past_moments
 from .notify import notify_problems
@@ -80,6 +81,8 @@ def event_problems(event: Mapping[str, Any], groups: Mapping[str, Any], group_of
         yield (), "the key type is missing; only an event with starts: hardware_failure needs no type"
     if "after" in event and is_moment(event.get("at")):
         yield ("at",), f"{event['at']} is an absolute time; with after write a duration since the end of that event"
+    if not is_json_data(event.get("extra")):
+        yield ("extra",), "JSON has no binary data, NaN or infinity; write text"
     yield from _resources(event["resources"], ("resources",), groups, group_of)
     for index, change in enumerate(event.get("changes", ())):
         path: Path = ("changes", index)

@@ -12,7 +12,7 @@ from typing import Any
 from ..moments import Moment, When, parse_when
 from ..times import parse_duration, parse_signed_duration
 from .fault import ARM_ROUTE, NOTIFY_ROUTE, Fault
-from .header_text import has_line_break, is_header_name
+from .header_text import is_header_name, is_header_value
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,8 @@ def _read_options(options: dict[str, Any]) -> None:
         except ValueError:
             raise FaultError("body_base64", "not base64") from None
     elif isinstance(options.get("body"), str):
-        options["body"] = options["body"].encode()
+        # JSON may have half of a pair, which UTF-8 has not
+        options["body"] = options["body"].encode(errors="backslashreplace")
 
 
 def _require_one_line(options: Mapping[str, Any]) -> None:
@@ -202,11 +203,11 @@ def _require_one_line(options: Mapping[str, Any]) -> None:
     for name, value in options.get("headers", {}).items():
         if not is_header_name(name):
             raise FaultError("headers", f"{name!r} is not the name of a header")
-        if has_line_break(str(value)):
-            raise FaultError("headers", f"the value of {name} has more than one line")
+        if not is_header_value(str(value)):
+            raise FaultError("headers", f"the value of {name} has more than one line, or a control character")
     for key in ("location", "content_type"):
-        if has_line_break(str(options.get(key, ""))):
-            raise FaultError(key, f"{key} has more than one line")
+        if not is_header_value(str(options.get(key, ""))):
+            raise FaultError(key, f"{key} has more than one line, or a control character")
 
 
 def _window(requests: str) -> tuple[int, int | None]:

@@ -96,7 +96,9 @@ def locate(name_or_file: str) -> File:
     if file.is_dir():
         raise ScenarioError(f"{name_or_file}: is a directory, not a scenario file")
     if not file.is_file():
-        hint = suggestion(name_or_file, shipped_names())
+        if file.exists():
+            raise ScenarioError(f"{name_or_file}: is not a regular file; write the scenario to a file")
+        hint = suggestion(name_or_file, shipped_names()) or "; --list-scenarios lists those"
         raise ScenarioError(f"{name_or_file}: no such file, and no shipped scenario of that name{hint}")
     return file
 

@@ -8,6 +8,7 @@ See docs/reference/scheduled-events.md 3.1.
 from __future__ import annotations
 
 import ipaddress
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,6 +46,14 @@ def source_address(text: str) -> str:
     """
     address = ipaddress.ip_address(text)
     return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def placement_group_name(text: str) -> str:
+    """Return the name of a placement group: a GUID in canonical form, any other text unchanged."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 
-# the characters that RFC 9110 allows in the name of a header, and those that end a value
+# the characters that RFC 9110 allows in the name of a header
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_BREAK = re.compile(r"[\r\n\0]")
+# a tab is the only control character that a value may have
+_CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 def is_header_name(text: str) -> bool:
@@ -16,6 +17,9 @@ def is_header_name(text: str) -> bool:
     return _TOKEN.fullmatch(text) is not None
 
 
-def has_line_break(text: str) -> bool:
-    """Return True if ``text`` would end the header: the rest would be another header."""
-    return _BREAK.search(text) is not None
+def is_header_value(text: str) -> bool:
+    """Return True if ``text`` is allowed as the value of a header.
+
+    After a line break the rest would be another header.
+    """
+    return _CONTROL.search(text) is None

@@ -23,6 +23,8 @@ from ..times import parse_duration
 
 _NOTICE = MappingProxyType({"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0})
 _STARTED = MappingProxyType({"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0})
+# all readers of JSON have whole numbers up to this one; Python refuses to write very long ones
+MAX_NUMBER = 2**53 - 1
 
 
 def _knob(kind: str, statement: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
@@ -376,11 +378,10 @@ def _switch(value: Any) -> bool:
 def _count(value: Any) -> int:
     if value is False or value == "off":
         return 0
-    if isinstance(value, str) and value.isdigit():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number from 0")
-    return value
+    count = int(value) if isinstance(value, str) and value.isdigit() else value
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_NUMBER:
+        raise ValueError(f"{value!r} is not a whole number from 0 to {MAX_NUMBER}")
+    return count
 
 
 def _status(value: Any) -> int:

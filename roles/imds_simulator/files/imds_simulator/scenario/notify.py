@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..times import parse_duration
-from .header_text import has_line_break, is_header_name
+from .header_text import is_header_name, is_header_value
 
 EVENT_GRID = "eventgrid"
 CLOUD_EVENTS = "cloudevents"
@@ -50,8 +50,8 @@ def notify_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in data.get("headers", {}).items():
         if not is_header_name(name):
             yield "headers", f"{name!r} is not the name of a header"
-        elif has_line_break(str(value)):
-            yield "headers", f"the value of {name} has more than one line"
+        elif not is_header_value(str(value)):
+            yield "headers", f"the value of {name} has more than one line, or a control character"
     token = data.get("token", "x")
     if not token.isascii() or not token.isprintable() or " " in token:
         yield "token", "a token has ASCII characters only, without spaces and line breaks"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .groups import placement_group_name
 from .yaml_lines import Path
 
 
 def placement_group_warnings(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield (path, text) for each event of a valid scenario whose VMs have different placement groups."""
     placement_group = {
-        name: (vm or {}).get("placement_group")
+        name: placement_group_name((vm or {}).get("placement_group", ""))
         for group in data["groups"].values()
         for name, vm in group["vms"].items()
     }

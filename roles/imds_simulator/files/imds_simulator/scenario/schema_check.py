@@ -44,7 +44,9 @@ def _is_duration(value: Any) -> bool:
 
 @_formats.checks("when", raises=ValueError)
 def _is_when(value: Any) -> bool:
-    return isinstance(value, (bool, list, dict)) or value is None or bool(parse_when(value) or True)
+    if not isinstance(value, (bool, list, dict)) and value is not None:
+        parse_when(value)
+    return True
 
 
 @_formats.checks("signed-duration", raises=ValueError)

@@ -126,7 +126,7 @@ class Engine:
         """
         scope = self.world.scope_for(vm)
         if scope.record_request(now, self.world.rules):
-            self.simulation.reschedule()
+            self.simulation.reschedule(now=now)
             self.record(
                 [
                     Occurrence(
@@ -182,4 +182,6 @@ def _line_text(line: dict[str, Any]) -> str:
         for key, value in line.items()
         if key not in ("number", "time", "what") and value not in ("", None)
     )
-    return f"{line['time']} {line['what']} {rest}"
+    text = f"{line['time']} {line['what']} {rest}"
+    # a name may have a line break or an escape sequence of a terminal
+    return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -125,6 +125,11 @@ class _Connection(web.RequestHandler):
                 self._server.repeated.remember(self._first, request)
         return result
 
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log an error, unless it is a body that cannot be read: the client has the answer already."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
     def handle_error(
         self,
         request: web.BaseRequest,

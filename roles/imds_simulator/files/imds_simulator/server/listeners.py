@@ -102,7 +102,7 @@ class Listener:
         except OSError as error:
             # another process bound the same address and listened first
             sock.close()
-            raise _cannot_listen(self.address, error) from None
+            raise cannot_listen(self.address, error) from None
 
     def refuse(self) -> None:
         """Close the socket and all connections; clients get "connection refused"."""
@@ -150,11 +150,12 @@ def bind(address: Address) -> socket.socket:
         sock.bind((address.host, address.port))
     except (OSError, OverflowError) as error:
         sock.close()
-        raise _cannot_listen(address, error) from None
+        raise cannot_listen(address, error) from None
     return sock
 
 
-def _cannot_listen(address: Address, error: Exception) -> CannotListen:
+def cannot_listen(address: Address, error: Exception) -> CannotListen:
+    """Return the error for ``address``, at which ``error`` occurred."""
     reason = getattr(error, "strerror", None) or error
     return CannotListen(f"cannot listen on {address}: {reason}{bind_advice(address, getattr(error, 'errno', None))}")
 

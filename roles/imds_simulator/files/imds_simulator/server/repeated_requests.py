@@ -17,6 +17,7 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
+from aiohttp.http import HttpVersion11
 
 from ..protocol.request_target import EVENTS, parse_target
 from ..protocol.request_validation import Request, reject
@@ -55,7 +56,8 @@ class RepeatedRequests:
 
     def remember(self, data: bytes, request: web.BaseRequest) -> None:
         """Remember, the second time, that aiohttp parsed ``request``, which has no body, from ``data``."""
-        if request.method != "GET" or len(data) > MAX_BYTES or data in self._known:
+        # the head of the answer depends on the version: with HTTP/1.0 it has Connection: keep-alive
+        if request.method != "GET" or request.version != HttpVersion11 or len(data) > MAX_BYTES or data in self._known:
             return
         digest = hash(data)
         if digest not in self._once:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,7 +70,9 @@ class PageRoutes:
         """Read the token of the login form and set the cookie."""
         form: Mapping[str, Any] = {}
         if (request.content_length or 0) <= _MAX_FORM:
-            form = await request.post()
+            # a body that is not a form has no token
+            with contextlib.suppress(ValueError, LookupError, web.RequestPayloadError):
+                form = await request.post()
         if not self._access.needs_token or self._access.is_token(str(form.get("token", "")).strip()):
             return self._logged_in(request)
         return _login_form(is_wrong=True)
