@@ -209,7 +209,7 @@ def date_form(evidence: Evidence) -> Verdict:
     """NotBefore of a Scheduled event has the form of RFC 1123, in GMT."""
     cases = _scheduled(evidence)
     good = [each for each in cases if _DATE.fullmatch(_text(each))]
-    # invalid dates occur (docs/reference/scheduled-events.md 2.3.4)
+    # invalid dates occur (docs/reference/scheduled-events.md 2.3)
     is_date = [each for each in cases if each.not_before is not None or _ISO.fullmatch(_text(each))]
     bad = [each for each in is_date if not _DATE.fullmatch(_text(each))]
     return judged(_lines(good), _lines(bad), "needs a Scheduled event with a date", _text(bad[0])[:60] if bad else "")

@@ -67,7 +67,7 @@ def members_by_version(evidence: Evidence) -> Verdict:
             continue
         older = [name for since, names in _COMPUTE.items() if since <= version for name in names]
         newer = [name for since, names in _COMPUTE.items() if since > version for name in names]
-        # an answer may lack members (docs/reference/scheduled-events.md 3.3.4)
+        # an answer may lack members (docs/reference/scheduled-events.md 3.3)
         others = {name for other, content in evidence.instances if version_of(other) == version
                   for name in compute_of(content)}  # fmt: skip
         missing = [name for name in older if name not in found]

@@ -8,7 +8,7 @@ from .evidence import Document, Evidence, Life, id_of, resources_of
 from .verdict import Verdict, contradicts, is_open, judged, seen, statement
 
 _NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-# clients saw less than the least notice (docs/reference/scheduled-events.md 2.4.1, 2.4.3)
+# clients saw less than the least notice (docs/reference/scheduled-events.md 2.4)
 _SEEN = {"Freeze": 319.0, "Reboot": 810.0, "Redeploy": 540.0, "Preempt": float("-inf"), "Terminate": 270.0}
 _WEEK = 7 * 86400.0
 # clients saw 14 min 9 s of 15 min
@@ -44,7 +44,7 @@ def _source(life: Life) -> str:
 def _rises(one: Document | None, two: Document | None) -> bool | None:
     """Return True if DocumentIncarnation rises, False if it stays, None if it cannot be known.
 
-    It may go back, and begins again after a day (docs/reference/scheduled-events.md 2.5.5, 2.5.6).
+    It may go back, and begins again after a day (docs/reference/scheduled-events.md 2.5).
     """
     if one is None or two is None or two.incarnation < one.incarnation or two.time - one.time >= 86400:
         return None
