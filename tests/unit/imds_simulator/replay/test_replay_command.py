@@ -124,7 +124,7 @@ def test_replay_whose_output_is_not_read_answers(recorded: Recording) -> None:
         assert running.process.stdout is not None
         fcntl.fcntl(running.process.stdout, SET_PIPE_SIZE, 4096)
         with requests.Session() as session:
-            for _ in range(40):
+            for _request in range(40):
                 answer = session.post(running.endpoints["vm1"] + URL, data=b"x" * 200, headers=METADATA, timeout=10)
                 assert answer.status_code == 400
         assert len(running.get("/log")["lines"]) == 40

@@ -38,7 +38,8 @@ class Place(NamedTuple):
 async def beside(simulator: RunningSimulator) -> AsyncIterator[Place]:
     """Yield the place of a command that shares the network of the simulator."""
     endpoints = dict(simulator.endpoints)
-    yield Place(next(iter(endpoints.values())), endpoints, simulator.control, start_here)
+    first, *_others = endpoints.values()
+    yield Place(first, endpoints, simulator.control, start_here)
 
 
 async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:

@@ -40,7 +40,8 @@ class RunReport:
             return
         try:
             write_whole(self._file, text)
-            print(f"report {self._file}", file=sys.stderr, flush=True)
+            # one write, because the thread that writes the log may write between two
+            print(f"report {self._file}\n", end="", file=sys.stderr, flush=True)
         except OSError as error:
             self.status = 2
             print(

@@ -117,7 +117,8 @@ def _check_origin(request: web.Request) -> None:
 def _names(host: str) -> Iterable[str]:
     yield "localhost"
     yield host.lower()
-    yield from (socket.gethostname().lower(), socket.getfqdn().lower())
+    # without the domain, for which the resolver may ask a slow server
+    yield socket.gethostname().lower()
 
 
 def _host_name(header: str) -> str:

@@ -154,6 +154,12 @@ def _status(error: HttpProcessingError) -> int:
 def _size(request: web.BaseRequest, data: bytes) -> int:
     """Return the size of ``request``, which begins with ``data``, or -1 if it is unknown."""
     end = data.find(b"\r\n\r\n")
-    if end < 0 or request.method not in ("GET", "POST") or any(name in request.headers for name in _ENDS_OTHERWISE):
+    # older versions of aiohttp accept lines that end in LF alone, so that the first request may end before
+    if (
+        end < 0
+        or data.count(b"\n", 0, end) != data.count(b"\r\n", 0, end)
+        or request.method not in ("GET", "POST")
+        or any(name in request.headers for name in _ENDS_OTHERWISE)
+    ):
         return -1
     return end + 4 + (request.content_length or 0)
