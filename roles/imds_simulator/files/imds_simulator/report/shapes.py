@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The shapes of marks: each kind has its own shape, so that colour is not needed to tell them apart."""
+"""The shapes of marks: each kind has its own shape, and does not differ by colour alone."""
 
 from __future__ import annotations
 
