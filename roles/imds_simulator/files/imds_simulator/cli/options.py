@@ -59,19 +59,7 @@ def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.Argumen
         "without an address of their own use the ports that follow; port 0: any free port "
         f"(default {DEFAULT_LISTEN})",
     )
-    parser.add_argument(
-        "--control",
-        metavar="HOST:PORT",
-        type=to_address,
-        default=DEFAULT_CONTROL,
-        help=f"address of the control API (default {DEFAULT_CONTROL})",
-    )
-    parser.add_argument(
-        "--control-anywhere",
-        action="store_true",
-        help="allow a --control address that is not loopback without --control-token",
-    )
-    add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
+    add_control_options(parser, "clients of the control API have to send this token; the page asks for it")
     parser.add_argument(
         "--speed", metavar="N", type=to_speed, help="simulated seconds per second (default 1, or the scenario's)"
     )
@@ -125,6 +113,23 @@ def exec_parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
     return parser
+
+
+def add_control_options(parser: argparse.ArgumentParser, token_meaning: str) -> None:
+    """Add the options of a server's control API: its address, who can reach it, and its token."""
+    parser.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        type=to_address,
+        default=DEFAULT_CONTROL,
+        help=f"address of the control API (default {DEFAULT_CONTROL})",
+    )
+    parser.add_argument(
+        "--control-anywhere",
+        action="store_true",
+        help="allow a --control address that is not loopback without --control-token",
+    )
+    add_token_option(parser, token_meaning)
 
 
 def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:

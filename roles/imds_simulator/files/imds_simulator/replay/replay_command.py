@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..cli.environment import parse_arguments
-from ..cli.options import DEFAULT_CONTROL, DEFAULT_LISTEN, add_token_option, control_problem, to_address, to_speed
+from ..cli.options import DEFAULT_LISTEN, add_control_options, control_problem, to_address, to_speed
 from ..cli.output import discard, finish_writing, print_out, start_writing
 from ..cli.program import program_name
 from ..cli.serve_command import on_signals
@@ -73,19 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         default=DEFAULT_LISTEN,
         help=f"address of the VM's IMDS; port 0: any free port (default {DEFAULT_LISTEN})",
     )
-    parser.add_argument(
-        "--control",
-        metavar="HOST:PORT",
-        type=to_address,
-        default=DEFAULT_CONTROL,
-        help=f"address of the control API (default {DEFAULT_CONTROL})",
-    )
-    add_token_option(parser, "requests to the control API need this token")
-    parser.add_argument(
-        "--control-anywhere",
-        action="store_true",
-        help="allow a --control address that is not loopback without --control-token",
-    )
+    add_control_options(parser, "requests to the control API need this token")
     parser.add_argument(
         "--speed", metavar="N", type=to_speed, default=1.0, help="recorded seconds per second (default 1)"
     )
