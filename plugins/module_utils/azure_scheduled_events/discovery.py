@@ -14,9 +14,9 @@ from typing import Callable
 from .endpoint import DEFAULT_ENDPOINT
 
 if sys.platform == "win32":
-    from .dhcp_leases_windows import lease_addresses
+    from .windows_dhcp_leases import lease_addresses
 else:
-    from .dhcp_leases_posix import lease_addresses
+    from .posix_dhcp_leases import lease_addresses
 
 # a VM outside a virtual network listens on one of these
 _PORTS = ("", ":8080")

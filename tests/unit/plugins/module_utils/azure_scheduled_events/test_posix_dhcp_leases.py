@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
-    dhcp_leases_posix,
+    posix_dhcp_leases,
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
@@ -34,7 +34,7 @@ lease {
 
 def found(tmp_path, text):
     (tmp_path / "lease").write_text(text, encoding="utf-8")
-    return dhcp_leases_posix.lease_addresses([str(tmp_path / "*")], NOW)
+    return posix_dhcp_leases.lease_addresses([str(tmp_path / "*")], NOW)
 
 
 def test_lease_addresses_of_dhclient_skip_expired_blocks(tmp_path):

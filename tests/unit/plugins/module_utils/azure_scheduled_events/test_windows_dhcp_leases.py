@@ -17,7 +17,7 @@ if sys.platform != "win32":
 import winreg
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
-    dhcp_leases_windows,
+    windows_dhcp_leases,
 )
 
 
@@ -27,7 +27,7 @@ def interface():
     added = []
 
     def add(value=None, kind=winreg.REG_BINARY):
-        path = dhcp_leases_windows.INTERFACES + "\\{" + str(uuid.uuid4()) + "}"
+        path = windows_dhcp_leases.INTERFACES + "\\{" + str(uuid.uuid4()) + "}"
         try:
             key = winreg.CreateKey(winreg.HKEY_LOCAL_MACHINE, path)
         except PermissionError:
@@ -35,7 +35,7 @@ def interface():
         added.append(path)
         with key:
             if value is not None:
-                winreg.SetValueEx(key, dhcp_leases_windows.OPTIONS, 0, kind, value)
+                winreg.SetValueEx(key, windows_dhcp_leases.OPTIONS, 0, kind, value)
 
     yield add
     for path in added:
@@ -48,7 +48,7 @@ def option(address, seconds):
 
 
 def test_addresses_of_all_interfaces_are_found_the_newest_lease_first(interface):
-    before = dhcp_leases_windows.lease_addresses()
+    before = windows_dhcp_leases.lease_addresses()
     interface(option("192.0.2.1", 600))
     interface()
     interface(option("192.0.2.2", 1200) + option("192.0.2.1", 300))
@@ -56,5 +56,5 @@ def test_addresses_of_all_interfaces_are_found_the_newest_lease_first(interface)
     interface(option("192.0.2.4", 600)[:-1])
     interface("192.0.2.5", winreg.REG_SZ)
     interface(b"")
-    found = [address for address in dhcp_leases_windows.lease_addresses() if address not in before]
+    found = [address for address in windows_dhcp_leases.lease_addresses() if address not in before]
     assert found == ["192.0.2.2", "192.0.2.1"]
