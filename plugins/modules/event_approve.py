@@ -211,103 +211,13 @@ imds_error:
     retryable: true
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    event_module,
-    fail_json,
-    open_session,
-    parse_selection,
-    warn_about,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval import (
-    ApprovalResult,
-    approve,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
-    ALREADY_APPROVED,
-    APPROVE,
-    APPROVED,
-    OTHERS_AFFECTED,
-    ApprovalCriteria,
-    ApprovalOutcome,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    escape_surrogates,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
-    load_policy,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    default_folder,
-)
-
-OPTIONS: dict[str, t.Any] = dict(
-    policy=dict(type="raw"),
-    policy_file=dict(type="path"),
-    prepared=dict(type="str", choices=["none", "running", "ok", "failed"], default="none"),
-    gates=dict(type="dict", default={}),
-    release_others=dict(type="bool", default=False),
-    receipts=dict(type="path"),
-)
-
-
-def parse_criteria(module: AnsibleModule) -> ApprovalCriteria:
-    """Return the criteria that the module's options describe, without this VM's name."""
-    params = module.params
-    selection = parse_selection(module)
-    try:
-        policy = params["policy"] if params["policy_file"] is None else load_policy(params["policy_file"])
-        return ApprovalCriteria.parse(selection, policy, params["prepared"], params["gates"], params["release_others"])
-    except ValueError as error:
-        fail_json(module, error)
-
-
-def approval_diff(done: ApprovalResult) -> dict[str, t.Any]:
-    """Return the diff: the state before and after of the events that are approved now or were before."""
-    shown = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
-
-    def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
-        return {
-            escape_surrogates(item.event_id): "approved" if item.outcome in good else "not approved"
-            for item in listed
-            if item.event_id in shown
-        }
-
-    return {
-        "before": {"events": state(done.plan, (ALREADY_APPROVED,))},
-        "after": {"events": state(done.items, (APPROVE, APPROVED, ALREADY_APPROVED))},
-    }
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.approve import EVENT_APPROVE
 
 
 def main() -> None:
     """Run the module."""
-    module = event_module(
-        timeout=130,
-        options=OPTIONS,
-        required_one_of=[["policy", "policy_file", "event_ids", "types", "statuses", "sources"]],
-        mutually_exclusive=[["policy", "policy_file"]],
-    )
-    criteria = parse_criteria(module)
-    try:
-        done = approve(
-            open_session(module), criteria, module.params["receipts"] or default_folder(), send=not module.check_mode
-        )
-    except ImdsError as error:
-        fail_json(module, error)
-    warn_about(module, done.document)
-    for text in done.warnings:
-        module.warn(text)
-    for item in done.items:
-        if item.outcome == OTHERS_AFFECTED:
-            module.warn(f"{escape_surrogates(item.event_id)} was not approved: {item.reason}")
-    result = dict(done.as_dict(), diff=approval_diff(done))
-    problem = done.failure(criteria.selection.event_ids or ())
-    if problem:
-        module.fail_json(msg=problem, **result)
-    module.exit_json(**result)
+    run_task(EVENT_APPROVE)
 
 
 if __name__ == "__main__":

@@ -120,57 +120,13 @@ ansible_facts:
           sample: true
 """
 
-import typing as t
-
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    event_module,
-    open_session,
-    parse_selection,
-    warn_about,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EventDocument,
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-
-
-def facts(
-    name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str
-) -> dict[str, t.Any]:
-    """Return the value of the fact; ``reason`` is "" if the events are known."""
-    found: dict[str, t.Any] = {
-        "available": not reason,
-        "reason": reason,
-        "resource_name": name,
-        "incarnation": document.incarnation if document is not None else None,
-        "events": [event.as_dict() for event in events],
-    }
-    if events or not reason:
-        # missing rather than null if unknown: "when: not pending" would be true for null
-        found["pending"] = bool(events)
-    return found
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.facts import EVENT_FACTS
 
 
 def main() -> None:
     """Run the module."""
-    module = event_module(timeout=5, needs_requests=False)
-    chosen = parse_selection(module)
-    name: str | None = None
-    document: EventDocument | None = None
-    events: list[ScheduledEvent] = []
-    reason = ""
-    try:
-        imds = open_session(module)
-        document = imds.read_events(name_required=chosen.needs_own_name)
-        name = imds.resource_name
-        events = chosen.pick(document, name)
-        if not document.complete:
-            reason = "an entry of the document could not be read, so more events may exist"
-    except ImdsError as error:
-        reason = str(error)
-    warn_about(module, document)
-    module.exit_json(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, reason)})
+    run_task(EVENT_FACTS)
 
 
 if __name__ == "__main__":

@@ -141,34 +141,13 @@ imds_error:
       sample: true
 """
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    event_module,
-    fail_json,
-    open_session,
-    parse_selection,
-    warn_about,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.info import EVENT_INFO
 
 
 def main() -> None:
     """Run the module."""
-    module = event_module(timeout=130)
-    chosen = parse_selection(module)
-    try:
-        imds = open_session(module)
-        document = imds.read_events(name_required=chosen.needs_own_name)
-        events = chosen.pick(document, imds.resource_name)
-    except ImdsError as error:
-        fail_json(module, error)
-    warn_about(module, document)
-    module.exit_json(
-        changed=False,
-        events=[event.as_dict() for event in events],
-        complete=document.complete,
-        incarnation=document.incarnation,
-        resource_name=imds.resource_name,
-    )
+    run_task(EVENT_INFO)
 
 
 if __name__ == "__main__":

@@ -128,47 +128,13 @@ imds_error:
     retryable: true
 """
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
-    event_module,
-    fail_json,
-    open_session,
-    parse_selection,
-    warn_about,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
-    STATES,
-    EventWait,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.wait import EVENT_WAIT
 
 
 def main() -> None:
     """Run the module."""
-    module = event_module(
-        timeout=900,
-        options=dict(
-            state=dict(type="str", choices=list(STATES), default="present"),
-            poll_interval=dict(type="float", default=1),
-        ),
-    )
-    if module.params["poll_interval"] < 0.25:
-        module.fail_json(msg="poll_interval has to be at least 0.25 seconds: IMDS answers at most 5 requests a second")
-    chosen = parse_selection(module)
-    try:
-        watch = EventWait(module.params["state"], chosen, open_session(module, module.params["poll_interval"]))
-        waited = watch.poll_once() if module.check_mode else watch.wait(module.params["timeout"])
-    except ImdsError as error:
-        fail_json(module, error)
-    warn_about(module, waited.document)
-    if waited.errors:
-        module.warn(f"IMDS gave no good answer to {waited.errors} polls; the last error: {waited.last_error}")
-    result = watch.result(waited)
-    if module.check_mode:
-        module.exit_json(changed=False, outcome="checked", **result)
-    outcome = watch.outcome(waited)
-    if outcome == "reached":
-        module.exit_json(changed=False, outcome=outcome, **result)
-    module.fail_json(msg=watch.failure(waited), outcome=outcome, **result)
+    run_task(EVENT_WAIT)
 
 
 if __name__ == "__main__":

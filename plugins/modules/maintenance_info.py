@@ -110,9 +110,7 @@ import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
     event_module,
-    open_session,
     parse_selection,
-    warn_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
     NOTES,
@@ -132,8 +130,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 def main() -> None:
     """Run the module."""
-    module = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
-    chosen = parse_selection(module)
+    module, call = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
+    chosen = parse_selection(module, call)
     notes = note_file(module)
     try:
         note = notes.read()
@@ -145,12 +143,12 @@ def main() -> None:
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", events=[], note=note)
     result.update(resource_name=None, resource_id=None, fault_domain="", server_time=None)
     try:
-        imds = open_session(module)
+        imds = call.open_session()
         document = imds.read_events(name_required=chosen.needs_own_name)
     except ImdsError as error:
         result.update(available=False, reason=str(error))
         module.exit_json(**result)
-    warn_about(module, document)
+    call.warn_about(document)
     name = imds.resource_name
     if not document.complete:
         result.update(available=False, reason="an entry of the document could not be read, so more events may exist")

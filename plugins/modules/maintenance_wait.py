@@ -137,11 +137,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    end,
     event_module,
-    fail_json,
-    open_session,
     parse_selection,
-    warn_about,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    failure,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
     NOTES,
@@ -163,11 +165,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 
-def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
+def wait_with(module: AnsibleModule, call: EventCall, notes: NoteFile) -> dict[str, t.Any]:
     """Wait if the host has the note of this run, and return the module's result.
 
     Args:
         module: the module.
+        call: its call.
         notes: the note of the host.
 
     Returns:
@@ -190,15 +193,15 @@ def wait_with(module: AnsibleModule, notes: NoteFile) -> dict[str, t.Any]:
             failed=True,
             msg=f"{describe_note(notes.path, note)}: another run has taken over the host",
         )
-    return wait(module, notes, note)
+    return wait(module, call, notes, note)
 
 
-def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]:
+def wait(module: AnsibleModule, call: EventCall, notes: NoteFile, note: Note) -> dict[str, t.Any]:
     """Wait for the end of the events and return the result; raise ImdsError for an unsupported api-version."""
     run_id, timeout = module.params["run_id"], module.params["timeout"]
     runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
-    chosen = parse_selection(module)
-    imds = open_session(module)
+    chosen = parse_selection(module, call)
+    imds = call.open_session()
 
     def hold(events: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
         try:
@@ -217,7 +220,7 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
         hold,
     )
     waited = wait_for(imds.pacer, imds.event_poll(name_required=True), watch.ended, timeout, watch.confirms)
-    warn_about(module, waited.document)
+    call.warn_about(waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     running = ", ".join(processes_of(runs, PREPARE)) if waited.reached else ""
     if running:
@@ -234,7 +237,7 @@ def wait(module: AnsibleModule, notes: NoteFile, note: Note) -> dict[str, t.Any]
 
 def main() -> None:
     """Run the module."""
-    module = event_module(
+    module, call = event_module(
         timeout=3600,
         options=dict(
             notes=NOTES,
@@ -249,9 +252,9 @@ def main() -> None:
     )
     notes = note_file(module)
     try:
-        result = wait_with(module, notes)
+        result = wait_with(module, call, notes)
     except ImdsError as error:
-        fail_json(module, error, outcome="timeout", events=[])
+        end(module, failure(error, outcome="timeout", events=[]))
     except OSError as error:
         module.fail_json(msg=f"{notes.path}: the note cannot be used: {error.strerror}", outcome="timeout", events=[])
     module.exit_json(**result)

@@ -13,7 +13,7 @@ from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
-from .transport import Request, Response, Transport
+from .transport import Request, Response, Transport, TransportFactory, TransportInterface
 
 API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
@@ -63,6 +63,7 @@ class Imds:
             day without a call: switching the service on takes up to two minutes (reference 1.8.1).
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
+        transport: makes the transport of an endpoint.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Imds:
         first_timeout: float = 130.0,
         max_bytes: int = 8 * 1024 * 1024,
         clock: Callable[[], float] = time.monotonic,
+        transport: TransportFactory = Transport,
     ) -> None:
         self._versions = [api_version] if isinstance(api_version, str) else list(api_version)
         if not self._versions:
@@ -85,7 +87,8 @@ class Imds:
         self._first_timeout = first_timeout
         self._max_bytes = max_bytes
         self._clock = clock
-        self._transport: Transport | None = None
+        self._make_transport = transport
+        self._transport: TransportInterface | None = None
         self._endpoint = self._configured_endpoint
         self._sent_before = 0
         self._last_answer_at: float | None = None
@@ -107,11 +110,13 @@ class Imds:
         """How many HTTP requests went out so far, repeats included."""
         return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
 
-    def events(self, within: float | None = None) -> EventDocument:
+    def events(self, within: float | None = None, hold: float = 0.0) -> EventDocument:
         """Return the current document; the first call on a VM switches the service on (reference 4.1).
 
         Args:
             within: seconds for this call, or None for the timeout of the client.
+            hold: seconds, before those of ``within``, for which a transport may wait for another document than the
+                last one.
 
         Returns:
             The document. An answer with the same bytes as the one before has the same object as ``events``.
@@ -124,7 +129,10 @@ class Imds:
         headers, cached = _HEADERS, self._cached
         if cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
             headers = cached.headers
-        answer = self._events_exchange("GET", headers, None, within)
+        request = Request("GET", self._events_path(), headers)
+        if hold > 0 and self._read[1] is not None:
+            request = request._replace(known=self._read[0], hold=hold)
+        answer = self._events_exchange(request, within)
         if answer.status == 304:
             if "If-None-Match" not in headers or cached is None:
                 self._cached = None
@@ -178,7 +186,7 @@ class Imds:
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in ids]}).encode("ascii")
         headers = dict(_HEADERS)
         headers["Content-Type"] = "application/json"
-        self._events_exchange("POST", headers, body, within)
+        self._events_exchange(Request("POST", self._events_path(), headers, body), within)
         self._last_answer_at = self._clock()
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
@@ -215,12 +223,12 @@ class Imds:
         if self._transport is not None:
             self._transport.close()
 
-    def _events_exchange(
-        self, method: str, headers: dict[str, str], body: bytes | None, within: float | None
-    ) -> Response:
+    def _events_path(self) -> str:
+        return _EVENTS_PATH % self._versions[0]
+
+    def _events_exchange(self, request: Request, within: float | None) -> Response:
         silent = self._last_answer_at is None or self._clock() - self._last_answer_at >= _SERVICE_IDLE_LIMIT
         total = self._first_timeout if silent else self._timeout
-        request = Request(method, _EVENTS_PATH % self._versions[0], headers, body)
         try:
             return self._exchange(request, total, within)
         except ImdsRefused as error:
@@ -249,14 +257,14 @@ class Imds:
         self._discard_discovered_endpoint()
         raise self._refused(request, answer)
 
-    def _connected(self, total: float) -> Transport:
+    def _connected(self, total: float) -> TransportInterface:
         if self._transport is None:
             limit = min(_CONNECT_TIMEOUT, total)
             if self._configured_endpoint == AUTO:
                 from .discovery import discover_endpoint  # hardly any program asks for it
 
                 self._endpoint = discover_endpoint(limit)
-            self._transport = Transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
+            self._transport = self._make_transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport
 
     def _discard_discovered_endpoint(self) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Callable, TypeVar
 
 from .document import EventDocument
@@ -13,12 +14,15 @@ from .identity import resource_name_of
 from .imds import Imds
 from .named_tuple import NamedTuple
 from .pacing import Pacer
+from .transport import Transport, TransportFactory
 
 # seconds for one answer, and for the first one ever (docs/reference/scheduled-events.md 1.8)
 ANSWER_TIMEOUT = 10.0
 FIRST_ANSWER_TIMEOUT = 130.0
 # for an answer that the call does not need
 OPTIONAL_ANSWER_TIMEOUT = 2.0
+# of the time that is left; the rest is for the answer itself
+_HELD_PART = 0.8
 
 T = TypeVar("T")
 
@@ -50,6 +54,8 @@ class ImdsSession:
         interval: seconds between polls.
         clock: monotonic seconds.
         sleep: waits some seconds.
+        transport: makes the transport of an endpoint.
+        hold: seconds for which the transport may hold back an answer to a poll if the document is the last one.
 
     Raises:
         ImdsError: the endpoint is not a valid address.
@@ -61,11 +67,14 @@ class ImdsSession:
         interval: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        transport: TransportFactory = Transport,
+        hold: float = 0.0,
     ) -> None:
         answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
-        self.imds = Imds(options.endpoint, options.api_versions, answer, first)
+        self.imds = Imds(options.endpoint, options.api_versions, answer, first, transport=transport)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
+        self._hold = hold
         self.resource_name = options.resource_name
         self.instance: dict[str, Any] | None = None
 
@@ -122,14 +131,23 @@ class ImdsSession:
                 pass  # the call does not need the name
         return document
 
-    def event_poll(self, name_required: bool) -> Callable[[float], EventDocument]:
-        """Return a poll for ``wait_for``: one attempt at the document, and at the name while it is missing."""
+    def event_poll(
+        self, name_required: bool, confirms: Callable[[], bool] = lambda: False
+    ) -> Callable[[float], EventDocument]:
+        """Return a poll for ``wait_for``: one attempt at the document, and at the name while it is missing.
+
+        Args:
+            name_required: whether the name is an error if it stays unknown.
+            confirms: returns True if the next poll has to be answered at once.
+        """
 
         def once(within: float) -> EventDocument:
             ends = self.pacer.clock() + within
             if self.resource_name is None and name_required:
                 self._set_resource_name(self.pacer.call(self.imds.instance, within=within))
-            return self.pacer.call(self.imds.events, within=max(0.1, ends - self.pacer.clock()))
+            left = max(0.1, ends - self.pacer.clock())
+            hold = 0.0 if self.pacer.error is not None or confirms() else min(self._hold, left * _HELD_PART)
+            return self.pacer.call(partial(self.imds.events, hold=hold), within=left - hold)
 
         return once
 

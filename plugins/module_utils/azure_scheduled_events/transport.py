@@ -13,7 +13,7 @@ import http.client
 import socket
 import time
 import traceback
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Protocol
 
 from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -42,12 +42,17 @@ class Request(NamedTuple):
         path: with the query.
         headers: never changed after the first exchange: the same object means the same headers.
         body: None where there is none.
+        known: body of the last answer to this request, or None.
+        hold: seconds for which a transport may hold back an answer whose body is ``known``. `Transport` holds no
+            answer back.
     """
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes | None = None
+    known: bytes | None = None
+    hold: float = 0.0
 
 
 class Response(NamedTuple):
@@ -56,6 +61,22 @@ class Response(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class TransportInterface(Protocol):
+    """What a client needs of a transport, with the meaning that `Transport` documents."""
+
+    requests_sent: int
+
+    def exchange(self, request: Request, total: float, rest: float) -> Response:
+        """Send one request and read its whole answer."""
+
+    def close(self) -> None:
+        """Close the kept connection."""
+
+
+# endpoint, max_bytes, connect_timeout and clock, as `Transport` takes them
+TransportFactory = Callable[[str, int, float, Callable[[], float]], TransportInterface]
 
 
 class _Deadline:

@@ -160,7 +160,7 @@ class EventWait:
         return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
     def _poll(self) -> Callable[[float], EventDocument]:
-        return self._session.event_poll(name_required=self._selection.needs_own_name)
+        return self._session.event_poll(self._selection.needs_own_name, self._confirms)
 
     def _is_finished(self, document: EventDocument) -> bool:
         """Return True if the wait is over; called once per good document, because it counts absences."""

@@ -1,0 +1,96 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The work of module event_approve."""
+
+from __future__ import annotations
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    EventTask,
+    InvalidOptions,
+    Result,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval import (
+    ApprovalResult,
+    approve,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
+    ALREADY_APPROVED,
+    APPROVE,
+    APPROVED,
+    OTHERS_AFFECTED,
+    ApprovalCriteria,
+    ApprovalOutcome,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    escape_surrogates,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
+    load_policy,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    default_folder,
+)
+
+
+def parse_criteria(call: EventCall) -> ApprovalCriteria:
+    """Return the criteria that the options describe, without this VM's name; raise InvalidOptions."""
+    params = call.params
+    selection = call.selection()
+    try:
+        policy = params["policy"] if params["policy_file"] is None else load_policy(params["policy_file"])
+        return ApprovalCriteria.parse(selection, policy, params["prepared"], params["gates"], params["release_others"])
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from error
+
+
+def approval_diff(done: ApprovalResult) -> Result:
+    """Return the diff: the state before and after of the events that are approved now or were before."""
+    shown = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
+
+    def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
+        return {
+            escape_surrogates(item.event_id): "approved" if item.outcome in good else "not approved"
+            for item in listed
+            if item.event_id in shown
+        }
+
+    return {
+        "before": {"events": state(done.plan, (ALREADY_APPROVED,))},
+        "after": {"events": state(done.items, (APPROVE, APPROVED, ALREADY_APPROVED))},
+    }
+
+
+def approve_events(call: EventCall) -> Result:
+    """Return the outcome of each selected event; raise ImdsError if the events cannot be read."""
+    criteria = parse_criteria(call)
+    folder = call.params["receipts"] or default_folder()
+    done = approve(call.open_session(), criteria, folder, send=not call.check_mode)
+    call.warn_about(done.document)
+    for text in done.warnings:
+        call.warn(text)
+    for item in done.items:
+        if item.outcome == OTHERS_AFFECTED:
+            call.warn(f"{escape_surrogates(item.event_id)} was not approved: {item.reason}")
+    result = dict(done.as_dict(), diff=approval_diff(done))
+    problem = done.failure(criteria.selection.event_ids or ())
+    return dict(result, failed=True, msg=problem) if problem else result
+
+
+EVENT_APPROVE = EventTask(
+    "event_approve",
+    approve_events,
+    timeout=130,
+    options=dict(
+        policy=dict(type="raw"),
+        policy_file=dict(type="path"),
+        prepared=dict(type="str", choices=["none", "running", "ok", "failed"], default="none"),
+        gates=dict(type="dict", default={}),
+        release_others=dict(type="bool", default=False),
+        receipts=dict(type="path"),
+    ),
+    rules=dict(
+        required_one_of=[["policy", "policy_file", "event_ids", "types", "statuses", "sources"]],
+        mutually_exclusive=[["policy", "policy_file"]],
+    ),
+)

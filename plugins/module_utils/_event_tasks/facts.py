@@ -1,0 +1,58 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The work of module event_facts."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    EventTask,
+    Result,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+
+
+def facts(
+    name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str
+) -> dict[str, t.Any]:
+    """Return the value of the fact; ``reason`` is "" if the events are known."""
+    found: dict[str, t.Any] = {
+        "available": not reason,
+        "reason": reason,
+        "resource_name": name,
+        "incarnation": document.incarnation if document is not None else None,
+        "events": [event.as_dict() for event in events],
+    }
+    if events or not reason:
+        # missing rather than null if unknown: "when: not pending" would be true for null
+        found["pending"] = bool(events)
+    return found
+
+
+def gather(call: EventCall) -> Result:
+    """Return the fact, which says so if IMDS gives no good answer."""
+    chosen = call.selection()
+    name: str | None = None
+    document: EventDocument | None = None
+    events: list[ScheduledEvent] = []
+    reason = ""
+    try:
+        imds = call.open_session()
+        document = imds.read_events(name_required=chosen.needs_own_name)
+        name = imds.resource_name
+        events = chosen.pick(document, name)
+        if not document.complete:
+            reason = "an entry of the document could not be read, so more events may exist"
+    except ImdsError as error:
+        reason = str(error)
+    call.warn_about(document)
+    return dict(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, reason)})
+
+
+EVENT_FACTS = EventTask("event_facts", gather, timeout=5, needs_requests=False)

@@ -1,0 +1,45 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The work of module event_wait."""
+
+from __future__ import annotations
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    EventTask,
+    InvalidOptions,
+    Result,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
+    STATES,
+    EventWait,
+)
+
+
+def wait_for_events(call: EventCall) -> Result:
+    """Return the result of the wait; raise ImdsError if IMDS supports none of the api-versions."""
+    params = call.params
+    if params["poll_interval"] < 0.25:
+        raise InvalidOptions("poll_interval has to be at least 0.25 seconds: IMDS answers at most 5 requests a second")
+    watch = EventWait(params["state"], call.selection(), call.open_session(params["poll_interval"]))
+    waited = watch.poll_once() if call.check_mode else watch.wait(params["timeout"])
+    call.warn_about(waited.document)
+    if waited.errors:
+        call.warn(f"IMDS gave no good answer to {waited.errors} polls; the last error: {waited.last_error}")
+    result = watch.result(waited)
+    if call.check_mode:
+        return dict(result, changed=False, outcome="checked")
+    outcome = watch.outcome(waited)
+    if outcome == "reached":
+        return dict(result, changed=False, outcome=outcome)
+    return dict(result, failed=True, msg=watch.failure(waited), outcome=outcome)
+
+
+EVENT_WAIT = EventTask(
+    "event_wait",
+    wait_for_events,
+    timeout=900,
+    options=dict(
+        state=dict(type="str", choices=list(STATES), default="present"), poll_interval=dict(type="float", default=1)
+    ),
+)
