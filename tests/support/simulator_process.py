@@ -138,6 +138,17 @@ def start(
     Raises:
         RuntimeError: the simulator does not serve in time; the text has the output of the process.
     """
+    if sys.platform == "win32":
+        from support.windows.remote_simulator import start_remotely
+
+        return start_remotely(
+            scenario=scenario if scenario is None or isinstance(scenario, Mapping) else str(scenario),
+            args=list(args),
+            listen=listen,
+            control=control,
+            token=token,
+            timeout=timeout,
+        )
     command = [python, "-m", "imds_simulator", "--listen", listen, "--control", control]
     command += ["--control-token", token] if token else []
     if isinstance(scenario, Mapping):

@@ -2,35 +2,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Receipts of approvals that IMDS accepted, because its document has no flag for them.
 
-Each event has one small file. A folder that another user can write to is not used: a forged receipt
-would prevent an approval.
+Each event has one small file. A folder that another user can write to is not used on Linux: a forged
+receipt would prevent an approval. On Windows the folder's access control list has to prevent that.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
+import sys
 from datetime import datetime
-from typing import Any, Iterable, Iterator
+from typing import Any, Callable, Iterable
 
+from .boot import boot_id
 from .timestamps import as_utc_text
 
-# of root; a reboot clears it, and approving again afterwards has no effect
-DEFAULT_FOLDER = "/run/azure-scheduled-events/approvals"
-# of other users; /run/user is cleared at the end of the user's last session, before the next run of
-# a playbook
-USER_FOLDER = "~/.local/state/azure-scheduled-events/approvals"
+if sys.platform == "win32":
+    from .receipt_folder_windows import ReceiptFolder, create_folder, default_folder, open_folder
+else:
+    from .receipt_folder_posix import ReceiptFolder, create_folder, default_folder, open_folder
 
-_WRITABLE_BY_OTHERS = 0o022
+__all__ = ["Receipts", "default_folder"]
 
 
-def default_folder() -> str:
-    """Return the folder for receipts of the current user; that of root if the user has no home directory."""
-    own = os.path.expanduser(USER_FOLDER)
-    return own if os.geteuid() != 0 and os.path.isabs(own) else DEFAULT_FOLDER
+def stamped_boot() -> str:
+    """Return the boot that receipts of this system hold for; "" on Linux, where they hold for any boot.
+
+    On Linux a reboot clears the folder of root. Windows has no such folder.
+    """
+    return boot_id() if sys.platform == "win32" else ""
 
 
 class Receipts:
@@ -39,11 +39,13 @@ class Receipts:
     Args:
         folder: path of the folder; created with the first receipt.
         endpoint: base URL of the IMDS that accepted them.
+        boot: returns the identity of this boot; receipts of another boot do not count. "" stands for any boot.
     """
 
-    def __init__(self, folder: str, endpoint: str) -> None:
+    def __init__(self, folder: str, endpoint: str, boot: Callable[[], str] = stamped_boot) -> None:
         self._folder = folder
         self._endpoint = endpoint
+        self._boot = boot
 
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
         """Return when the event was approved.
@@ -57,7 +59,7 @@ class Receipts:
             The time in ISO 8601; None if there is no readable receipt.
         """
         try:
-            with self._opened() as folder:
+            with open_folder(self._folder) as folder:
                 note = _read(self._name(event_id), folder)
         except OSError:
             return None
@@ -65,6 +67,8 @@ class Receipts:
             return None
         noted = note.get("not_before")
         if noted is not None and not_before is not None and noted != as_utc_text(not_before):
+            return None
+        if _is_of_another_boot(note, self._boot()):
             return None
         return str(note.get("approved_at", ""))
 
@@ -79,45 +83,32 @@ class Receipts:
         Raises:
             OSError: the receipt cannot be written.
         """
-        os.makedirs(self._folder, mode=0o755, exist_ok=True)
+        create_folder(self._folder)
         note = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
         if not_before is not None:
             note["not_before"] = as_utc_text(not_before)
-        with self._opened() as folder:
-            draft = ".draft-" + os.urandom(8).hex()
-            try:
-                with open(
-                    os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="ascii"
-                ) as file:
-                    json.dump(note, file)
-                os.replace(draft, self._name(event_id), src_dir_fd=folder, dst_dir_fd=folder)
-            except OSError:
-                _remove(draft, folder)
-                raise
+        boot = self._boot()
+        if boot:
+            note["boot"] = boot
+        with open_folder(self._folder) as folder:
+            folder.write(self._name(event_id), json.dumps(note))
 
     def prune(self, event_ids: Iterable[str]) -> None:
-        """Remove the receipts of all other events; ``event_ids`` are those of a complete document."""
+        """Remove the receipts of all other events and boots; ``event_ids`` are those of a complete document."""
         kept = {self._name(event_id) for event_id in event_ids}
+        boot = self._boot()
         try:
-            with self._opened() as folder:
-                for name in os.listdir(folder):
-                    note = _read(name, folder) if name.endswith(".json") and name not in kept else None
-                    if note is not None and note.get("endpoint") == self._endpoint:
+            with open_folder(self._folder) as folder:
+                for name in folder.names():
+                    if not name.endswith(".json") or (name in kept and not boot):
+                        continue
+                    note = _read(name, folder)
+                    if note is None or note.get("endpoint") != self._endpoint:
+                        continue
+                    if name not in kept or _is_of_another_boot(note, boot):
                         _remove(name, folder)
         except OSError:
             pass  # an unusable folder has no receipts
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Yield a descriptor of the folder; raise OSError if it is missing or another user can write to it."""
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            found = os.fstat(folder)
-            if found.st_uid not in (0, os.geteuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
-                raise PermissionError(errno.EPERM, "another user can write to the folder", self._folder)
-            yield folder
-        finally:
-            os.close(folder)
 
     def _name(self, event_id: str) -> str:
         # hashed, because an id may hold any characters
@@ -125,18 +116,21 @@ class Receipts:
         return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest() + ".json"
 
 
-def _read(name: str, folder: int) -> dict[str, Any] | None:
+def _is_of_another_boot(note: dict[str, Any], boot: str) -> bool:
+    return bool(boot) and note.get("boot") != boot
+
+
+def _read(name: str, folder: ReceiptFolder) -> dict[str, Any] | None:
     """Return the receipt in a file of the folder, or None if the file is missing or unreadable."""
     try:
-        with open(os.open(name, os.O_RDONLY, dir_fd=folder), encoding="ascii") as file:
-            note = json.load(file)
+        note = json.loads(folder.read(name))
     except (OSError, ValueError, RecursionError):
         return None
     return note if isinstance(note, dict) else None
 
 
-def _remove(name: str, folder: int) -> None:
+def _remove(name: str, folder: ReceiptFolder) -> None:
     try:
-        os.unlink(name, dir_fd=folder)
+        folder.remove(name)
     except OSError:
         pass  # the receipt of an event that is over has no effect

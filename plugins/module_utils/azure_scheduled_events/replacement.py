@@ -1,47 +1,91 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Replaces a file, also while a reader on Windows has it open."""
+"""Replaces a file as a whole, and reads one that another process replaces.
+
+Windows refuses to replace a file while a reader has it open, and to open it in the moment of its
+replacement. Both functions then try again for up to a second. On other systems they try once.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 import time
-from typing import Callable
+from typing import Callable, TypeVar
 
-# seconds for a reader to close the file
+# seconds for the other process to close the file
 _TIMEOUT = 1.0
 _PAUSE = 0.01
-# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION: what Windows answers while the file is open
-_IN_USE = (5, 32)
+
+_Result = TypeVar("_Result")
 
 
-def replace_file(
-    draft: str,
-    path: str,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def replace_file(draft: str, path: str) -> None:
     """Rename a file to the path of another one, which it replaces at once.
-
-    Windows refuses that while another process has the file open. The function then tries again for a second.
 
     Args:
         draft: path of the new file.
         path: path of the file to replace; it may be missing.
-        clock: monotonic seconds.
-        sleep: waits some seconds.
 
     Raises:
         OSError: the file cannot be replaced; both files remain.
     """
+    retried(lambda: os.replace(draft, path))
+
+
+def read_file(path: str, encoding: str) -> str:
+    """Return the text of a file that another process may replace.
+
+    Args:
+        path: path of the file.
+        encoding: of the text.
+
+    Returns:
+        The text as it was before or after a replacement.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the text is not in this encoding.
+    """
+
+    def read() -> str:
+        with open(path, encoding=encoding) as file:
+            return file.read()
+
+    return retried(read)
+
+
+def _is_in_use(error: OSError) -> bool:
+    # open() has the same number for a file in use and for one that the user may not read
+    return sys.platform == "win32" and error.errno == errno.EACCES
+
+
+def retried(
+    action: Callable[[], _Result],
+    is_in_use: Callable[[OSError], bool] = _is_in_use,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _Result:
+    """Return the result of an action on a file, repeated for up to a second while the file is in use.
+
+    Args:
+        action: takes effect as a whole, or raises OSError without an effect.
+        is_in_use: returns True for the error of a file that another process uses.
+        clock: monotonic seconds.
+        sleep: waits some seconds.
+
+    Returns:
+        The result of the action.
+
+    Raises:
+        OSError: the error of the last attempt.
+    """
     ends = clock() + _TIMEOUT
     while True:
         try:
-            os.replace(draft, path)
-        except PermissionError as error:
-            # other systems have no such code
-            if getattr(error, "winerror", None) not in _IN_USE or clock() >= ends:
+            return action()
+        except OSError as error:
+            if not is_in_use(error) or clock() >= ends:
                 raise
-        else:
-            return
         sleep(_PAUSE)

@@ -3,7 +3,8 @@
 """The state file of a watcher, by which it notices events that end during a restart.
 
 Each beacon has one. It is replaced as a whole, and is valid for one endpoint and one VM only: the
-state on a disk that was copied to another VM is not used. Standard library only.
+state on a disk that was copied to another VM is not used. On Linux only the minion's user may read
+it; on Windows it has the access control list of the minion's cachedir.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import functools
 import json
 import os
 import re
+import sys
 from typing import Any
 
 _VERSION = 1
@@ -49,8 +51,7 @@ def load(path: str) -> dict[str, Any] | None:
         ValueError: the file cannot be read, is not JSON, or is of another version.
     """
     try:
-        with open(path, encoding="ascii") as file:
-            data = json.load(file)
+        data = json.loads(_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -58,6 +59,15 @@ def load(path: str) -> dict[str, Any] | None:
     if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"{path}: not a file of this version")
     return data
+
+
+def _text(path: str) -> str:
+    if sys.platform == "win32":
+        from azure_scheduled_events.replacement import read_file  # the grain imports this file in every process
+
+        return read_file(path, encoding="ascii")
+    with open(path, encoding="ascii") as file:
+        return file.read()
 
 
 def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
@@ -80,10 +90,10 @@ def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
 
 
 def ensure_directory(cachedir: str) -> str:
-    """Create the folder if necessary, make it private (0700) and return it."""
+    """Create the folder if necessary and return it; on Linux make it private (0700)."""
     where = folder(cachedir)
     os.makedirs(where, mode=0o700, exist_ok=True)
-    if os.stat(where).st_mode & 0o077:
+    if sys.platform != "win32" and os.stat(where).st_mode & 0o077:
         os.chmod(where, 0o700)
     return where
 
@@ -95,7 +105,9 @@ def write(path: str, data: dict[str, Any]) -> None:
 
 
 def replace(path: str, data: dict[str, Any]) -> None:
-    """Replace a file by one with mode 0600 that survives a crash of the machine."""
+    """Replace a file by one that survives a crash of the machine, on Linux with mode 0600."""
+    from azure_scheduled_events.replacement import replace_file
+
     draft = path + ".draft"
     # a draft of a process that was killed may have another mode
     with contextlib.suppress(FileNotFoundError):
@@ -104,4 +116,4 @@ def replace(path: str, data: dict[str, Any]) -> None:
         json.dump(dict(data, version=_VERSION), file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(draft, path)
+    replace_file(draft, path)

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import errno
+import json
 import os
+import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    DEFAULT_FOLDER,
     Receipts,
-    default_folder,
+    stamped_boot,
 )
 
 HERE = "http://169.254.169.254"
@@ -97,43 +97,30 @@ def test_failed_write_raises_and_leaves_no_file(tmp_path):
     assert [name for name in os.listdir(str(full)) if name.startswith(".draft")] == []
 
 
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
-def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):
-    folder = tmp_path / "receipts"
-    receipts = Receipts(str(folder), HERE)
-    receipts.write("A", "1")
-    folder.chmod(mode)
-    assert receipts.find("A") is None
-    with pytest.raises(OSError) as refused:
-        receipts.write("B", "1")
-    assert refused.value.errno == errno.EPERM
-    receipts.prune([])
-    folder.chmod(0o755)
-    assert receipts.find("A") == "1" and len(list(folder.iterdir())) == 1
+def test_a_receipt_of_another_boot_is_ignored_and_pruned(tmp_path):
+    before = Receipts(str(tmp_path), HERE, lambda: "boot-1")
+    before.write("A", "1", NOON)
+    assert before.find("A", NOON) == "1"
+    now = Receipts(str(tmp_path), HERE, lambda: "boot-2")
+    assert now.find("A", NOON) is None and before.find("A", NOON) == "1"
+    before.prune(["A"])
+    assert len(list(tmp_path.iterdir())) == 1
+    now.prune(["A"])
+    assert list(tmp_path.iterdir()) == []
+    now.write("A", "2", NOON)
+    now.prune(["A"])
+    assert now.find("A", NOON) == "2" and before.find("A", NOON) is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_another_user_is_not_used(tmp_path):
-    folder = tmp_path / "receipts"
-    receipts = Receipts(str(folder), HERE)
-    receipts.write("A", "1")
-    os.chown(str(folder), 12345, 12345)
-    assert receipts.find("A") is None
-    with pytest.raises(OSError) as refused:
-        receipts.write("A", "2")
-    assert refused.value.errno == errno.EPERM
+def test_a_receipt_without_a_boot_is_ignored_where_boots_are_known(tmp_path):
+    Receipts(str(tmp_path), HERE, lambda: "").write("A", "1")
+    assert Receipts(str(tmp_path), HERE, lambda: "boot-1").find("A") is None
+    assert Receipts(str(tmp_path), HERE, lambda: "").find("A") == "1"
 
 
-@pytest.mark.parametrize(
-    "user, home, folder",
-    [
-        (0, "/srv/homes/one", DEFAULT_FOLDER),
-        (12345, "/srv/homes/one", "/srv/homes/one/.local/state/azure-scheduled-events/approvals"),
-        (2**31, None, DEFAULT_FOLDER),
-    ],
-)
-def test_each_user_has_a_folder_of_its_own(monkeypatch, user, home, folder):
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setattr(os, "getuid", lambda: user)
-    monkeypatch.delenv("HOME", raising=False) if home is None else monkeypatch.setenv("HOME", home)
-    assert default_folder() == folder
+def test_a_receipt_names_the_boot_on_windows_only(tmp_path):
+    Receipts(str(tmp_path), HERE).write("A", "1")
+    (path,) = tmp_path.iterdir()
+    stamp = stamped_boot()
+    assert json.loads(path.read_text(encoding="ascii")).get("boot", "") == stamp
+    assert bool(stamp) == (sys.platform == "win32")

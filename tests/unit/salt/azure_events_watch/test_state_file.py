@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The state file is replaced as a whole, also while other processes read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from azure_events_watch import state_file
+
+ENTRIES = 200
+WRITES = 60
+
+READER = """
+import sys
+from azure_events_watch import state_file
+
+print("ready", flush=True)
+reads = 0
+while True:
+    data = state_file.read(sys.argv[1])
+    entries = data["entries"]
+    assert len(entries) == {entries} and len(set(entries)) == 1, entries
+    reads += 1
+    if entries[0] == {writes}:
+        break
+print(reads, flush=True)
+"""
+
+
+def test_state_file_has_what_was_written_last(tmp_path: Path) -> None:
+    path = state_file.state_path(str(tmp_path), "azure events/1")
+    assert state_file.read(path) is None
+    state_file.write(path, {"beacon": "azure events/1", "entries": [1]})
+    state_file.write(path, {"beacon": "azure events/1", "entries": [2]})
+    found = state_file.read(path)
+    assert found is not None and found["entries"] == [2]
+    assert list(state_file.read_all(str(tmp_path))) == ["azure events/1"]
+    assert len(os.listdir(os.path.dirname(path))) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 0, "entries": []}', '{"version": 1}', "\u00fc"])
+def test_damaged_state_file_raises_and_is_not_listed(tmp_path: Path, content: str) -> None:
+    path = state_file.state_path(str(tmp_path), "one")
+    state_file.ensure_directory(str(tmp_path))
+    Path(path).write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError):
+        state_file.read(path)
+    assert state_file.read_all(str(tmp_path)) == {}
+
+
+def test_draft_of_a_killed_process_is_replaced(tmp_path: Path) -> None:
+    path = state_file.state_path(str(tmp_path), "one")
+    state_file.ensure_directory(str(tmp_path))
+    Path(path + ".draft").write_text("half", encoding="utf-8")
+    state_file.write(path, {"beacon": "one", "entries": []})
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mode bits of files")
+def test_state_file_is_private_also_in_a_folder_that_was_open(tmp_path: Path) -> None:
+    folder = tmp_path / "azure_events"
+    folder.mkdir(mode=0o755)
+    path = Path(state_file.state_path(str(tmp_path), "one"))
+    state_file.write(str(path), {"beacon": "one", "entries": []})
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_state_file_is_whole_for_a_process_that_reads_it_while_it_is_written(tmp_path: Path) -> None:
+    path = state_file.state_path(str(tmp_path), "one")
+    state_file.write(path, {"beacon": "one", "entries": [0] * ENTRIES})
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    program = READER.format(entries=ENTRIES, writes=WRITES)
+    reader = subprocess.Popen(
+        [sys.executable, "-c", program, path],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    guard = threading.Timer(60.0, reader.kill)
+    guard.start()
+    try:
+        assert reader.stdout is not None
+        ready = reader.stdout.readline()
+        for number in range(1, WRITES + 1):
+            state_file.write(path, {"beacon": "one", "entries": [number] * ENTRIES})
+        output, errors = reader.communicate(timeout=60.0)
+    finally:
+        guard.cancel()
+        reader.kill()
+        reader.wait()
+    assert ready.strip() == "ready", errors
+    assert (reader.returncode, errors) == (0, "") and int(output) > 0
+    with open(path, encoding="ascii") as file:
+        assert json.load(file)["entries"] == [WRITES] * ENTRIES

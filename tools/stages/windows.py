@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The stage of Windows: a Windows Python with Salt under Wine, and a minion on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from support.windows.simulator_broker import ADDRESS_VARIABLE, simulator_broker
+from support.windows.wine import Wine
+from tools.junit import read_junit
+from tools.repository.collection_tree import copy_tree
+from tools.stage import Job, Outcome, Skip
+from tools.stages import salt
+from tools.stages.apt_packages import install_missing
+from tools.stages.namespace import UNSHARE_COMMAND, skip_reason
+from tools.stages.pytest_stage import pytest_folder
+from tools.windows_python.build import COMPILER, build
+
+PACKAGES = {"wine": "wine", "wineserver": "wine64", COMPILER: "gcc-mingw-w64-x86-64"}
+SERIES = 3008
+HELPER = "unit/plugins/module_utils/azure_scheduled_events"
+# masters do not run on Windows; ready hooks are programs of Linux
+SALT = ("salt/functional",)
+
+
+def windows(job: Job) -> Outcome:
+    """Run the tests in the Windows Python, and those of a minion on it."""
+    if reason := skip_reason():
+        raise Skip(reason)
+    install_missing(job, PACKAGES)
+    wine = build(job)
+    try:
+        outcome = inside(job, wine, HELPER) + inside(job, wine, SALT)
+    finally:
+        # the minion's part needs a server of Wine in its own network namespace
+        wine.end()
+    return outcome + minion(job, wine)
+
+
+def inside(job: Job, wine: Wine, part: Part) -> Outcome:
+    """Run pytest in the Windows Python, in a copy of the checkout on C:."""
+    tree = copy_tree(job.environment.repository, wine.drive / "tree")
+    report = wine.drive / "results" / f"{part.results}.xml"
+    report.parent.mkdir(exist_ok=True)
+    report.unlink(missing_ok=True)
+    folders = [f"tests/{folder}" for folder in part.folders]
+    pytest = ("-m", "pytest", "-q", "-rs", *folders, *part.options, f"--junitxml={wine.outside(report)}")
+    with simulator_broker() as broker:
+        env = {**wine.variables, **python_path(wine, tree), ADDRESS_VARIABLE: broker}
+        status = job.run(*wine.python(*pytest), cwd=tree, env=env, limit=part.limit)
+    results = job.environment.cache / "results" / report.name
+    results.parent.mkdir(exist_ok=True)
+    results.unlink(missing_ok=True)
+    if report.exists():
+        shutil.copy(report, results)
+    return read_junit(results, status)
+
+
+def minion(job: Job, wine: Wine) -> Outcome:
+    """Run a minion on Wine with a master on Linux, in a network namespace with the address of IMDS."""
+    home = salt.install(job, SERIES)
+    return pytest_folder(
+        job,
+        "windows/minion",
+        prefix=UNSHARE_COMMAND,
+        results="windows-minion",
+        env={"SALT_HOME": str(home), "WINDOWS_DRIVE": str(wine.folder)},
+    )
