@@ -88,9 +88,10 @@ class WindowsMinion:
             self._process = None
 
     def reboot(self) -> None:
-        """End everything that runs on the drive C:, which begins another boot for Windows programs, and start again."""
+        """End everything that runs on the drive C:, begin another boot, and start the minion."""
         self.kill()
         self.wine.end()
+        self.wine.boot()
         self.start()
 
     @property
