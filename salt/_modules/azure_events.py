@@ -67,21 +67,20 @@ affects
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 
 import salt.crypt
 import salt.loader
 import salt.utils.platform
-import salt.utils.state
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
+    from azure_events_functions.function_step import FunctionStep
     from azure_events_steps import answers, hook_check, preparation, recovery
     from azure_events_steps import approval as prepared_approval
     from azure_events_steps import status as minion_status
-    from azure_events_steps.configuration import SLS, parse_configuration
+    from azure_events_steps.configuration import parse_configuration, refuse_ready_hooks
     from azure_events_steps.hook_files import HookFiles
     from azure_events_steps.minion import Minion
     from azure_events_watch import approval_options, settings, state_file, watchers
@@ -382,7 +381,7 @@ def status(event_id=None):
         return minion_status.status(_minion(), _event_id(event_id))
     except ValueError as error:
         return minion_status.status(
-            Minion(__opts__["cachedir"], parse_configuration(None), _call_step), problem=str(error)
+            Minion(__opts__["cachedir"], parse_configuration(None), FunctionStep(__opts__)), problem=str(error)
         )
 
 
@@ -759,11 +758,12 @@ def _minion():
             "azure_events: allow_paths counts in the minion's own configuration only; take it out of the pillar"
         )
     configuration = parse_configuration(_section(), beacons.get("azure_events"))
+    if salt.utils.platform.is_windows():
+        refuse_ready_hooks(configuration)
     # the package has the files beside the folder of this module
     installed = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hooks")
-    return Minion(
-        __opts__["cachedir"], configuration, _call_step, HookFiles(__opts__["cachedir"], installed, _fetch_hooks)
-    )
+    hook_files = HookFiles(__opts__["cachedir"], installed, _fetch_hooks)
+    return Minion(__opts__["cachedir"], configuration, FunctionStep(__opts__), hook_files)
 
 
 def _fetch_hooks():
@@ -782,43 +782,6 @@ def _fetch_hooks():
     if missing:
         raise ValueError(f"the master did not send {', '.join(missing)}")
     return {name[len(_HOOKS) + 1 :]: path for name, path in found.items()}
-
-
-def _call_step(step, variables):
-    """Run a step that is a function or an SLS file, in a process of its own.
-
-    The functions are loaded anew, because connections of the job's functions belong to its process.
-
-    Returns:
-        Whether the step succeeded, and its output.
-    """
-    # a dry run of the job must not be one of the step, which would count as done
-    opts = dict(__opts__, test=False)
-    context = {}
-    functions = salt.loader.minion_mods(opts, utils=salt.loader.utils(opts), context=context)
-    if step.kind == SLS:
-        pillar = dict(step.pillar, azure_events_event=variables["EVENT_ID"])
-        result = functions["state.sls"](step.action, pillar=pillar, test=False, concurrent=True)
-        return salt.utils.state.check_result(result), _summary(result)
-    if step.action not in functions:
-        return False, f"the function {step.action} is not available: {functions.missing_fun_string(step.action)}"
-    result = functions[step.action](*step.args, **step.kwargs)
-    failed = result is False or context.get("retcode", 0) != 0
-    if isinstance(result, dict):
-        failed = failed or not all(result.get(key, True) for key in ("result", "success"))
-    return not failed, result if isinstance(result, str) else json.dumps(result, default=str)
-
-
-def _summary(result):
-    """Return the states of a run that failed, or their number."""
-    if not isinstance(result, dict):
-        return "; ".join(map(str, result)) if isinstance(result, list) else str(result)
-    failed = [
-        f"{key}: {one.get('comment')}"
-        for key, one in result.items()
-        if isinstance(one, dict) and one.get("result") is False
-    ]
-    return "; ".join(failed) or f"{len(result)} states"
 
 
 def _run_job(job, work):

@@ -14,6 +14,7 @@ from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
 from tools.stages.salt import guide, salt, salt_short
+from tools.stages.windows import windows
 
 SHORT = ("-m", "short")
 
@@ -181,4 +182,9 @@ ON_REQUEST = (
     ),
     # a series that is no longer supported by its vendor
     Stage("salt-3007", "as salt-3006, with Salt 3007", partial(salt, series=3007)),
+    Stage(
+        "windows",
+        "a Windows Python under Wine: the helper, the transport, Salt's functions, and a minion of a Linux master",
+        windows,
+    ),
 )

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from support.windows.simulator_broker import ADDRESS_VARIABLE, simulator_broker
 from support.windows.wine import Wine
@@ -22,9 +23,29 @@ from tools.windows_python.build import COMPILER, build
 
 PACKAGES = {"wine": "wine", "wineserver": "wine64", COMPILER: "gcc-mingw-w64-x86-64"}
 SERIES = 3008
-HELPER = "unit/plugins/module_utils/azure_scheduled_events"
-# masters do not run on Windows; ready hooks are programs of Linux
-SALT = ("salt/functional",)
+
+
+class Part(NamedTuple):
+    """Tests that run in the Windows Python.
+
+    Attributes:
+        results: the name of the JUnit file.
+        folders: folders below tests/.
+        options: options of pytest.
+        limit: seconds until the run is ended.
+    """
+
+    results: str
+    folders: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    limit: float = 600
+
+
+HELPER = Part(
+    "windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport", "windows/inside"), limit=300
+)
+# masters do not run on Windows
+SALT = Part("windows-salt", ("salt/functional",), ("--ignore=tests/salt/functional/test_runner.py",))
 
 
 def windows(job: Job) -> Outcome:
@@ -58,6 +79,12 @@ def inside(job: Job, wine: Wine, part: Part) -> Outcome:
     if report.exists():
         shutil.copy(report, results)
     return read_junit(results, status)
+
+
+def python_path(wine: Wine, tree: Path) -> Mapping[str, str]:
+    """Return the variables with which the Windows Python finds the collection, and Salt a module wmi."""
+    folders = (tree / "tests" / "support" / "windows" / "site", wine.drive / "tree")
+    return {"PYTHONPATH": ";".join(map(wine.outside, folders))}
 
 
 def minion(job: Job, wine: Wine) -> Outcome:

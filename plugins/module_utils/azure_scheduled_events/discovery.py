@@ -1,54 +1,43 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Finds IMDS: at its usual address, else at the address of DHCP option 245 in a lease file.
+"""Finds IMDS: at its usual address, else at the address that DHCP option 245 gave to this VM.
 
-Only files are read: nothing is broadcast, and no firewall is changed.
+Leases are read as the DHCP client noted them: nothing is broadcast, and no firewall is changed.
 """
 
 from __future__ import annotations
 
-import glob
-import re
 import socket
-from datetime import datetime, timezone
-from typing import Callable, Iterable
+import sys
+from typing import Callable
 
 from .endpoint import DEFAULT_ENDPOINT
 
-# dhclient (Debian and Ubuntu, RHEL), NetworkManager with dhclient and with its own client,
-# systemd-networkd
-LEASE_FILES = (
-    "/var/lib/dhcp/dhclient*.lease*",
-    "/var/lib/dhclient/dhclient*.lease*",
-    "/var/lib/NetworkManager/dhclient-*.lease",
-    "/var/lib/NetworkManager/internal-*.lease",
-    "/run/systemd/netif/leases/*",
-)
+if sys.platform == "win32":
+    from .windows_dhcp_leases import lease_addresses
+else:
+    from .posix_dhcp_leases import lease_addresses
+
 # a VM outside a virtual network listens on one of these
 _PORTS = ("", ":8080")
-
-_LEASE_BLOCK = re.compile(r"lease\s*\{(.*?)\}", re.DOTALL)
-_EXPIRY = re.compile(r"^\s*expire\s+(?:epoch\s+(\d+)|\d\s+(\d+)/(\d+)/(\d+)\s+(\d+):(\d+):(\d+))", re.MULTILINE)
-_OPTION_245 = re.compile(r"unknown-245[ =]+([0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2}){3}|[0-9.]+)\s*;?")
-_KEYED_245 = re.compile(r"^OPTION_245=(\S+)", re.MULTILINE)
 
 
 def discover_endpoint(
     connect_timeout: float,
-    patterns: Iterable[str] = LEASE_FILES,
+    leased: Callable[[], list[str]] = lease_addresses,
     answers: Callable[[str, float], bool] | None = None,
 ) -> str:
     """Return the base URL of the first candidate that accepts a TCP connection.
 
     Args:
         connect_timeout: seconds for the whole search.
-        patterns: glob patterns of lease files.
+        leased: returns the IPv4 addresses of option 245 in the present leases.
         answers: returns whether a base URL accepts connections, within so many seconds.
 
     Returns:
         The base URL; the usual one if no candidate accepts.
     """
-    named = lease_addresses(patterns)
+    named = leased()
     if not named:
         return DEFAULT_ENDPOINT
     candidates = [DEFAULT_ENDPOINT] + [f"http://{address}{port}" for address in named for port in _PORTS]
@@ -58,57 +47,6 @@ def discover_endpoint(
         if accepts(candidate, share):
             return candidate
     return DEFAULT_ENDPOINT
-
-
-def lease_addresses(patterns: Iterable[str] = LEASE_FILES, now: datetime | None = None) -> list[str]:
-    """Return the distinct addresses of option 245 in the lease files, the newest lease of a file first."""
-    moment = now or datetime.now(timezone.utc)
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        for path in sorted(glob.glob(pattern)):
-            try:
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    text = file.read(1 << 20)
-            except OSError:
-                continue
-            for address in reversed(_addresses(text, moment)):
-                found[address] = None
-    return list(found)
-
-
-def _addresses(text: str, now: datetime) -> list[str]:
-    """Return the addresses in one lease file, in its order: blocks of dhclient, or KEY=VALUE lines of the others."""
-    blocks = [block for block in _LEASE_BLOCK.findall(text) if not _expired(block, now)]
-    values = [value for block in blocks for value in _OPTION_245.findall(block)] + _KEYED_245.findall(text)
-    return [address for address in map(_address, values) if address]
-
-
-def _expired(block: str, now: datetime) -> bool:
-    match = _EXPIRY.search(block)
-    if match is None:
-        return False  # "expire never"
-    try:
-        if match.group(1):
-            return datetime.fromtimestamp(int(match.group(1)), timezone.utc) <= now
-        year, month, day, hour, minute, second = (int(part) for part in match.groups()[1:])
-        return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc) <= now
-    except (ValueError, OverflowError, OSError):
-        return True
-
-
-def _address(value: str) -> str | None:
-    """Return the IPv4 address in ``a8:3f:81:10``, ``a83f8110`` or ``168.63.129.16``, or None."""
-    value = value.strip("\"'")
-    try:
-        if "." in value:
-            packed = socket.inet_aton(value) if value.count(".") == 3 else b""
-        elif ":" in value:
-            packed = bytes(int(part, 16) for part in value.split(":"))
-        else:
-            packed = bytes.fromhex(value)
-    except (OSError, ValueError):
-        return None
-    return socket.inet_ntoa(packed) if len(packed) == 4 else None
 
 
 def _accepts(endpoint: str, timeout: float) -> bool:

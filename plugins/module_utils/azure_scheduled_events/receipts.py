@@ -18,9 +18,9 @@ from .boot import boot_id
 from .timestamps import as_utc_text
 
 if sys.platform == "win32":
-    from .receipt_folder_windows import ReceiptFolder, create_folder, default_folder, open_folder
+    from .windows_receipt_folder import ReceiptFolder, create_folder, default_folder, open_folder
 else:
-    from .receipt_folder_posix import ReceiptFolder, create_folder, default_folder, open_folder
+    from .posix_receipt_folder import ReceiptFolder, create_folder, default_folder, open_folder
 
 __all__ = ["Receipts", "default_folder"]
 

@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import urllib.parse
-
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
     NoteFile,
     default_folder,
 )
-
-_HOSTS = "hosts"
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._host_folder import folder_of_host
 
 
 def note_on_controller(folder: str | None, host: str) -> NoteFile:
@@ -23,7 +19,4 @@ def note_on_controller(folder: str | None, host: str) -> NoteFile:
         folder: for the notes of all hosts; None for the default folder of the user.
         host: its name in the inventory.
     """
-    name = urllib.parse.quote(host, safe="")
-    # no host may name the folder itself or its parent
-    name = name.replace(".", "%2E", 1) if name.startswith(".") else name
-    return NoteFile(os.path.join(os.path.expanduser(folder or default_folder()), _HOSTS, name))
+    return NoteFile(folder_of_host(folder or default_folder(), host))

@@ -9,9 +9,9 @@ from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 
+from .execution.results import StepResult
 from .imds_observation import Observation
 from .record import BY_HAND, Reason
-from .step_runner import StepResult
 
 VERSION = 1
 

@@ -147,6 +147,16 @@ def _lists(given: Mapping[str, Any]) -> tuple[tuple[Step, ...] | None, tuple[Ste
     return prepare, recover
 
 
+def refuse_ready_hooks(configuration: Configuration) -> None:
+    """Raise ValueError if a step is a ready hook, for a system that cannot run them."""
+    for step in (*(configuration.prepare or ()), *(configuration.recover or ())):
+        if step.kind == USE:
+            raise ValueError(
+                f"{SECTION}: the step {step.name!r} is a ready hook, which runs on Linux only; "
+                "replace it by a command, a function or an SLS file"
+            )
+
+
 def digest(steps: tuple[Step, ...]) -> str:
     """Return a digest of the steps."""
     return hashlib.sha256(

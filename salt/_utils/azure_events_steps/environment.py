@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Mapping
 
 # the kernel allows 128 KiB for one variable
 _MAX_VALUE_BYTES = 8 * 1024
-_MAX_LIST_BYTES = 32 * 1024
+# Windows allows 32767 characters for a variable with its name
+_MAX_LIST_BYTES = (31 if sys.platform == "win32" else 32) * 1024
+_CMD_SYNTAX = str.maketrans(dict.fromkeys('"%&()<>^|!', "?"))
 
 
 def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
@@ -55,6 +58,15 @@ def for_step(event: Mapping[str, str], timeout: float, seconds_left: float | Non
         "EVENT_SECONDS_LEFT": "" if seconds_left is None else f"{int(seconds_left)}",
         "HOOK_SECONDS": f"{int(timeout)}" if timeout >= 1 else f"{timeout:g}",
     }
+
+
+def without_cmd_syntax(value: str) -> str:
+    """Return the value with "?" for the characters that have a meaning for cmd.exe.
+
+    Windows' shell replaces a variable by its value before it parses the command; a value with such
+    characters could contain a command.
+    """
+    return value.translate(_CMD_SYNTAX)
 
 
 def _printable(text: str) -> str:

@@ -13,9 +13,9 @@ from typing import Any, Iterator
 from . import hook_records
 from .answers import FAILED, PREPARE, RECOVER, VERSION
 from .configuration import Step
+from .execution.results import TIMEOUT, output_end
 from .minion import Minion
 from .ready_hook_steps import USE, arguments
-from .step_runner import TIMEOUT, output_end
 
 READY = "ready"
 OK, WARNING, ERROR = "ok", "warning", "error"

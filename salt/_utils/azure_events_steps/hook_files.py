@@ -18,8 +18,10 @@ from typing import Callable, Iterator, Mapping
 
 from azure_events_watch import state_file
 
-from . import lock, step_runner
+from . import lock
 from .configuration import FUNCTION, Step
+from .execution.results import DONE
+from .execution.step_runner import run_step
 
 PACKAGE = "ready_hooks"
 MAIN = "__main__.py"
@@ -87,8 +89,8 @@ class HookFiles:
             return ""
         timeout = self._refresh_timeout if urgent and found is not None else self._first_timeout
         step = Step("transfer of the ready hooks", FUNCTION, "cp.cache_dir", (), {}, {}, timeout)
-        result = step_runner.run_step(step, {}, lambda _step, _variables: self._replace(timeout))
-        return "" if result.outcome == step_runner.DONE else result.output
+        result = run_step(step, {}, lambda _step, _variables: self._replace(timeout))
+        return "" if result.outcome == DONE else result.output
 
     def _replace(self, timeout: float) -> tuple[bool, str]:
         """Transfer and publish the files, in a process of its own."""

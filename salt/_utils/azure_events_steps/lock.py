@@ -5,21 +5,23 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
+import sys
 import time
 from typing import Callable, Iterator
 
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
+if sys.platform == "win32":
+    from .windows_file_lock import try_lock
+else:
+    from .posix_file_lock import try_lock
 
 PREPARATION = "preparation.lock"
 APPROVAL = "approval.lock"
 
 _PAUSE = 0.1
 _MAX_NOTE_BYTES = 4096
+# Windows would otherwise change the ends of lines
+_OPEN = os.O_RDWR | getattr(os, "O_BINARY", 0)
 
 
 class Lock:
@@ -38,7 +40,8 @@ class Lock:
         """Write the event that the holder works on, for `holder_of`; ignore a full disk."""
         with contextlib.suppress(OSError):
             os.ftruncate(self.fd, 0)
-            os.pwrite(self.fd, text.encode("utf-8", "backslashreplace")[:_MAX_NOTE_BYTES], 0)
+            os.lseek(self.fd, 0, os.SEEK_SET)
+            os.write(self.fd, text.encode("utf-8", "backslashreplace")[:_MAX_NOTE_BYTES])
 
 
 @contextlib.contextmanager
@@ -50,12 +53,10 @@ def acquire(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Lock | None]:
     """Hold the lock of that name, or yield None if another process holds it for ``timeout`` seconds."""
-    if fcntl is None:
-        raise OSError(errno.ENOSYS, "this system has no locks between processes (flock)")
     began = clock()
-    fd = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT, 0o600)
+    fd = os.open(os.path.join(folder, name), _OPEN | os.O_CREAT, 0o600)
     try:
-        while not _try_lock(fd):
+        while not try_lock(fd):
             if clock() - began >= timeout:
                 yield None
                 return
@@ -72,20 +73,13 @@ def acquire(
 def holder_of(folder: str, name: str) -> str | None:
     """Return the note of the lock's holder, or None if no process holds the lock."""
     try:
-        fd = os.open(os.path.join(folder, name), os.O_RDWR)
+        fd = os.open(os.path.join(folder, name), _OPEN)
     except OSError:
         return None
     try:
-        if fcntl is None or _try_lock(fd):
+        if try_lock(fd):
             return None
-        return os.pread(fd, _MAX_NOTE_BYTES, 0).decode("utf-8", "replace")
+        os.lseek(fd, 0, os.SEEK_SET)
+        return os.read(fd, _MAX_NOTE_BYTES).decode("utf-8", "replace")
     finally:
         os.close(fd)
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -11,17 +11,19 @@ import time
 from typing import Any, Callable, Iterator
 
 from azure_events_watch import state_file
+from azure_scheduled_events.boot import boot_id
 from azure_scheduled_events.session import ImdsSession
 
-from . import lock, record, step_runner
+from . import lock, record
 from .answers import BUSY, NO_STEPS, PREPARE, Job
 from .configuration import COMMAND, Configuration, Step
 from .environment import for_step, variables
+from .execution.results import DONE, FAILED, SKIPPED, TIMEOUT, Call, StepResult, not_run
+from .execution.step_runner import run_step
 from .hook_files import HookFiles
 from .imds_observation import IMDS_TIMEOUT, open_session
 from .ready_hook_steps import USE, arguments
 from .record import BY_HAND, Reason, Record, RecordFile
-from .step_runner import Call, StepResult
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ class Minion:
         self.hook_files = hook_files
         self.folder = state_file.folder(cachedir)
         self.file = RecordFile(cachedir)
-        self.boot = record.boot_id()
+        self.boot = boot_id()
         self._cachedir = cachedir
         self._call = call
         self._lock_timeout = lock_timeout
@@ -124,30 +126,24 @@ class Minion:
         Returns:
             The results of all steps, and the record afterwards.
         """
-        results = [
-            step_runner.not_run(step, step_runner.SKIPPED, "it has succeeded before")
-            for step in steps[: now.steps_done]
-        ]
+        results = [not_run(step, SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)
         environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
         left = steps[now.steps_done :]
         folder, problem = self._hook_folder(job, left)
         for step in left:
             if step.kind == USE and folder is None:
-                result = step_runner.not_run(step, step_runner.FAILED, problem)
+                result = not_run(step, FAILED, problem)
             else:
                 given = for_step(environment, step.timeout, job.seconds_left())
-                ran = step_runner.run_step(_runnable(step, job.stage, folder), given, self._call, (held.fd,))
+                ran = run_step(_runnable(step, job.stage, folder), given, self._call, (held.fd,))
                 result = ran._replace(kind=step.kind)
             results.append(result)
-            if result.outcome != step_runner.DONE:
+            if result.outcome != DONE:
                 break
             now = now._replace(steps_done=now.steps_done + 1)
             self.write_if_possible(now)
-        results += [
-            step_runner.not_run(step, step_runner.SKIPPED, "a step before it has failed")
-            for step in steps[len(results) :]
-        ]
+        results += [not_run(step, SKIPPED, "a step before it has failed") for step in steps[len(results) :]]
         return results, now
 
     def _hook_folder(self, job: Job, steps: tuple[Step, ...]) -> tuple[str | None, str]:
@@ -181,7 +177,7 @@ def damaged(text: str) -> Record:
 def failure_of(results: list[StepResult]) -> str | None:
     """Return why a run of steps has failed, or None."""
     for result in results:
-        if result.outcome in (step_runner.FAILED, step_runner.TIMEOUT):
+        if result.outcome in (FAILED, TIMEOUT):
             return f"step {result.name!r}: {result.output or result.outcome}"
     return None
 

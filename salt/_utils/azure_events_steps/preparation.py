@@ -11,9 +11,10 @@ from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
 
-from . import answers, lock, record, step_runner
+from . import answers, lock, record
 from .answers import Job
 from .configuration import Step, digest
+from .execution.results import WOULD_RUN, not_run
 from .imds_observation import observe
 from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import Reason, Record
@@ -82,7 +83,7 @@ def _planned(minion: Minion, job: Job) -> dict[str, Any]:
     steps = minion.configuration.prepare
     if steps is None:
         return no_steps(job)
-    planned = [step_runner.not_run(step, step_runner.WOULD_RUN) for step in steps]
+    planned = [not_run(step, WOULD_RUN) for step in steps]
     return job.answer(answers.WOULD_PREPARE, f"{len(steps)} steps would run", planned, changed=True)
 
 

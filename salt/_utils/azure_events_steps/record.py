@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of this minion's preparation: for which events, in which boot, how many steps.
 
-Approval and recovery rely on it. It is one file with mode 0600 in a folder with mode 0700, replaced
-as a whole, and exists as long as a recovery is pending.
+Approval and recovery rely on it. It is one file, replaced as a whole, that exists as long as a recovery
+is pending. On Linux it has the mode 0600, in a folder with the mode 0700.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ PHASES = (PREPARING, PREPARED, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
 BY_HAND = ""
 
 _FILE = "prepared.json"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class Reason(NamedTuple):
@@ -149,12 +148,3 @@ class RecordFile:
         aside = self.path + ".damaged"
         os.replace(self.path, aside)
         return aside
-
-
-def boot_id() -> str:
-    """Return the id of this boot, or "" if the system has none."""
-    try:
-        with open(_BOOT_ID, encoding="ascii") as file:
-            return file.read().strip()
-    except (OSError, ValueError):
-        return ""

@@ -9,9 +9,10 @@ from typing import Any, Sequence
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 
-from . import answers, lock, record, step_runner
+from . import answers, lock, record
 from .answers import Job
 from .configuration import Step, digest
+from .execution.results import WOULD_RUN, not_run
 from .imds_observation import ended_events
 from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import BY_HAND, Reason, Record
@@ -122,7 +123,7 @@ def _concluded(
     if steps is None:
         return [no_steps(job) for job in jobs]
     if held is None:
-        planned = [step_runner.not_run(step, step_runner.WOULD_RUN) for step in steps]
+        planned = [not_run(step, WOULD_RUN) for step in steps]
         return [
             job.answer(answers.WOULD_RECOVER, f"{len(steps)} steps would run", planned, changed=True) for job in jobs
         ]

@@ -13,12 +13,13 @@ from salt.loader import minion_mods, utils
 
 from support.salt.azure import Azure
 from support.salt.loaded import ROOT, CountingMinion
+from support.salt.step_commands import SUCCEED
 
 
 def apply(counting: CountingMinion, sls: str, event_id: str | None = None, **words: Any) -> dict[str, Any]:
     """Return its only state."""
     pillar = {"azure_events_event": event_id} if event_id else {}
-    counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counting.use_the_shell()
     root = Path(counting.opts["root_dir"])
     counting.opts.update(
         file_roots={"base": [str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
@@ -57,7 +58,7 @@ def test_states_in_test_mode_show_the_steps(counting: CountingMinion, azure: Azu
 
 
 def test_failed_state_shows_the_reason_and_the_steps(counting: CountingMinion, azure: Azure) -> None:
-    counting.configure(prepare=["true", "exit 7"])
+    counting.configure(prepare=[SUCCEED, "exit 7"])
     ret = counting.state("prepared", azure.announce("vm1"))
     assert ret["result"] is False and "exit code 7" in ret["comment"]
     assert list(ret["changes"]["steps"].values()) == ["done", "failed"]

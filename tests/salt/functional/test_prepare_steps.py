@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from azure_events_steps.answers import Job
@@ -23,27 +22,28 @@ from azure_events_steps.minion import Minion as StepsMinion
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
+from support.salt.job_process import job
 from support.salt.loaded import ROOT, CountingMinion
 from support.salt.scripted import ScriptedImds
+from support.salt.step_commands import ENVIRONMENT, append, python, require, shell, sleep, slow_append
 from support.wait import wait_until
 
-FORK = multiprocessing.get_context("fork")
-
-
-@contextmanager
-def job(function: Callable[[], Any]) -> Iterator[tuple[Any, Any]]:
-    """Call the function in a process, as a job of a minion; return the process and a queue with the result."""
-    answers = FORK.Queue()
-    process = FORK.Process(target=lambda: answers.put(function()))
-    process.start()
-    yield process, answers
-    process.join(30)
+# starts a child, one in a session of its own, and one that ignores SIGTERM, and waits for them
+HANGING_FAMILY = """
+import subprocess, sys
+sleep = "import os, signal, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(300)"
+detached = {"creationflags": 0x208} if sys.platform == "win32" else {"start_new_session": True}
+deaf = sleep.replace("open", "signal.signal(signal.SIGTERM, signal.SIG_IGN); open")
+for code, file, options in zip((sleep, sleep, deaf), sys.argv[1:], ({}, detached, detached)):
+    child = subprocess.Popen([sys.executable, "-c", code, file], **options)
+child.wait()
+"""
 
 
 def is_running(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
 
 
@@ -57,7 +57,7 @@ def steps_of(counting: CountingMinion, event_id: str) -> dict[str, dict[str, Any
 
 
 def test_command_gets_the_event_in_its_environment(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
-    counting.configure(prepare=[f"env > {tmp_path / 'env'}"])
+    counting.configure(prepare=[f"{ENVIRONMENT} > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1", "vm2")
     counting.prepare(event_id)
     found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
@@ -75,7 +75,7 @@ def test_command_gets_the_event_in_its_environment(counting: CountingMinion, azu
 
 
 def test_recovery_gets_the_recorded_fields_of_the_event(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
-    counting.configure(recover=[f"env > {tmp_path / 'env'}"])
+    counting.configure(recover=[f"{ENVIRONMENT} > {tmp_path / 'env'}"])
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
@@ -87,7 +87,7 @@ def test_recovery_gets_the_recorded_fields_of_the_event(counting: CountingMinion
 
 def test_variables_are_sanitised(tmp_path: Path, scripted: ScriptedImds) -> None:
     minion = CountingMinion(tmp_path, scripted.endpoint)
-    minion.configure(prepare=[{"command": ["env", "-0"]}])
+    minion.configure(prepare=[{"command": shell(ENVIRONMENT)}])
     scripted.events = [
         dict(scripted.event("A\x7f\n$(touch x)", "vm1", "\ud800\0 b"), Description="\u2028" + "x" * 200000)
     ]
@@ -97,7 +97,9 @@ def test_variables_are_sanitised(tmp_path: Path, scripted: ScriptedImds) -> None
 
 
 def test_steps_run_in_order_and_stop_at_the_first_failure(counting: CountingMinion, azure: Azure) -> None:
-    counting.configure(prepare=["echo one", {"name": "two", "command": ["sh", "-c", "echo why; exit 3"]}, "echo three"])
+    counting.configure(
+        prepare=["echo one", {"name": "two", "command": python("print('why'); raise SystemExit(3)")}, "echo three"]
+    )
     event_id = azure.announce("vm1")
     answer = counting.call("prepare", event_id)
     assert answer["outcome"] == "failed"
@@ -116,7 +118,7 @@ def test_failed_preparation_resumes_with_the_step_that_failed(
     counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counting.configure(prepare=[f"echo one >> {counting.log}", f"test -e {flag}", f"echo three >> {counting.log}"])
+    counting.configure(prepare=[append("one", counting.log), require(flag), append("three", counting.log)])
     event_id = azure.announce("vm1")
     assert counting.prepare(event_id) == "failed"
     flag.touch()
@@ -128,7 +130,7 @@ def test_recovery_that_fails_is_tried_again_and_the_record_stays(
     counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     flag = tmp_path / "flag"
-    counting.configure(recover=[f"test -e {flag}"])
+    counting.configure(recover=[require(flag)])
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
@@ -148,45 +150,52 @@ def test_timeout_ends_everything_that_the_step_has_started(
     counting: CountingMinion, azure: Azure, tmp_path: Path
 ) -> None:
     files = [tmp_path / name for name in ("plain", "session", "deaf")]
-    parts = (
-        "(echo $$ > {0}; exec sleep 300)",
-        "setsid sh -c 'echo $$ > {1}; exec sleep 300'",
-        "setsid sh -c \"trap '' TERM; echo \\$\\$ > {2}; sleep 300\"",
-        "wait",
-    )
-    command = " & ".join(parts)
-    counting.configure(prepare=[{"name": "hangs", "command": command.format(*files), "timeout": 1}])
+    counting.configure(prepare=[{"name": "hangs", "command": python(HANGING_FAMILY, *files), "timeout": 3}])
     answer = counting.call("prepare", azure.announce("vm1"))
     assert (answer["outcome"], answer["steps"][0]["outcome"]) == ("failed", "timeout")
     assert [file.name for file in files if is_running(pid_in(file))] == []
 
 
 def test_processes_of_a_successful_step_stay(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
-    counting.configure(prepare=[f"(echo start; exec sleep 300) & echo $! > {tmp_path / 'pid'}"])
+    code = (
+        "import subprocess, sys; print('start', flush=True); "
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)']); "
+        "open(sys.argv[1], 'w').write(str(child.pid))"
+    )
+    counting.configure(prepare=[{"name": "service", "command": python(code, tmp_path / "pid")}])
     began = time.monotonic()
     assert counting.prepare(azure.announce("vm1")) == "prepared"
     pid = pid_in(tmp_path / "pid")
     assert is_running(pid) and time.monotonic() - began < 30
-    os.kill(pid, signal.SIGKILL)
+    # on Windows any signal ends a process at once
+    os.kill(pid, signal.SIGTERM)
 
 
 def test_output_is_bounded_and_its_end_is_kept(counting: CountingMinion, azure: Azure) -> None:
-    counting.configure(prepare=["head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last"])
+    code = "print('x' * 5000000 + '\\nlast')"
+    counting.configure(prepare=[{"name": "talks", "command": python(code)}])
     (step,) = counting.call("prepare", azure.announce("vm1"))["steps"]
-    assert step["outcome"] == "done" and step["output"].endswith("last") and len(step["output"]) < 2100
+    assert step["outcome"] == "done" and step["output"].endswith("x\nlast") and len(step["output"]) < 2100
+
+
+def test_output_of_a_command_is_unicode(counting: CountingMinion, azure: Azure) -> None:
+    code = "import sys; sys.stdout.buffer.write((sys.argv[1] + ' \\u00fc\\u20ac\\u6f22').encode())"
+    counting.configure(prepare=[{"name": "talks", "command": python(code, "\u00fc\u6f22")}])
+    (step,) = counting.call("prepare", azure.announce("vm1"))["steps"]
+    assert (step["outcome"], step["output"]) == ("done", "\u00fc\u6f22 \u00fc\u20ac\u6f22")
 
 
 def test_function_is_a_step(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
-    counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counting.use_the_shell()
     counting.configure(
         prepare=[
             {"function": "file.write", "args": [str(tmp_path / "a"), "text"]},
-            {"function": "test.echo", "kwargs": {"text": "hello"}},
+            {"function": "test.echo", "kwargs": {"text": "hello \u00fc\u6f22"}},
         ]
     )
     steps = steps_of(counting, azure.announce("vm1"))
     assert {name: step["outcome"] for name, step in steps.items()} == {"file.write": "done", "test.echo": "done"}
-    assert steps["test.echo"]["output"] == "hello" and (tmp_path / "a").read_text() == "text\n"
+    assert steps["test.echo"]["output"] == "hello \u00fc\u6f22" and (tmp_path / "a").read_text() == "text\n"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +222,7 @@ def test_function_or_sls_that_fails_is_a_failure(
 
 
 def prepared_for_states(counting: CountingMinion, root: Path) -> None:
-    counting.opts["grains"].update(shell="/bin/sh", path="/usr/bin:/bin")
+    counting.use_the_shell()
     counting.opts.update(
         file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
     )
@@ -251,19 +260,16 @@ def test_sls_step_runs_concurrently_and_never_as_a_dry_run(
 
 
 def test_two_jobs_prepare_once(counting: CountingMinion, azure: Azure) -> None:
-    counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
+    counting.configure(prepare=[{"command": slow_append("once", counting.log)}])
     event_id = azure.announce("vm1")
-    with job(lambda: counting.prepare(event_id)) as (_one, first), job(lambda: counting.prepare(event_id)) as (
-        _two,
-        second,
-    ):
-        assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["already_prepared", "prepared"]
+    with job(counting, "prepare", event_id) as first, job(counting, "prepare", event_id) as second:
+        assert sorted([first.outcome(), second.outcome()]) == ["already_prepared", "prepared"]
     assert counting.ran == ["once"]
 
 
 def test_two_jobs_that_are_threads_of_one_process_prepare_once(counting: CountingMinion, azure: Azure) -> None:
     """As on a minion with ``multiprocessing: False``."""
-    counting.configure(prepare=[f"sleep 0.5; echo once >> {counting.log}"])
+    counting.configure(prepare=[{"command": slow_append("once", counting.log)}])
     event_id = azure.announce("vm1")
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(counting.prepare, [event_id, event_id])) == ["already_prepared", "prepared"]
@@ -271,48 +277,49 @@ def test_two_jobs_that_are_threads_of_one_process_prepare_once(counting: Countin
 
 
 def test_two_jobs_recover_once(counting: CountingMinion, azure: Azure) -> None:
-    counting.configure(recover=[f"sleep 0.5; echo once >> {counting.log}"], prepare=[])
+    counting.configure(recover=[{"command": slow_append("once", counting.log)}], prepare=[])
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     azure.cancel(event_id)
-    with job(lambda: counting.recover(event_id)) as (_one, first), job(lambda: counting.recover(event_id)) as (
-        _two,
-        second,
-    ):
-        assert sorted([first.get(timeout=30), second.get(timeout=30)]) == ["not_prepared", "recovered"]
+    with job(counting, "recover", event_id) as first, job(counting, "recover", event_id) as second:
+        assert sorted([first.outcome(), second.outcome()]) == ["not_prepared", "recovered"]
     assert counting.ran == ["once"]
 
 
 def test_waiting_job_gives_up_in_time_and_names_the_other_event(counting: CountingMinion, azure: Azure) -> None:
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    counting.configure(prepare=[{"command": "sleep 300", "timeout": 300}])
+    counting.configure(prepare=[{"command": sleep(300)}])
     late = StepsMinion(
         counting.opts["cachedir"],
         parse_configuration(counting.opts["azure_events"]),
         lambda step, variables: (True, ""),
         lock_timeout=0.2,
     )
-    with job(lambda: counting.prepare(event_id)) as (process, _answers):
+    with job(counting, "prepare", event_id) as running:
         wait_until(lambda: counting.call("status")["working"] == event_id, "a job at work")
         assert [one["state"] for one in counting.call("status")["records"]] == ["preparing"]
         answer = prepare(late, Job("prepare", other))
         assert answer["outcome"] == "busy" and event_id in answer["reason"]
         assert recover(late, Job("recover", None))["outcome"] == "busy"
-        process.kill()
+        running.kill()
     assert counting.call("status")["working"] is None
 
 
 @pytest.mark.parametrize("then", ["prepare", "recover"])
 def test_after_a_killed_preparation(counting: CountingMinion, azure: Azure, tmp_path: Path, then: str) -> None:
     flag, pid = tmp_path / "flag", tmp_path / "pid"
-    steps = ["echo one >> {0}", "test -e {1} || (echo $$ > {2}; exec sleep 300)", "echo three >> {0}"]
+    code = (
+        "import os, sys, time; os.path.exists(sys.argv[1]) or "
+        "(open(sys.argv[2], 'w').write(str(os.getpid())), time.sleep(300))"
+    )
     counting.configure(
-        prepare=[step.format(counting.log, flag, pid) for step in steps], recover=[f"echo recovered >> {counting.log}"]
+        prepare=[append("one", counting.log), {"command": python(code, flag, pid)}, append("three", counting.log)],
+        recover=[append("recovered", counting.log)],
     )
     event_id = azure.announce("vm1")
-    with job(lambda: counting.prepare(event_id)) as (process, _answers):
+    with job(counting, "prepare", event_id) as running:
         step = pid_in(pid)
-        process.kill()
+        running.kill()
     # the processes of the job end with it; otherwise a second job would run concurrently
     wait_until(lambda: not is_running(step), "the end of the step")
     assert [one["state"] for one in counting.call("status")["records"]] == ["preparing"]
@@ -346,3 +353,14 @@ def test_full_disk_does_not_prevent_the_recovery(counting: CountingMinion, azure
     assert counting.ran == ["prepare " + event_id, "recover " + event_id]
     assert counting.prepare(azure.announce("vm1")) == "failed"
     assert len(counting.ran) == 2
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="ready hooks are refused on Windows only")
+@pytest.mark.parametrize("key", ["ready_hooks", "recover"])
+def test_ready_hook_is_refused_on_windows(counting: CountingMinion, azure: Azure, key: str) -> None:
+    counting.configure(**{key: [{"use": "haproxy", "server": "web/web1"}]})
+    answer = counting.call("prepare", azure.announce("vm1"))
+    assert (answer["outcome"], answer["steps"], counting.ran) == ("failed", [], [])
+    assert "'haproxy' is a ready hook, which runs on Linux only; replace it" in answer["reason"]
+    assert counting.call("check")["outcome"] == "failed"
+    assert [one["event_type"] for one in counting.call("list")["events"]] == ["Reboot"]

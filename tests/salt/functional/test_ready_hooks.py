@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from support.salt.azure import Azure
 from support.salt.hook_tree import HOOKS, HookTree
 from support.salt.loaded import CountingMinion
 from support.wait import wait_until
+
+if sys.platform == "win32":
+    pytest.skip("ready hooks run on Linux only", allow_module_level=True)
 
 FORK = multiprocessing.get_context("fork")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
+from support.salt.step_commands import append, variable
 from support.wait import wait_until
 
 ROOT = REPOSITORY / "salt"
@@ -94,15 +96,22 @@ class CountingMinion(Minion):
     def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
         super().__init__(folder, endpoint)
         self.log = folder / "ran"
-        self.configure(**{word: [f"echo {word} $EVENT_ID >> {self.log}"] for word in ("prepare", "recover")}, **section)
+        event_id = variable("EVENT_ID")
+        steps = {word: [append(f"{word} {event_id}", self.log)] for word in ("prepare", "recover")}
+        self.configure(**steps, **section)
 
     def configure(self, **section: Any) -> None:
         self.opts["azure_events"].update(section)
         self.reload()
 
+    def use_the_shell(self) -> None:
+        """Set the grains of the shell and the path, which functions need that start programs."""
+        shell = "cmd.exe" if sys.platform == "win32" else "/bin/sh"
+        self.opts["grains"].update(shell=shell, path=os.environ["PATH"])
+
     @property
     def ran(self) -> list[str]:
-        return self.log.read_text().splitlines() if self.log.exists() else []
+        return [line.rstrip() for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     @property
     def record(self) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from azure_scheduled_events.receipt_folder_posix import DEFAULT_FOLDER
+from azure_scheduled_events.posix_receipt_folder import DEFAULT_FOLDER
 from azure_scheduled_events.receipts import Receipts
 from hook_runner.preflight.other_handlers import RECENT, check_other_handlers
 from hook_runner.preflight.report import WARNING, Report

@@ -10,7 +10,7 @@ import os
 import re
 import time
 
-from azure_scheduled_events.receipt_folder_posix import DEFAULT_FOLDER
+from azure_scheduled_events.posix_receipt_folder import DEFAULT_FOLDER
 from hook_runner.preflight.report import WARNING, Report
 
 SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")

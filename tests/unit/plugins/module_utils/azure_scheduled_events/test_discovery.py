@@ -1,88 +1,19 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finding IMDS in lease files, for VMs outside a virtual network."""
+"""The choice between the usual address of IMDS and those of DHCP, for VMs outside a virtual network."""
 
 from __future__ import annotations
-
-from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
     discover_endpoint,
-    lease_addresses,
 )
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 USUAL = "http://169.254.169.254"
-
-DHCLIENT = """
-default-duid "\\000\\001";
-lease {
-  interface "eth0";
-  fixed-address 10.0.0.4;
-  option unknown-245 a8:3f:81:0f;
-  expire 5 2026/11/20 08:00:00;
-}
-lease {
-  interface "eth0";
-  fixed-address 10.0.0.4;
-  option unknown-245 a8:3f:81:10;
-  option domain-name-servers 168.63.129.16;
-  renew 6 2026/11/21 22:00:00;
-  expire 0 2026/11/22 08:00:00;
-}
-"""
+LEASED = "168.63.129.16"
 
 
-def found(tmp_path, text):
-    (tmp_path / "lease").write_text(text, encoding="utf-8")
-    return lease_addresses([str(tmp_path / "*")], NOW)
-
-
-def test_lease_addresses_of_dhclient_skip_expired_blocks(tmp_path):
-    assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
-
-
-def test_lease_addresses_have_the_newest_lease_first(tmp_path):
-    assert found(tmp_path, DHCLIENT.replace("2026/11/20", "2026/11/23")) == ["168.63.129.16", "168.63.129.15"]
-
-
-@pytest.mark.parametrize(
-    "expiry, alive", [("never", True), ("epoch 1795348800", True), ("epoch 1", False), ("4 2026/99/99 08:00:00", False)]
-)
-def test_lease_addresses_read_every_form_of_expiry(tmp_path, expiry, alive):
-    text = f"lease {{\n  option unknown-245 a8:3f:81:10;\n  expire {expiry};\n}}\n"
-    assert found(tmp_path, text) == (["168.63.129.16"] if alive else [])
-
-
-@pytest.mark.parametrize("value", ["a83f8110", "A8:3F:81:10", "168.63.129.16", '"168.63.129.16"'])
-def test_lease_addresses_of_networkd_are_read(tmp_path, value):
-    assert found(tmp_path, f"ADDRESS=10.0.0.4\nOPTION_245={value}\nLIFETIME=4294967295\n") == ["168.63.129.16"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "OPTION_245=\n",
-        "OPTION_245=a83f81\n",
-        "OPTION_245=zz:zz:zz:zz\n",
-        "OPTION_245=999.1.1.1\n",
-        "lease {",
-        "\x00\xff",
-    ],
-)
-def test_lease_addresses_without_a_usable_option_are_empty(tmp_path, text):
-    assert found(tmp_path, text) == []
-
-
-def test_lease_addresses_skip_an_unreadable_file(tmp_path):
-    (tmp_path / "a-folder").mkdir()
-    assert found(tmp_path, DHCLIENT) == ["168.63.129.16"]
-
-
-def discovered(tmp_path, accepting, text=DHCLIENT):
-    (tmp_path / "lease").write_text(text.replace("2026/11/2", "2036/11/2"), encoding="utf-8")
+def discovered(accepting, leased=(LEASED,)):
     tried = []
 
     def answers(endpoint, timeout):
@@ -90,21 +21,27 @@ def discovered(tmp_path, accepting, text=DHCLIENT):
         assert 0 < timeout <= 3
         return endpoint in accepting
 
-    return discover_endpoint(3.0, [str(tmp_path / "*")], answers), tried
+    return discover_endpoint(3.0, lambda: list(leased), answers), tried
 
 
-def test_discovery_prefers_the_usual_address(tmp_path):
-    assert discovered(tmp_path, [USUAL, "http://168.63.129.16"]) == (USUAL, [USUAL])
+def test_discovery_prefers_the_usual_address():
+    assert discovered([USUAL, "http://168.63.129.16"]) == (USUAL, [USUAL])
 
 
 @pytest.mark.parametrize("endpoint", ["http://168.63.129.16", "http://168.63.129.16:8080"])
-def test_discovery_tries_the_leased_address_on_both_ports(tmp_path, endpoint):
-    assert discovered(tmp_path, [endpoint])[0] == endpoint
+def test_discovery_tries_the_leased_address_on_both_ports(endpoint):
+    assert discovered([endpoint])[0] == endpoint
 
 
-def test_discovery_without_an_answer_returns_the_usual_address(tmp_path):
-    assert discovered(tmp_path, [])[0] == USUAL
+def test_discovery_tries_the_addresses_in_the_order_of_the_leases():
+    first, second = "http://168.63.129.17", "http://168.63.129.16"
+    found, tried = discovered([first, second], leased=("168.63.129.17", LEASED))
+    assert (found, tried) == (first, [USUAL, first])
 
 
-def test_discovery_without_a_lease_does_not_connect(tmp_path):
-    assert discovered(tmp_path, [], text="") == (USUAL, [])
+def test_discovery_without_an_answer_returns_the_usual_address():
+    assert discovered([])[0] == USUAL
+
+
+def test_discovery_without_a_lease_does_not_connect():
+    assert discovered([], leased=()) == (USUAL, [])

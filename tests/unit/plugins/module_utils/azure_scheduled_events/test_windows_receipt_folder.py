@@ -8,18 +8,16 @@ import os
 import sys
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipt_folder_windows import (  # noqa: E501
-    create_folder,
-    default_folder,
-    open_folder,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    windows_receipt_folder,
 )
 
 
 def test_folder_keeps_the_last_text_of_each_file(tmp_path):
     path = str(tmp_path / "not" / "yet")
-    create_folder(path)
-    create_folder(path)
-    with open_folder(path) as folder:
+    windows_receipt_folder.create_folder(path)
+    windows_receipt_folder.create_folder(path)
+    with windows_receipt_folder.open_folder(path) as folder:
         folder.write("a.json", "1")
         folder.write("a.json", "2")
         folder.write("b.json", "3")
@@ -32,7 +30,7 @@ def test_folder_keeps_the_last_text_of_each_file(tmp_path):
 def test_folder_that_is_missing_or_a_file_raises(tmp_path):
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for path in (tmp_path / "absent", tmp_path / "file"):
-        with open_folder(str(path)) as folder:
+        with windows_receipt_folder.open_folder(str(path)) as folder:
             with pytest.raises(OSError):
                 folder.names()
             with pytest.raises(OSError):
@@ -42,12 +40,12 @@ def test_folder_that_is_missing_or_a_file_raises(tmp_path):
             with pytest.raises(OSError):
                 folder.remove("a.json")
     with pytest.raises(OSError):
-        create_folder(str(tmp_path / "file"))
+        windows_receipt_folder.create_folder(str(tmp_path / "file"))
 
 
 def test_failed_write_leaves_no_draft(tmp_path):
     (tmp_path / "a.json").mkdir()
-    with open_folder(str(tmp_path)) as folder:
+    with windows_receipt_folder.open_folder(str(tmp_path)) as folder:
         with pytest.raises(OSError):
             folder.write("a.json", "1")
         assert folder.names() == ["a.json"]
@@ -63,4 +61,4 @@ def test_default_folder_is_below_programdata(monkeypatch, program_data, parent):
         monkeypatch.delenv("PROGRAMDATA", raising=False)
     else:
         monkeypatch.setenv("PROGRAMDATA", program_data)
-    assert default_folder() == os.path.join(parent, "azure-scheduled-events", "approvals")
+    assert windows_receipt_folder.default_folder() == os.path.join(parent, "azure-scheduled-events", "approvals")

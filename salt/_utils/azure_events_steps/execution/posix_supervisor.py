@@ -1,10 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one step in a supervised process, with a time limit.
+"""Runs one step in a fork of this process, on POSIX systems.
 
-The supervisor is a fork. It adopts all processes that the step starts, and ends them at the time
-limit, or when the process that requested the step exits. Processes that a successful step has left
-running, such as a service, stay.
+The fork is the supervisor. It adopts all processes that the step starts, and ends them at the time
+limit, or when the process that requested the step exits.
 """
 
 from __future__ import annotations
@@ -16,65 +15,31 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Mapping, NamedTuple, NoReturn, Sequence
+from typing import Mapping, NoReturn, Sequence
 
-from . import processes
-from .configuration import COMMAND, Step
-
-DONE = "done"
-FAILED = "failed"
-TIMEOUT = "timeout"
-SKIPPED = "skipped"
-WOULD_RUN = "would_run"
-
-# characters kept of the end of the output
-OUTPUT = 2000
-_TAIL = 64 * 1024
-# seconds to wait for output after the end of a step whose service keeps the pipe open
-_LAST_OUTPUT_TIMEOUT = 0.2
-# seconds that the supervisor has to end the processes of a step
-_END_TIMEOUT = 15.0
-_PAUSES = (0.005, 0.1)
-
-# runs a step that is a function or an SLS file, with the environment variables; returns whether it
-# succeeded, and its output
-Call = Callable[[Step, Mapping[str, str]], "tuple[bool, str]"]
+from ..configuration import COMMAND, Step
+from . import posix_processes
+from .results import (
+    DONE,
+    END_TIMEOUT,
+    FAILED,
+    LAST_OUTPUT_TIMEOUT,
+    PAUSES,
+    TAIL,
+    Call,
+    of_command,
+    of_timeout,
+    output_end,
+)
 
 
-class StepResult(NamedTuple):
-    """The result of one step: an outcome of those above, the seconds it took, the end of its output."""
+def supervise(
+    step: Step, variables: Mapping[str, str], call: Call, not_inherited: Sequence[int] = ()
+) -> tuple[str, str]:
+    """Run the step in a fork; return its outcome and the end of its output.
 
-    name: str
-    kind: str
-    outcome: str
-    seconds: float
-    output: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return dict(self._asdict(), seconds=round(self.seconds, 2))
-
-
-def not_run(step: Step, outcome: str, output: str = "") -> StepResult:
-    """Return the result of a step that does not run."""
-    return StepResult(step.name, step.kind, outcome, 0.0, output)
-
-
-def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited: Sequence[int] = ()) -> StepResult:
-    """Run the step, and wait for its end or its timeout.
-
-    Args:
-        step: the step.
-        variables: environment variables of a command, added to those of this process.
-        call: runs a step of another kind; it is called in a process of its own.
-        not_inherited: descriptors that the step must not keep open.
-
-    Returns:
-        The result.
+    The arguments are those of `run_step`.
     """
-    began = time.monotonic()
-    if not hasattr(os, "fork"):
-        return StepResult(step.name, step.kind, FAILED, 0.0, "this system cannot run steps: it has no fork")
     answer_read, answer_write = os.pipe()
     caller_read, caller_write = os.pipe()
     supervisor = os.fork()
@@ -83,7 +48,7 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
     os.close(answer_write)
     os.close(caller_read)
     try:
-        answer = _read_all(answer_read, step.timeout + _END_TIMEOUT)
+        answer = _read_all(answer_read, step.timeout + END_TIMEOUT)
         if not answer:
             # the supervisor cannot be stuck in the step, which has a process of its own
             os.kill(supervisor, signal.SIGKILL)
@@ -93,16 +58,11 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
         os.close(answer_read)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(supervisor, 0)
-    outcome, output = FAILED, "the process that ran the step has ended without a result"
-    with contextlib.suppress(ValueError):
+    try:
         outcome, output = json.loads(answer)
-    return StepResult(step.name, step.kind, outcome, time.monotonic() - began, output)
-
-
-def output_end(text: str) -> str:
-    """Return the end of a text, without white space around it."""
-    text = text.strip()
-    return text if len(text) <= OUTPUT else "... " + text[-OUTPUT:]
+    except ValueError:
+        return FAILED, "the process that ran the step has ended without a result"
+    return outcome, output
 
 
 def _supervise(
@@ -115,7 +75,7 @@ def _supervise(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
-        processes.adopt_orphans()
+        posix_processes.adopt_orphans()
         result = _supervised(step, variables, call, answer, caller)
         with contextlib.suppress(OSError):
             os.write(answer, json.dumps(result).encode("ascii"))
@@ -140,22 +100,22 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
     os.close(output_write)
     tail = b""
     status: int | None = None
-    pause = _PAUSES[0]
+    pause = PAUSES[0]
     listening = [output_read, caller]
     while status is None:
         ready = select.select(listening, [], [], pause)[0]
-        pause = min(pause * 1.5, _PAUSES[1])
+        pause = min(pause * 1.5, PAUSES[1])
         if output_read in ready:
             piece = os.read(output_read, 65536)
-            tail = (tail + piece)[-_TAIL:]
+            tail = (tail + piece)[-TAIL:]
             if not piece:
                 listening.remove(output_read)
         status = _reaped(worker)
         if status is None and (caller in ready or time.monotonic() >= deadline):
-            processes.end_descendants(worker)
-            return TIMEOUT, output_end(f"ended after {step.timeout:g} seconds; {tail.decode('utf-8', 'replace')}")
+            posix_processes.end_descendants(worker)
+            return of_timeout(step, tail.decode("utf-8", "replace"))
     if output_read in listening:
-        tail = (tail + _rest_of(output_read))[-_TAIL:]
+        tail = (tail + _rest_of(output_read))[-TAIL:]
     text = tail.decode("utf-8", "replace")
     if step.kind != COMMAND:
         try:
@@ -163,8 +123,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         except ValueError:
             return FAILED, f"the process that ran the step has ended with {os.waitstatus_to_exitcode(status)}"
         return DONE if succeeded else FAILED, output_end(text)
-    code = os.waitstatus_to_exitcode(status)
-    return (DONE, output_end(text)) if code == 0 else (FAILED, output_end(f"{text}\nexit code {code}"))
+    return of_command(os.waitstatus_to_exitcode(status), text)
 
 
 def _start_command(step: Step, variables: Mapping[str, str], output: int) -> int:
@@ -217,7 +176,7 @@ def _reaped(worker: int) -> int | None:
 
 def _rest_of(fd: int) -> bytes:
     pieces = []
-    ends = time.monotonic() + _LAST_OUTPUT_TIMEOUT
+    ends = time.monotonic() + LAST_OUTPUT_TIMEOUT
     while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
         piece = os.read(fd, 65536)
         if not piece:

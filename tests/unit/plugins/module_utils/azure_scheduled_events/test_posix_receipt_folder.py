@@ -14,7 +14,7 @@ if sys.platform == "win32":
     pytest.skip("Windows has no owners and mode bits of files", allow_module_level=True)
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
-    receipt_folder_posix,
+    posix_receipt_folder,
     receipts,
 )
 
@@ -51,9 +51,9 @@ def test_a_folder_of_another_user_is_not_used(tmp_path):
 @pytest.mark.parametrize(
     "user, home, folder",
     [
-        (0, "/srv/homes/one", receipt_folder_posix.DEFAULT_FOLDER),
+        (0, "/srv/homes/one", posix_receipt_folder.DEFAULT_FOLDER),
         (12345, "/srv/homes/one", "/srv/homes/one/.local/state/azure-scheduled-events/approvals"),
-        (2**31, None, receipt_folder_posix.DEFAULT_FOLDER),
+        (2**31, None, posix_receipt_folder.DEFAULT_FOLDER),
     ],
 )
 def test_each_user_has_a_folder_of_its_own(monkeypatch, user, home, folder):

@@ -1,0 +1,23 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs module event_facts, or its work on the controller for a Windows host."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_action import EventAction
+
+
+class ActionModule(EventAction):
+    """The action plugin event_facts."""
+
+    module = "event_facts"
+
+    def _event_task(self) -> t.Any:
+        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.facts import (
+            EVENT_FACTS,
+        )
+
+        return EVENT_FACTS

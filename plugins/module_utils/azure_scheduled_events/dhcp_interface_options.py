@@ -1,0 +1,61 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads option 245 in a value ``DhcpInterfaceOptions``, in which Windows notes what DHCP gave to an interface.
+
+The value is a sequence of records: five numbers of 32 bits (code of the option, flags, length of the
+data, 1 for an option of a vendor, the time in Unix seconds when it expires), then the data, padded
+to a multiple of four bytes. An option that the server did not give has a record of length 0.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Iterator
+
+from .named_tuple import NamedTuple
+
+_HEADER = struct.Struct("<5I")
+_ENDPOINT_OF_AZURE = 245
+_ADDRESS_SIZE = 4
+
+
+class LeasedAddress(NamedTuple):
+    """An address that DHCP gave.
+
+    Attributes:
+        address: IPv4 address with dots.
+        expires: end of the lease, in Unix seconds.
+    """
+
+    address: str
+    expires: int
+
+
+def leased_addresses(value: bytes, now: float) -> list[LeasedAddress]:
+    """Return the addresses of option 245 whose leases have not expired.
+
+    Args:
+        value: the value of one interface; records after a damaged one are not read.
+        now: Unix seconds.
+
+    Returns:
+        The addresses in the order of the value. Data that do not have the size of an address are left out.
+    """
+    return [
+        LeasedAddress(socket.inet_ntoa(data), expires)
+        for code, vendor, expires, data in _records(value)
+        if code == _ENDPOINT_OF_AZURE and not vendor and expires > now and len(data) == _ADDRESS_SIZE
+    ]
+
+
+def _records(value: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield code, vendor, expiry and data of each complete record."""
+    start = 0
+    while start + _HEADER.size <= len(value):
+        code, _flags, length, vendor, expires = _HEADER.unpack_from(value, start)
+        start += _HEADER.size
+        if length > len(value) - start:
+            return
+        yield code, vendor, expires, value[start : start + length]
+        start += length + -length % 4

@@ -1,0 +1,67 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The work of an event module on the controller, with the IMDS of a host."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    EventTask,
+    InvalidOptions,
+    Result,
+    failure,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import AUTO
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ConnectionOptions,
+    ImdsSession,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    TransportInterface,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
+    HostModule,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_transport import (
+    LONGEST_HOLD,
+    HostTransport,
+)
+
+# seconds between polls from which each poll is a run of the module: at most 2 in a minute
+_LONG_INTERVAL = 30.0
+
+
+def work_on_controller(
+    task: EventTask, params: t.Mapping[str, t.Any], check_mode: bool, exchange: HostModule
+) -> Result:
+    """Return the result of a module.
+
+    Args:
+        task: the module.
+        params: the values of all its options.
+        check_mode: whether to change nothing.
+        exchange: module imds_exchange on the host.
+    """
+
+    def transport(endpoint: str, max_bytes: int, connect_timeout: float, clock: object) -> TransportInterface:
+        return HostTransport(exchange, endpoint, max_bytes, connect_timeout)
+
+    def connect(options: ConnectionOptions, interval: float) -> ImdsSession:
+        hold = LONGEST_HOLD if interval < _LONG_INTERVAL else 0.0
+        return ImdsSession(options, interval, transport=transport, hold=hold)
+
+    warnings: list[str] = []
+    try:
+        if params["endpoint"] == AUTO:
+            raise InvalidOptions("endpoint: auto is not available on Windows hosts; set the address of IMDS")
+        result = task.work(EventCall(params, check_mode, warnings.append, connect))
+    except (ImdsError, InvalidOptions) as error:
+        result = failure(error)
+    result["invocation"] = {"module_args": dict(params)}
+    if warnings:
+        result["warnings"] = warnings
+    return result

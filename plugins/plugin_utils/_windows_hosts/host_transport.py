@@ -1,0 +1,96 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A transport of the helper whose exchanges are runs of module imds_exchange on a host."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import typing as t
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    ImdsUnreachable,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    Request,
+    Response,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.exchange_result import (
+    read_response,
+    requests_sent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
+    ConnectionLost,
+    HostModule,
+    Result,
+)
+
+# seconds; the longest time that the module repeats a request
+LONGEST_HOLD = 50.0
+
+
+class HostTransport:
+    """Exchanges with the server of an endpoint, from a host.
+
+    Args:
+        module: imds_exchange on the host.
+        endpoint: base URL, ``http://HOST[:PORT]``.
+        max_bytes: longest body that is read; a longer one raises ImdsUnreadable.
+        connect_timeout: seconds for setting up a connection from the host to the endpoint.
+    """
+
+    def __init__(self, module: HostModule, endpoint: str, max_bytes: int, connect_timeout: float) -> None:
+        self._module = module
+        self._endpoint = endpoint
+        self._max_bytes = max_bytes
+        self._connect_timeout = connect_timeout
+        self.requests_sent = 0
+
+    def exchange(self, request: Request, total: float, rest: float) -> Response:
+        """Send one request from the host, or the same one each second while the answer is ``request.known``.
+
+        Args:
+            request: for the endpoint of this transport.
+            total: seconds until an answer begins.
+            rest: seconds for all that follows its first byte.
+
+        Returns:
+            The answer, whatever its status.
+
+        Raises:
+            ImdsError: the module failed.
+            ImdsUnreachable: no whole answer came in time, or the connection to the host was lost.
+            ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
+        """
+        about = f"{request.method} {self._endpoint}{request.path}"
+        options = self._options(request, total, rest)
+        try:
+            result = self._module.run(options, options.get("repeat_for", 0.0) + total + rest)
+        except ConnectionLost as error:
+            self.requests_sent += 1
+            raise ImdsUnreachable(
+                f"{about}: the connection to the host was lost: {error}", self._endpoint, connected=True
+            ) from error
+        self.requests_sent += requests_sent(result)
+        return read_response(result, about, self._endpoint, self._max_bytes)
+
+    def close(self) -> None:
+        """Do nothing: Ansible closes its connection to the host."""
+
+    def _options(self, request: Request, total: float, rest: float) -> Result:
+        options: dict[str, t.Any] = {
+            "url": self._endpoint + request.path,
+            "method": request.method,
+            "headers": dict(request.headers),
+            "connect_timeout": min(self._connect_timeout, total),
+            "timeout": total,
+            "rest_timeout": rest,
+            "max_bytes": self._max_bytes,
+        }
+        if request.body is not None:
+            options["body"] = base64.b64encode(request.body).decode("ascii")
+        if request.known is not None and request.hold > 0:
+            options["known_hash"] = hashlib.sha256(request.known).hexdigest()
+            options["repeat_for"] = min(request.hold, LONGEST_HOLD)
+        return options

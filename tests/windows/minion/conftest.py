@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A master on Linux, and a minion under Wine, in a network namespace where IMDS has its own address."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import simulator_process
+from support.network import IMDS, at_imds_address, ip
+from support.repository import REPOSITORY
+from support.salt.azure import Azure
+from support.salt.cluster import Cluster, cluster
+from support.salt.salt_installation import SaltInstallation
+from support.windows.windows_minion import WindowsMinion
+from support.windows.wine import Wine
+
+VMS = {"groups": {"web": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
+MINION: list[WindowsMinion] = []
+# Salt's loader reads each module of a sync from Wine's disk for the first time
+SYNC_TIMEOUT = 180
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the minion's log with a failure."""
+    report = yield
+    if report.failed:
+        report.sections += [("the minion's log", "\n".join(one.log_text().splitlines()[-60:])) for one in MINION]
+    return report
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Azure]:
+    ip("link", "set", "lo", "up")
+    manual = ["--clock", "manual"]
+    with at_imds_address(), simulator_process.start(VMS, args=manual, listen=f"{IMDS}:80") as simulator:
+        yield Azure(simulator)
+
+
+@pytest.fixture(scope="session")
+def wine() -> Iterator[Wine]:
+    folder = os.environ.get("WINDOWS_DRIVE")
+    if not folder:
+        pytest.skip("WINDOWS_DRIVE names no folder with a Windows Python; make test-windows does")
+    wine = Wine(Path(folder))
+    wine.end()
+    yield wine
+    wine.end()
+
+
+@pytest.fixture(scope="session")
+def site(azure: Azure) -> Iterator[Cluster]:
+    with cluster(SaltInstallation.at(Path(os.environ["SALT_HOME"]).absolute())) as here:
+        yield here
+
+
+@pytest.fixture(scope="session")
+def minion(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
+    """The minion vm1 with the modules of this checkout, whose steps write lines into C:\\ran."""
+    wmi = REPOSITORY / "tests" / "support" / "windows" / "site"
+    on_drive = wine.drive / "site"
+    on_drive.mkdir(exist_ok=True)
+    for file in wmi.glob("*.py"):
+        (on_drive / file.name).write_bytes(file.read_bytes())
+    vm1 = WindowsMinion("vm1", wine, site.master, on_drive)
+    vm1.configure(beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]})
+    site.master.set_pillar(
+        vm1={
+            "azure_events": {
+                "prepare": [
+                    {"name": "note", "command": r"echo prepare>>C:\ran"},
+                    {"name": "mark", "function": "file.touch", "args": [r"C:\marked"], "timeout": 120},
+                ],
+                "recover": [{"name": "note", "command": r"echo recover>>C:\ran"}],
+            }
+        }
+    )
+    MINION.append(vm1)
+    site.master.start()
+    try:
+        vm1.start()
+        vm1.ask("saltutil.sync_all", timeout=SYNC_TIMEOUT)
+        yield vm1
+    finally:
+        vm1.kill()
+
+
+@pytest.fixture(autouse=True)
+def clean(request: pytest.FixtureRequest, wine: Wine) -> Iterator[None]:
+    """Begin each test without files of earlier steps, and end its events."""
+    for name in ("ran", "marked"):
+        (wine.drive / name).unlink(missing_ok=True)
+    yield
+    azure: Azure = request.getfixturevalue("azure")
+    for event in azure.simulator.get("/events")["events"]:
+        if event["status"] in ("Scheduled", "Started"):
+            azure.end(event["id"])

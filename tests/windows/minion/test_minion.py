@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A minion of Windows from the announcement of an event to the recovery, with a master on Linux."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.repository import REPOSITORY
+from support.salt.azure import Azure
+from support.windows.windows_minion import WindowsMinion
+
+HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
+
+
+def outcome(minion: WindowsMinion, function: str, *words: Any) -> str:
+    answer = minion.ask("azure_events." + function, *words)
+    assert isinstance(answer, dict), answer
+    found: str = answer["outcome"]
+    return found
+
+
+def ran(minion: WindowsMinion) -> list[str]:
+    file = minion.wine.inside(r"C:\ran")
+    return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+
+def recovered(minion: WindowsMinion, azure: Azure, event_id: str) -> None:
+    """End an event, and recover the minion from it."""
+    azure.end(event_id)
+    assert outcome(minion, "recover", event_id) == "recovered"
+
+
+def test_sync_all_brings_the_helper_and_the_modules(minion: WindowsMinion) -> None:
+    arrived = minion.cache / "extmods" / "utils" / "azure_scheduled_events"
+    assert {file.name: file.read_bytes() for file in arrived.glob("*.py")} == {
+        file.name: file.read_bytes() for file in HELPER.glob("*.py")
+    }
+    assert minion.ask("grains.get", "kernel") == "Windows"
+    assert {"azure_events.prepare", "azure_events.list"} <= set(minion.ask("sys.list_functions", "azure_events"))
+
+
+def test_event_is_sent_from_its_announcement_to_its_end(minion: WindowsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1", kind="Redeploy")
+    scheduled = minion.wait_for_event("scheduled", event_id=event_id)
+    assert (scheduled["event_type"], scheduled["resource_name"]) == ("Redeploy", "vm1")
+    azure.start(event_id)
+    assert minion.wait_for_event("started", event_id=event_id)["status"] == "Started"
+    azure.end(event_id)
+    assert minion.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
+
+
+def test_minion_prepares_approves_and_recovers(minion: WindowsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    prepared = minion.ask("azure_events.prepare", event_id)
+    assert (prepared["outcome"], [step["outcome"] for step in prepared["steps"]]) == ("prepared", ["done", "done"])
+    assert ran(minion) == ["prepare"] and minion.wine.inside(r"C:\marked").exists()
+    assert outcome(minion, "prepare", event_id) == "already_prepared"
+    assert outcome(minion, "approve_prepared", event_id, ["vm1"]) == "approved"
+    assert azure.approvals(event_id) == ["vm1"]
+    azure.simulator.advance(2)
+    recovered(minion, azure, event_id)
+    assert ran(minion) == ["prepare", "recover"]
+
+
+def test_approval_leaves_a_receipt(minion: WindowsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    first = minion.ask("azure_events.approve", event_ids=[event_id])
+    again = minion.ask("azure_events.approve", event_ids=[event_id])
+    assert azure.approvals(event_id) == ["vm1"], (first, again)
+
+
+def test_states_test_mode_changes_nothing(minion: WindowsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    pillar = {"azure_events_event": event_id}
+    (planned,) = minion.ask("state.apply", "azure_events.prepare", test=True, pillar=pillar).values()
+    assert planned["result"] is None and ran(minion) == []
+    (applied,) = minion.ask("state.apply", "azure_events.prepare", pillar=pillar).values()
+    assert applied["result"] is True and applied["changes"] and ran(minion) == ["prepare"]
+    (again,) = minion.ask("state.apply", "azure_events.prepare", pillar=pillar).values()
+    assert again["result"] is True and not again["changes"]
+    recovered(minion, azure, event_id)
+
+
+def test_preparation_is_void_after_a_reboot(minion: WindowsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    assert outcome(minion, "prepare", event_id) == "prepared"
+    minion.kill()
+    minion.start()
+    assert outcome(minion, "prepare", event_id) == "already_prepared"
+    minion.reboot()
+    assert outcome(minion, "approve_prepared", event_id, ["vm1"]) == "not_prepared"
+    assert outcome(minion, "prepare", event_id) == "prepared"
+    assert ran(minion) == ["prepare", "prepare"]
+    recovered(minion, azure, event_id)
