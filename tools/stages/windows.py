@@ -41,9 +41,7 @@ class Part(NamedTuple):
     limit: float = 600
 
 
-HELPER = Part(
-    "windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport", "windows/inside"), limit=300
-)
+HELPER = Part("windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport"), limit=300)
 # masters do not run on Windows
 SALT = Part("windows-salt", ("salt/functional",), ("--ignore=tests/salt/functional/test_runner.py",))
 
@@ -92,7 +90,7 @@ def minion(job: Job, wine: Wine) -> Outcome:
     home = salt.install(job, SERIES)
     return pytest_folder(
         job,
-        "windows/minion",
+        "windows",
         prefix=UNSHARE_COMMAND,
         results="windows-minion",
         env={"SALT_HOME": str(home), "WINDOWS_DRIVE": str(wine.folder)},
