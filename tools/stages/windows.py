@@ -43,7 +43,11 @@ class Part(NamedTuple):
 
 HELPER = Part("windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport"), limit=300)
 # masters do not run on Windows
-SALT = Part("windows-salt", ("salt/functional",), ("--ignore=tests/salt/functional/test_runner.py",))
+SALT = Part(
+    "windows-salt",
+    ("unit/salt/azure_events_steps", "unit/salt/azure_events_watch", "salt/functional"),
+    ("--ignore=tests/salt/functional/test_runner.py",),
+)
 
 
 def windows(job: Job) -> Outcome:
