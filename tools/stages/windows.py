@@ -42,11 +42,11 @@ class Part(NamedTuple):
 
 
 HELPER = Part("windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport"), limit=300)
-# masters do not run on Windows
+# most tests wait; masters do not run on Windows
 SALT = Part(
     "windows-salt",
     ("unit/salt/azure_events_steps", "unit/salt/azure_events_watch", "salt/functional"),
-    ("--ignore=tests/salt/functional/test_runner.py",),
+    ("-n", "3", "--dist", "loadgroup", "--ignore=tests/salt/functional/test_runner.py"),
 )
 
 
