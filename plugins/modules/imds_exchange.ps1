@@ -26,6 +26,9 @@ $url = [string](Get-AnsibleParam -obj $params -name "url")
 if (-not [Uri]::TryCreate($url, [UriKind]::Absolute, [ref]$uri) -or $uri.Scheme -ne "http") { Deny-Option "url" "an http URL" }
 $method = [string](Get-AnsibleParam -obj $params -name "method" -default "GET")
 if (@("GET", "POST") -cnotcontains $method) { Deny-Option "method" "GET or POST" }
+if ($method -eq "POST" -and (Get-AnsibleParam -obj $params -name "_ansible_check_mode" -type "bool" -default $false)) {
+    Exit-Json @{ skipped = $true; msg = "check mode: the request was not sent" }
+}
 $headers = Get-AnsibleParam -obj $params -name "headers" -default @{}
 if ($headers -isnot [System.Collections.IDictionary]) { Deny-Option "headers" "a dictionary of names and values" }
 try { $content = [Convert]::FromBase64String([string](Get-AnsibleParam -obj $params -name "body")) }
