@@ -39,7 +39,7 @@ that a user requests wait up to 15 minutes for an approval.
         - {name: join, command: [/usr/local/bin/join-load-balancer, --wait], timeout: 30}
 
 :py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the
-shell, or a list), a function, an SLS file or a ready hook (``use``). After its ``timeout`` (by
+shell, or a list), a function, an SLS file or, on Linux, a ready hook (``use``). After its ``timeout`` (by
 default 300 s) all its processes are ended. Commands get the event in the environment variables
 EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE,
 EVENT_SECONDS_LEFT, EVENT_DURATION, EVENT_DESCRIPTION and EVENT_STAGE, and their timeout in

@@ -145,6 +145,9 @@ LEFT_OUT = {
             "the hosts have no logrotate; tests/ready_hooks/test_log.py renames the file as logrotate does"
         ),
     },
+    "docs/salt.md": {
+        "# on the Windows minion": "needs Windows; tests/windows/minion starts a minion and calls its functions",
+    },
     "docs/simulator.md": {
         INSTALL_SIMULATOR: INSTALLS_WHEEL,
         "imds-simulator --scenario live-migration": STARTED,

@@ -17,8 +17,8 @@ from azure_events_engine.mapping import ID, OBSERVED, PILLAR, TABLE
 from azure_events_engine.progress import STEPS as ENGINE_STEPS
 from azure_events_engine.settings import Settings, parse_settings
 from azure_events_steps import answers
-from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS, parse_configuration
-from azure_events_steps.environment import for_step, variables
+from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS, parse_configuration, refuse_ready_hooks
+from azure_events_steps.environment import for_step, variables, without_cmd_syntax
 from azure_events_steps.ready_hook_steps import USE
 from azure_events_steps.record import PHASES
 from azure_events_watch.ledger import Notice
@@ -150,6 +150,21 @@ def test_ready_hooks_that_are_shown_have_valid_options() -> None:
     assert steps
     for step in steps:
         from_mapping((*hooks.load(step.action).options, *COMMON), step.kwargs)
+
+
+def test_steps_of_a_windows_minion_are_valid_and_no_ready_hooks() -> None:
+    (section,) = re.findall(r"^## Windows minions\n(.*?)^## ", GUIDE, re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    configuration = parse_configuration(yaml.safe_load(text)["azure_events"])
+    refuse_ready_hooks(configuration)
+    assert configuration.prepare and configuration.recover
+
+
+def test_characters_that_cmd_would_parse_are_listed() -> None:
+    (row,) = [row for row in rows("Steps on Windows") if row[0] == "control characters in variables"]
+    shown = re.findall(r"`([^`])`|(&#124;)", row[2].partition("the same for")[2])
+    listed = {character or "|" for character, _entity in shown}
+    assert listed == {chr(number) for number in range(32, 127) if without_cmd_syntax(chr(number)) != chr(number)}
 
 
 def test_steps_of_the_engine_are_listed_in_their_order() -> None:

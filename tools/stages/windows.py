@@ -45,7 +45,11 @@ HELPER = Part(
     "windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport", "windows/inside"), limit=300
 )
 # masters do not run on Windows
-SALT = Part("windows-salt", ("salt/functional",), ("--ignore=tests/salt/functional/test_runner.py",))
+SALT = Part(
+    "windows-salt",
+    ("unit/salt/azure_events_steps", "unit/salt/azure_events_watch", "salt/functional"),
+    ("--ignore=tests/salt/functional/test_runner.py",),
+)
 
 
 def windows(job: Job) -> Outcome:

@@ -87,7 +87,7 @@ def assemble(job: Job, home: Path, chosen: Chosen) -> None:
             file.rename((home if beside else libraries) / file.name)
     shutil.rmtree(unpacked)
     job.run_or_fail(COMPILER, "-municode", "-s", SOURCES / "python.c", dll, "-o", home / "python.exe")
-    primitives = libraries / "bcryptprimitives.dll"
+    primitives = home / "bcryptprimitives.dll"
     job.run_or_fail(COMPILER, "-shared", "-s", SOURCES / "bcryptprimitives.c", "-ladvapi32", "-o", primitives)
     definition = home / "python3.def"
     definition.write_text(forwarders(dll), encoding="utf-8")

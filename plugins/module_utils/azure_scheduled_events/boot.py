@@ -25,10 +25,6 @@ def _of_linux() -> str:
 
 
 def _of_windows() -> str:
-    """Return the time of the boot in units of 100 ns, as the clock was at that time.
-
-    Windows moves the time of the boot along whenever the clock is set, and keeps the sum of these moves beside it.
-    """
     import ctypes  # hardly any program asks for it
 
     answer = ctypes.create_string_buffer(_TIME_OF_DAY_SIZE)
@@ -37,8 +33,21 @@ def _of_windows() -> str:
         status = library.NtQuerySystemInformation(_TIME_OF_DAY, answer, _TIME_OF_DAY_SIZE, None)
     except (OSError, AttributeError):
         return ""
-    if status != 0:
-        return ""
-    booted = int.from_bytes(answer.raw[0:8], "little")
-    moved = int.from_bytes(answer.raw[32:40], "little", signed=True)
+    return boot_of_time_of_day(answer.raw) if status == 0 else ""
+
+
+def boot_of_time_of_day(answer: bytes) -> str:
+    """Return the identity of the boot in Windows' answer about the time of day.
+
+    Windows moves the time of the boot along whenever the clock is set, and keeps the sum of these moves beside it.
+    The identity is the time of the boot by the clock as it was then, in units of 100 ns.
+
+    Args:
+        answer: a structure SYSTEM_TIMEOFDAY_INFORMATION: BootTime at byte 0, BootTimeBias at byte 32.
+
+    Returns:
+        The identity; "" if the structure has no time of the boot.
+    """
+    booted = int.from_bytes(answer[0:8], "little")
+    moved = int.from_bytes(answer[32:40], "little", signed=True)
     return f"windows-{booted - moved}" if booted else ""

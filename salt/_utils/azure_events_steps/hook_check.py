@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from typing import Any, Iterator
 
@@ -16,6 +14,10 @@ from .configuration import Step
 from .execution.results import TIMEOUT, output_end
 from .minion import Minion
 from .ready_hook_steps import USE, arguments
+
+if sys.platform != "win32":
+    # on Windows a configuration has no ready hooks
+    from .execution.posix_program import run_program
 
 READY = "ready"
 OK, WARNING, ERROR = "ok", "warning", "error"
@@ -75,23 +77,10 @@ def _checked(step: Step, folder: str) -> dict[str, Any]:
     result: dict[str, Any] = {"name": step.name, "use": step.action, "problems": [], "information": []}
     # without HOOK_SECONDS a hook has its own limit, which may be longer
     environment = {**os.environ, "HOOK_SECONDS": f"{CHECK_TIMEOUT:.0f}"}
-    process = subprocess.Popen(  # pylint: disable=consider-using-with
-        arguments(sys.executable, folder, step.action, "check", step.kwargs),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd="/",
-        env=environment,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        information, problems = process.communicate(timeout=CHECK_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    command = arguments(sys.executable, folder, step.action, "check", step.kwargs)
+    ended = run_program(command, environment, CHECK_TIMEOUT)
+    if ended is None:
         return dict(result, outcome=TIMEOUT, problems=[f"the check did not end within {CHECK_TIMEOUT:.0f} seconds"])
-    lines = output_end(problems).splitlines()
-    outcome = ERROR if process.returncode != 0 else WARNING if lines else OK
-    return dict(result, outcome=outcome, problems=lines, information=output_end(information).splitlines())
+    lines = output_end(ended.errors).splitlines()
+    outcome = ERROR if ended.code != 0 else WARNING if lines else OK
+    return dict(result, outcome=outcome, problems=lines, information=output_end(ended.output).splitlines())

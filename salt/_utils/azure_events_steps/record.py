@@ -13,6 +13,7 @@ import os
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import state_file
+from azure_scheduled_events.replacement import replace_file, retried
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -141,10 +142,10 @@ class RecordFile:
     def remove(self) -> None:
         """Remove the file: nothing is prepared any more."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
+            retried(lambda: os.unlink(self.path))
 
     def quarantine(self) -> str:
         """Rename a damaged file, and return its new path."""
         aside = self.path + ".damaged"
-        os.replace(self.path, aside)
+        replace_file(self.path, aside)
         return aside

@@ -62,6 +62,8 @@ PUSH_SECTIONS = ("Push to Event-Driven Ansible",)
 GIT_SECTIONS = ("From git",)
 PACKAGE_SECTIONS = ("As a Python package",)
 TROUBLE_SECTIONS = ("Nothing is prepared",)
+# tests/windows/minion starts a minion; tests/project/test_salt_docs.py checks its steps
+WINDOWS_SECTIONS = ("Windows minions",)
 FOLLOWED = {
     *ONE_VM_SECTIONS,
     *FLEET_SECTIONS,
@@ -71,6 +73,7 @@ FOLLOWED = {
     *GIT_SECTIONS,
     *PACKAGE_SECTIONS,
     *TROUBLE_SECTIONS,
+    *WINDOWS_SECTIONS,
 }
 
 

@@ -9,9 +9,11 @@ import multiprocessing
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from support.salt.loaded import CountingMinion, salt_loader
+if TYPE_CHECKING:
+    # on Windows the process imports this file, and needs none of the modules for tests
+    from support.salt.loaded import Minion
 
 if sys.platform == "win32":
     CONTEXT = multiprocessing.get_context("spawn")
@@ -22,7 +24,7 @@ else:
 class JobProcess:
     """A call of one of the functions ``azure_events`` in another process."""
 
-    def __init__(self, minion: CountingMinion, function: str, *arguments: Any) -> None:
+    def __init__(self, minion: Minion, function: str, *arguments: Any) -> None:
         self._read_end, write_end = CONTEXT.Pipe(duplex=False)
         self._process = CONTEXT.Process(target=_answer, args=(write_end, minion.opts, function, arguments))
         self._process.start()
@@ -45,7 +47,7 @@ class JobProcess:
 
 
 @contextmanager
-def job(minion: CountingMinion, function: str, *arguments: Any) -> Iterator[JobProcess]:
+def job(minion: Minion, function: str, *arguments: Any) -> Iterator[JobProcess]:
     """Run a job of the minion during the block."""
     process = JobProcess(minion, function, *arguments)
     yield process
@@ -53,4 +55,6 @@ def job(minion: CountingMinion, function: str, *arguments: Any) -> Iterator[JobP
 
 
 def _answer(pipe: Any, opts: dict[str, Any], function: str, arguments: tuple[Any, ...]) -> None:
-    pipe.send(salt_loader.minion_mods(opts, context={})["azure_events." + function](*arguments))
+    import salt.loader
+
+    pipe.send(salt.loader.minion_mods(opts, context={})["azure_events." + function](*arguments))

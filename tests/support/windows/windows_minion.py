@@ -18,7 +18,13 @@ from support.wait import wait_until
 from support.windows.wine import Wine
 
 HOME = r"C:\ProgramData\Salt Project\Salt"
-PROGRAM = "from salt.scripts import salt_minion; salt_minion()"
+# Wine 8 does not answer the question for the name of a process, which Salt writes into a file at its start
+PROGRAM = """
+import psutil
+psutil.Process.name = lambda process: "python.exe"
+from salt.scripts import salt_minion
+salt_minion()
+"""
 
 
 class WindowsMinion:
@@ -45,6 +51,8 @@ class WindowsMinion:
             "enable_fqdns_grains": False,
             "log_level_logfile": "info",
             "loop_interval": 1,
+            # a process for each job would take 5 s to start under Wine
+            "multiprocessing": False,
             **config,
         }
         for folder in ("conf", "var/log/salt"):
@@ -69,7 +77,7 @@ class WindowsMinion:
     def _answers(self) -> bool:
         try:
             # without an answer Salt may return a text
-            return self.ask("test.ping", timeout=5) is True
+            return self.ask("test.ping", timeout=20) is True
         except Refused:
             return False
 
@@ -80,9 +88,10 @@ class WindowsMinion:
             self._process = None
 
     def reboot(self) -> None:
-        """End everything that runs on the drive C:, which begins another boot for Windows programs, and start again."""
+        """End everything that runs on the drive C:, begin another boot, and start the minion."""
         self.kill()
         self.wine.end()
+        self.wine.boot()
         self.start()
 
     @property

@@ -62,19 +62,26 @@ class Wine:
         r"""Return the path below C:\ of a file in the folder of C:."""
         return "C:\\" + str(PureWindowsPath(PurePosixPath(path.relative_to(self.drive))))
 
+    def boot(self) -> None:
+        """Start a server that stays until `end`. Without it, Windows boots with the first program, and ends with the last."""
+        self._server("--persistent")
+
     def end(self) -> None:
-        """End all programs, as the end of a boot does."""
-        subprocess.run(
-            ["wineserver", "--kill"], env={**os.environ, **self.variables}, check=False, stdin=subprocess.DEVNULL
-        )
+        """End all programs and the server, as the end of a boot does."""
+        self._server("--kill")
         self.wait()
 
     def wait(self) -> None:
         """Wait until the server has written the registry and ended."""
+        self._server("--wait")
+
+    def _server(self, option: str) -> None:
         subprocess.run(
-            ["wineserver", "--wait"],
+            ["wineserver", option],
             env={**os.environ, **self.variables},
             check=False,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             timeout=60,
         )

@@ -50,6 +50,7 @@ def wine() -> Iterator[Wine]:
         pytest.skip("WINDOWS_DRIVE names no folder with a Windows Python; make test-windows does")
     wine = Wine(Path(folder))
     wine.end()
+    wine.boot()
     yield wine
     wine.end()
 

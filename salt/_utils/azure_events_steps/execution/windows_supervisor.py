@@ -40,6 +40,8 @@ assert sys.platform == "win32"
 
 # the codec of the console's code page
 _CODE_PAGE = "oem"
+# the folder of this package
+_UTILS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _FLAGS = windows_job.CREATE_SUSPENDED | subprocess.CREATE_NO_WINDOW
 _CALL_PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
@@ -124,8 +126,8 @@ def _start_call(
         request = pickle.dumps((call, step, dict(variables)))
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
         raise ValueError(f"its call cannot be sent to another process: {error}") from error
-    # an empty entry means the working folder
-    path = json.dumps([str(entry) or os.getcwd() for entry in sys.path])
+    # Salt removes the folder of utilities from the path after an import; an empty entry means the working folder
+    path = json.dumps([_UTILS, *(str(entry) or os.getcwd() for entry in sys.path)])
     process = subprocess.Popen(  # pylint: disable=consider-using-with
         [sys.executable, "-c", _CALL_PROGRAM],
         stdin=subprocess.PIPE,

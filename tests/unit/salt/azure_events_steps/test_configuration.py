@@ -11,8 +11,15 @@ from typing import Any
 
 import pytest
 
-from azure_events_steps.configuration import DEFAULT_TIMEOUT, Step, digest, parse_configuration, parse_steps
-from azure_events_steps.environment import variables
+from azure_events_steps.configuration import (
+    DEFAULT_TIMEOUT,
+    Step,
+    digest,
+    parse_configuration,
+    parse_steps,
+    refuse_ready_hooks,
+)
+from azure_events_steps.environment import variables, without_cmd_syntax
 from azure_events_steps.record import Reason, Record, record_from_json
 from azure_events_steps.selection import evaluate, not_released
 from azure_scheduled_events import parse_document
@@ -152,6 +159,22 @@ def test_variables_have_no_control_characters_and_are_bounded() -> None:
     )
     assert found["EVENT_RESOURCES"].startswith("a?b ? xxx")
     assert all(len(value.encode()) <= 32 * 1024 for value in found.values())
+
+
+def test_value_for_cmd_contains_no_command() -> None:
+    """cmd.exe replaces variables by their values before it parses a command."""
+    assert without_cmd_syntax('a" & del x | y > z ^ %PATH% !B! (c)') == "a? ? del x ? y ? z ? ?PATH? ?B? ?c?"
+    plain = "C7061BAC-AFDC-4513-B24B-AA5F13A16123 vm_1 2026-11-21T12:00:00Z \u00fc\u6f22 a;b,c=d'e"
+    assert without_cmd_syntax(plain) == plain
+
+
+@pytest.mark.parametrize("key", ["ready_hooks", "prepare", "recover"])
+def test_ready_hook_is_refused_where_none_can_run(key: str) -> None:
+    hook = {"use": "haproxy", "name": "web", "server": "web/web1"}
+    with pytest.raises(ValueError, match="azure_events: the step 'web' is a ready hook, which runs on Linux only; "):
+        refuse_ready_hooks(parse_configuration({key: [hook]}))
+    refuse_ready_hooks(parse_configuration({"prepare": ["leave"], "recover": []}))
+    refuse_ready_hooks(parse_configuration(None))
 
 
 def test_record_round_trip_is_exact_and_other_content_is_refused() -> None:

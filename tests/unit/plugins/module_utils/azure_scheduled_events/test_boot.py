@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 import sys
 
@@ -36,3 +37,19 @@ def test_identity_on_windows_has_the_time_of_the_boot():
     # units of 100 ns since 1601; the clock may have been set since the boot
     booted = int(ticks) / 1e7 - 11_644_473_600
     assert prefix == "windows" and abs(time.time() - uptime() / 1000 - booted) < 86_400
+
+
+def time_of_day(booted, moved):
+    return struct.pack("<qqqIIqq", booted, booted + 10**9, 0, 0, 0, moved, 0)
+
+
+@pytest.mark.parametrize("jump", [36_000_000_000, -36_000_000_000, 1])
+def test_identity_on_windows_stays_when_the_clock_is_set(jump):
+    booted = 134_399_194_171_763_790
+    before = boot.boot_of_time_of_day(time_of_day(booted, 0))
+    assert boot.boot_of_time_of_day(time_of_day(booted + jump, jump)) == before != ""
+    assert boot.boot_of_time_of_day(time_of_day(booted + jump, 0)) != before
+
+
+def test_identity_on_windows_without_a_time_of_the_boot_is_empty():
+    assert boot.boot_of_time_of_day(time_of_day(0, 0)) == ""

@@ -81,7 +81,7 @@ def test_option_245_of_a_vendor_is_another_option():
 def test_any_bytes_are_read_without_an_error():
     source = random.Random(245)
     sound = OTHERS + record()
-    for _ in range(2000):
+    for _attempt in range(2000):
         value = bytearray(sound)
         for _change in range(source.randint(1, 8)):
             value[source.randrange(len(value))] = source.randrange(256)

@@ -9,14 +9,12 @@ import os
 import sys
 
 import pytest
-
-if sys.platform == "win32":
-    pytest.skip("Windows has no owners and mode bits of files", allow_module_level=True)
-
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     posix_receipt_folder,
     receipts,
 )
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no owners and mode bits of files")
 
 HERE = "http://169.254.169.254"
 
@@ -36,7 +34,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):
     assert found.find("A") == "1" and len(list(folder.iterdir())) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.skipif(sys.platform != "win32" and os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_another_user_is_not_used(tmp_path):
     folder = tmp_path / "receipts"
     found = receipts.Receipts(str(folder), HERE)

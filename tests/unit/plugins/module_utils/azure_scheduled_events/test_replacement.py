@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import subprocess
 import sys
 import threading
 
@@ -120,3 +121,45 @@ def test_file_that_a_reader_keeps_open_is_not_replaced(tmp_path):
     with open(path, encoding="ascii"), pytest.raises(PermissionError):
         replacement.replace_file(str(draft), str(path))
     assert path.read_text(encoding="ascii") == "old" and draft.read_text(encoding="ascii") == "new"
+
+
+READER = """
+import importlib.util, sys
+
+spec = importlib.util.spec_from_file_location("replacement", sys.argv[1])
+replacement = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(replacement)
+print("ready", flush=True)
+reads, text = 0, ""
+while text != "end":
+    text = replacement.read_file(sys.argv[2], "ascii")
+    assert text == "end" or (len(text) == 1000 and len(set(text)) == 1), text
+    reads += 1
+print(reads)
+"""
+
+
+def test_file_is_whole_for_a_process_that_reads_it_all_the_time(tmp_path):
+    draft, path = tmp_path / "draft", tmp_path / "file"
+    path.write_text("x" * 1000, encoding="ascii")
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, replacement.__file__, str(path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    limit = threading.Timer(60.0, reader.kill)
+    limit.start()
+    try:
+        assert reader.stdout.readline().strip() == b"ready"
+        for number in range(60):
+            draft.write_text(str(number % 10) * 1000, encoding="ascii")
+            replacement.replace_file(str(draft), str(path))
+        draft.write_text("end", encoding="ascii")
+        replacement.replace_file(str(draft), str(path))
+        output, errors = reader.communicate()
+    finally:
+        limit.cancel()
+        reader.kill()
+        reader.wait()
+    assert (reader.returncode, errors) == (0, b"") and int(output) > 0

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The event modules on Windows hosts, by real runs of Ansible over a connection that stands in for one to Windows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.ansible_hosts import COLLECTION, Hosts
+from support.simulator_process import Simulator
+from support.windows_hosts.host import WindowsHost, environment
+
+EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
+CLIXML = b'#< CLIXML\r\n<Objs Version="1.1.0.1"><S S="progress">Pr\xc3\xbcfung</S></Objs>\r\n'
+POLICY = "C:\\ProgramData\\Prüfung\\policy.yml"
+
+
+@pytest.fixture
+def azure(simulate: Callable[..., Simulator]) -> Simulator:
+    return simulate({"name": "one", "id": EVENT_ID, "type": "Reboot", "resources": ["vm1"], "source": "User"})
+
+
+@pytest.fixture
+def windows(tmp_path: Path) -> WindowsHost:
+    return WindowsHost(tmp_path / "win1")
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> WindowsHost:
+    return WindowsHost(tmp_path / "win2")
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, windows: WindowsHost, second: WindowsHost) -> Hosts:
+    found = Hosts(tmp_path, {"win1": windows.variables, "win2": second.variables, "lin1": {}})
+    found.environment.update(environment())
+    return found
+
+
+def playbook(folder: Path, *plays: dict[str, Any]) -> str:
+    file = folder / "playbook.yml"
+    file.write_text(json.dumps(plays))
+    return str(file)
+
+
+def play(hosts: str, *tasks: dict[str, Any], **keywords: Any) -> dict[str, Any]:
+    return {"hosts": hosts, "gather_facts": False, "tasks": list(tasks), **keywords}
+
+
+def task(module: str, options: dict[str, Any], **keywords: Any) -> dict[str, Any]:
+    return {COLLECTION + module: options, **keywords}
+
+
+def approvals(azure: Simulator) -> list[str]:
+    found: list[str] = azure.get("/events/one")["approved_by"]
+    return found
+
+
+def comparable(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name not in ("elapsed", "invocation")}
+
+
+@pytest.mark.short
+@pytest.mark.parametrize(
+    "module, options",
+    [
+        ("event_info", {}),
+        ("event_info", {"affects": ["vm2"], "api_version": ["1999-01-01", "2020-07-01"]}),
+        ("event_info", {"api_version": ["1999-01-01"]}),
+        ("event_info", {"statuses": ["Schduled"]}),
+        ("event_info", {"timeout": 0}),
+        ("event_facts", {}),
+        ("event_wait", {}),
+        ("event_wait", {"state": "started", "timeout": 0.2}),
+        ("event_wait", {"poll_interval": 0.1}),
+        ("event_approve", {"types": ["Reboot"]}),
+        ("event_approve", {"policy": "documented"}),
+        ("event_approve", {"policy": {"rules": [{"do": "destroy"}]}}),
+    ],
+    ids=str,
+)
+def test_module_returns_the_same_as_on_linux(
+    azure: Simulator, hosts: Hosts, tmp_path: Path, module: str, options: dict[str, Any]
+) -> None:
+    if module == "event_approve":
+        options = {**options, "receipts": str(tmp_path / "receipts")}
+    options = {"endpoint": azure.endpoints["vm1"], **options}
+    results = [comparable(hosts.module(host, module, "--check", **options)) for host in ("lin1", "win1")]
+    assert results[0] == results[1]
+
+
+def test_host_without_imds_returns_the_same_as_on_linux(hosts: Hosts) -> None:
+    began = time.monotonic()
+    results = [
+        hosts.module(host, module, endpoint="http://127.0.0.1:9")
+        for module in ("event_info", "event_facts")
+        for host in ("lin1", "win1")
+    ]
+    # not one of them waits for the default time limit
+    assert time.monotonic() - began < 100
+    errors = [results[0]["imds_error"], results[1]["imds_error"]]
+    assert errors[0]["kind"] == errors[1]["kind"] == "ImdsUnreachable"
+    facts = [result["ansible_facts"]["azure_scheduled_events"] for result in results[2:]]
+    assert [dict(fact, reason="") for fact in facts][0] == dict(facts[1], reason="")
+    assert all(fact["reason"] and "pending" not in fact for fact in facts)
+
+
+@pytest.mark.short
+def test_event_is_approved_once_with_a_receipt_on_the_controller(
+    azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path
+) -> None:
+    options = {"endpoint": azure.endpoints["vm1"], "types": ["Reboot"], "receipts": str(tmp_path / "receipts")}
+    assert hosts.module("win1", "event_approve", "--check", **options)["approved"] == [EVENT_ID]
+    assert approvals(azure) == [] and not (tmp_path / "receipts").exists()
+    done = hosts.module("win1", "event_approve", "--diff", **options)
+    assert done["changed"] and done["approved"] == [EVENT_ID]
+    assert done["diff"]["after"] == {"events": {EVENT_ID: "approved"}}
+    assert approvals(azure) == ["vm1"]
+    assert [path.name for path in (tmp_path / "receipts" / "hosts").iterdir()] == ["win1"]
+    posts = [options for options in windows.exchanges() if options["method"] == "POST"]
+    assert len(posts) == 1
+    again = hosts.module("win1", "event_approve", **options)
+    assert again["changed"] is False and again["approvals"][0]["outcome"] in ("already_approved", "started")
+
+
+def test_policy_file_is_read_from_the_host(
+    azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path
+) -> None:
+    options = {"endpoint": azure.endpoints["vm1"], "policy_file": POLICY, "receipts": str(tmp_path / "receipts")}
+    missing = hosts.module("win1", "event_approve", **options)
+    assert missing["failed"] and POLICY in missing["msg"]
+    windows.write_file(POLICY, "rules:\n- name: all\n  do: destroy\n")
+    wrong = hosts.module("win1", "event_approve", **options)
+    assert wrong["failed"] and f"{POLICY}:3" in wrong["msg"]
+    windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  do: approve\n")
+    assert hosts.module("win1", "event_approve", **options)["approved"] == [EVENT_ID]
+    assert approvals(azure) == ["vm1"]
+
+
+@pytest.mark.short
+def test_mixed_play_with_defaults_delegation_and_no_log(
+    azure: Simulator, hosts: Hosts, windows: WindowsHost, second: WindowsHost, tmp_path: Path
+) -> None:
+    receipts = tmp_path / "receipts"
+    file = playbook(
+        tmp_path,
+        play(
+            "all",
+            task("event_info", {}, register="coming"),
+            {"ansible.builtin.assert": {"that": ["coming.events | length == 1", "coming.resource_name == 'vm1'"]}},
+            task(
+                "event_approve",
+                {"event_ids": "{{ coming.events | map(attribute='event_id') }}", "receipts": str(receipts)},
+                delegate_to="win2",
+                run_once=True,
+                register="approval",
+            ),
+            {"ansible.builtin.assert": {"that": "approval.approved | length == 1"}},
+            task("event_info", {"resource_name": "secret"}, no_log=True),
+            module_defaults={"group/azure_imds.scheduled_events.scheduled_events": {"endpoint": "{{ endpoint }}"}},
+        ),
+    )
+    ran = hosts.playbook(file, {"endpoint": azure.endpoints["vm1"]}, "-vvv")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "secret" not in ran.stdout
+    assert approvals(azure) == ["vm1"]
+    assert [path.name for path in (receipts / "hosts").iterdir()] == ["win2"]
+    assert any(options["method"] == "POST" for options in second.exchanges())
+    assert all(options["method"] == "GET" for options in windows.exchanges())
+
+
+@pytest.mark.short
+def test_facts_are_gathered_in_a_mixed_inventory(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
+    """Beside event_facts.ps1, the link event_facts makes Ansible choose the module in Python for POSIX hosts."""
+    hosts.environment["ANSIBLE_FACTS_MODULES"] = COLLECTION + "event_facts"
+    written = {
+        "content": "{{ ansible_facts.azure_scheduled_events | to_json }}",
+        "dest": str(tmp_path) + "/facts-{{ inventory_hostname }}",
+    }
+    file = playbook(
+        tmp_path,
+        {
+            "hosts": "lin1,win1",
+            "gather_facts": True,
+            "tasks": [{"ansible.builtin.copy": written, "delegate_to": "lin1"}],
+            "module_defaults": {COLLECTION + "event_facts": {"endpoint": azure.endpoints["vm1"]}},
+        },
+    )
+    ran = hosts.playbook(file)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    linux, windows = (json.loads((tmp_path / f"facts-{host}").read_text()) for host in ("lin1", "win1"))
+    assert linux["available"] and linux["pending"] and len(linux["events"]) == 1
+    assert not windows["available"] and "pending" not in windows and windows["events"] == []
+    assert COLLECTION + "event_facts" in windows["reason"]
+
+
+def test_async_task_fails_with_the_remedy(azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:
+    asynchronous = {"async": 60, "poll": 1, "ignore_errors": True}
+    file = playbook(
+        tmp_path,
+        play(
+            "win1,lin1",
+            task("event_wait", {"endpoint": azure.endpoints["vm1"]}, register="waited", **asynchronous),
+            {
+                "ansible.builtin.assert": {"that": "waited is failed and 'async' in waited.msg"},
+                "when": "'win1' == inventory_hostname",
+            },
+            {"ansible.builtin.assert": {"that": "waited.outcome == 'reached'"}, "when": "'lin1' == inventory_hostname"},
+        ),
+    )
+    ran = hosts.playbook(file)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert windows.runs() == []
+
+
+@pytest.mark.parametrize(
+    "module, options",
+    [("event_info", {"endpoint": "auto"}), ("event_approve", {}), ("event_wait", {"sate": "absent"})],
+    ids=str,
+)
+def test_wrong_options_fail_before_the_connection(
+    hosts: Hosts, windows: WindowsHost, module: str, options: dict[str, Any]
+) -> None:
+    windows.go_down()
+    assert hosts.module("win1", module, **options)["failed"]
+
+
+def test_noise_around_results_is_ignored_or_an_error(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    windows.print_before_results(CLIXML)
+    assert len(hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"])["events"]) == 1
+    windows.print_before_results(b"{ not JSON ")
+    failed = hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"], timeout=2)
+    assert failed["failed"] and failed["imds_error"]["kind"] == "ImdsUnreachable"
+
+
+def test_host_that_is_down_is_unreachable(hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:
+    windows.go_down()
+    for module in ("event_info", "event_facts", "event_wait"):
+        result = hosts.module("win1", module, endpoint="http://127.0.0.1:9", timeout=5)
+        assert result["unreachable"] is True
+
+
+@pytest.mark.short
+def test_wait_holds_polls_on_the_host_and_ends_with_the_change(
+    azure: Simulator, hosts: Hosts, windows: WindowsHost
+) -> None:
+    before = len(azure.get("/requests")["requests"])
+    quiet = hosts.module(
+        "win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=12, resource_name="vm1"
+    )
+    assert quiet["outcome"] == "timeout" and 11 < quiet["elapsed"] < 60
+    polls = len(azure.get("/requests")["requests"]) - before
+    # the host repeats the request each second; the last seconds need several runs
+    assert polls >= 8
+    runs = windows.exchanges()
+    assert len(runs) <= 6 and [options.get("repeat_for") for options in runs[:1]] == [None]
+    assert runs[1]["repeat_for"] == pytest.approx(0.8 * 11, abs=0.8)
+
+    start = threading.Timer(4.0, azure.post, ["/events/one/start"])
+    start.start()
+    reached = hosts.module(
+        "win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=120, resource_name="vm1"
+    )
+    start.join()
+    assert reached["outcome"] == "reached" and reached["elapsed"] < 40
+    assert len(windows.exchanges()) - len(runs) <= 3
+
+
+@pytest.mark.short
+def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    def restart() -> None:
+        time.sleep(4.0)
+        windows.go_down()
+        time.sleep(3.0)
+        azure.post("/events/one/start")
+        windows.come_up()
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=120)
+    restarting.join()
+    assert waited["outcome"] == "reached" and waited["imds_errors"] >= 1
+    assert waited["imds_error"]["kind"] == "ImdsUnreachable"
+
+
+def test_absence_is_confirmed_at_once(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    azure.post("/events/one/cancel")
+    waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="absent", resource_name="vm1")
+    assert waited["outcome"] == "reached"
+    assert [options.get("repeat_for", 0) for options in windows.exchanges()] == [0, 0]
+
+
+def test_waiting_hosts_need_no_fork(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
+    wait = {"endpoint": azure.endpoints["vm1"], "state": "started", "timeout": 8}
+    file = playbook(tmp_path, play("win1,win2", task("event_wait", wait), strategy="ansible.builtin.free"))
+    began = time.monotonic()
+    ran = hosts.playbook(file, None, "--forks", "1")
+    seconds = time.monotonic() - began
+    assert ran.stdout.count("FAILED") == 2
+    # one after the other they would take 16
+    assert 8 <= seconds < 15
+
+
+def test_time_limit_of_the_task_remains_in_force(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
+    wait = {"endpoint": azure.endpoints["vm1"], "state": "started", "timeout": 300}
+    file = playbook(tmp_path, play("win1", task("event_wait", wait, timeout=4)))
+    began = time.monotonic()
+    ran = hosts.playbook(file)
+    assert ran.returncode == 2 and time.monotonic() - began < 60

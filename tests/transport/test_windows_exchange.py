@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The stand-in for imds_exchange keeps the contract of the PowerShell module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from support.windows_exchange.cases import CASES, REFUSED, Case, check, check_refused
+from support.windows_hosts.exchange import perform
+
+
+def stand_in(options: Mapping[str, Any], environment: Mapping[str, str]) -> Mapping[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return perform(options)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_exchange_has_the_result_of_the_contract(case: Case) -> None:
+    check(case, stand_in)
+
+
+@pytest.mark.parametrize("options, named", REFUSED, ids=lambda value: str(value)[:40])
+def test_refused_option_is_named(options: Mapping[str, Any], named: str) -> None:
+    check_refused(options, named, stand_in)
