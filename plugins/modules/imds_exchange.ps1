@@ -46,7 +46,7 @@ $state = @{ requests_sent = 0; connected = $false; answering = $false }
 $reasons = @{
     ConnectionRefused = "refused"; ConnectFailure = "refused"; TimedOut = "timeout"; Timeout = "timeout"
     ConnectionReset = "reset"; ConnectionAborted = "reset"; ConnectionClosed = "reset"; KeepAliveFailure = "reset"
-    ReceiveFailure = "reset"; SendFailure = "reset"
+    ReceiveFailure = "reset"; SendFailure = "reset"; CutShort = "reset"
     ServerProtocolViolation = "protocol"; MessageLengthLimitExceeded = "protocol"; TooLong = "too_long"
 }
 
@@ -130,7 +130,12 @@ Function Read-Answer($request, $deadline) {
     if ($body.Length -gt $max_bytes) {
         throw (New-Object System.IO.InvalidDataException "the answer is longer than $max_bytes bytes")
     }
-    $answer = @{ status = [int]$response.StatusCode; headers = $lines; body = [Convert]::ToBase64String($body.ToArray()) }
+    # .NET may return the beginning of a body as if it were whole; of an error's body it keeps 64 kB
+    $status = [int]$response.StatusCode
+    if ($status -lt 300 -and $response.ContentLength -ge 0 -and $response.ContentLength -ne $body.Length) {
+        throw (New-Object System.IO.EndOfStreamException "the answer was cut short after $($body.Length) bytes")
+    }
+    $answer = @{ status = $status; headers = $lines; body = [Convert]::ToBase64String($body.ToArray()) }
     # the next request can use the connection
     $response.Close()
     return $answer
@@ -154,6 +159,7 @@ Function ConvertTo-Failure($exception) {
         if ($cause -is [System.Net.WebException]) { $code = [string]$cause.Status }
         if ($cause -is [System.TimeoutException]) { $code = "Timeout" }
         if ($cause -is [System.IO.InvalidDataException]) { $code = "TooLong" }
+        if ($cause -is [System.IO.EndOfStreamException]) { $code = "CutShort" }
         # the innermost one that is known decides
         if ($reasons.ContainsKey($code)) { $reason = $reasons[$code] }
         $message = $cause.Message
