@@ -322,6 +322,13 @@ def test_absence_is_confirmed_at_once(azure: Simulator, hosts: Hosts, windows: W
     assert [options.get("repeat_for", 0) for options in windows.exchanges()] == [0, 0]
 
 
+def test_long_interval_is_kept_by_the_controller(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 3}
+    assert hosts.module("win1", "event_wait", poll_interval=30, **options)["outcome"] == "timeout"
+    # one at the beginning and one at the end
+    assert [exchange.get("repeat_for") for exchange in windows.exchanges()] == [None, None]
+
+
 def test_waiting_hosts_need_no_fork(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     wait = {"endpoint": azure.endpoints["vm1"], "state": "started", "timeout": 8}
     file = playbook(tmp_path, play("win1,win2", task("event_wait", wait), strategy="ansible.builtin.free"))
