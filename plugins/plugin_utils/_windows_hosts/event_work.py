@@ -61,7 +61,6 @@ def work_on_controller(
         result = task.work(EventCall(params, check_mode, warnings.append, connect))
     except (ImdsError, InvalidOptions) as error:
         result = failure(error)
-    result["invocation"] = {"module_args": dict(params)}
     if warnings:
         result["warnings"] = warnings
     return result

@@ -9,6 +9,7 @@ import base64
 import json
 import shutil
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def module_of(payload: bytes) -> tuple[str, dict[str, Any]]:
     raise AnsibleError(f"not a PowerShell module of this collection: {content[:200]!r}")
 
 
-def _unavailable(options: dict[str, Any], fail_if_down: Any) -> dict[str, Any]:
+def _unavailable(options: dict[str, Any], fail_if_down: Callable[[], None]) -> dict[str, Any]:
     """Return what event_facts.ps1 returns to facts_modules."""
     fact = {
         "available": False,
@@ -122,4 +123,5 @@ def _unavailable(options: dict[str, Any], fail_if_down: Any) -> dict[str, Any]:
     return {"changed": False, "ansible_facts": {"azure_scheduled_events": fact}}
 
 
-RESULTS = {"imds_exchange.ps1": perform, "event_facts.ps1": _unavailable}
+Module = Callable[[dict[str, Any], Callable[[], None]], dict[str, Any]]
+RESULTS: dict[str, Module] = {"imds_exchange.ps1": perform, "event_facts.ps1": _unavailable}
