@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import simulator_process
 from support.ansible_hosts import COLLECTION, Hosts
 from support.simulator_process import Simulator
 from support.windows_hosts.host import WindowsHost, environment
@@ -230,7 +234,7 @@ def test_async_task_fails_with_the_remedy(azure: Simulator, hosts: Hosts, window
 
 @pytest.mark.parametrize(
     "module, options",
-    [("event_info", {"endpoint": "auto"}), ("event_approve", {}), ("event_wait", {"sate": "absent"})],
+    [("event_info", {"endpoint": "https://127.0.0.1"}), ("event_approve", {}), ("event_wait", {"sate": "absent"})],
     ids=str,
 )
 def test_wrong_options_fail_before_the_connection(
@@ -239,6 +243,18 @@ def test_wrong_options_fail_before_the_connection(
     windows.go_down()
     result = hosts.module("win1", module, **options)
     assert "unreachable" not in result and next(iter(options), "policy") in result["msg"]
+
+
+def test_endpoint_is_found_by_the_dhcp_options_of_the_host(hosts: Hosts, windows: WindowsHost) -> None:
+    # option 245 with an address on which the simulator listens, until the last second of 32 bits
+    windows.lease(struct.pack("<5I", 245, 0, 4, 0, 2**32 - 1) + socket.inet_aton("127.245.0.1"))
+    with simulator_process.start("user-reboot", listen="127.245.0.1:8080"):
+        found = hosts.module("win1", "event_info", endpoint="auto", timeout=30)
+    assert found["resource_name"] == "vm1"
+    urls = [urllib.parse.urlsplit(options["url"]) for options in windows.exchanges()]
+    # the usual address, then the leased one without and with the port, then the events and the name
+    assert [url.netloc for url in urls[:3]] == ["169.254.169.254", "127.245.0.1", "127.245.0.1:8080"]
+    assert {url.netloc for url in urls[3:]} == {"127.245.0.1:8080"}
 
 
 def test_noise_around_results_is_ignored_or_an_error(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:

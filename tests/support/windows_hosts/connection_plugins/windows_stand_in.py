@@ -9,7 +9,6 @@ import base64
 import json
 import shutil
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ansible.plugins.connection import ConnectionBase
 
 from support.repository import REPOSITORY
 from support.windows_hosts.exchange import perform
-from support.windows_hosts.host import DOWN, FILES, NOISE, RUNS
+from support.windows_hosts.host import DHCP, DOWN, FILES, NOISE, RUNS
 
 DOCUMENTATION = """
 name: windows_stand_in
@@ -34,6 +33,20 @@ options:
 
 _END_OF_PART = b"\0\0\0\0"
 _MODULES = REPOSITORY / "plugins" / "modules"
+
+# what event_facts.ps1 returns to facts_modules
+UNAVAILABLE: dict[str, Any] = {
+    "changed": False,
+    "ansible_facts": {
+        "azure_scheduled_events": {
+            "available": False,
+            "reason": "use the task azure_imds.scheduled_events.event_facts instead",
+            "resource_name": None,
+            "incarnation": None,
+            "events": [],
+        }
+    },
+}
 
 
 class Connection(ConnectionBase):
@@ -63,7 +76,7 @@ class Connection(ConnectionBase):
         name, options = module_of(in_data)
         with (self._folder / RUNS).open("a") as runs:
             runs.write(json.dumps({"module": name, "options": options}) + "\n")
-        result = RESULTS[name](options, self._fail_if_down)
+        result = self._exchange(options) if name == "imds_exchange.ps1" else UNAVAILABLE
         noise = self._folder / NOISE
         before = noise.read_bytes() if noise.exists() else b""
         return 0, before + json.dumps(result, ensure_ascii=False).encode(), b""
@@ -84,6 +97,10 @@ class Connection(ConnectionBase):
 
     def reset(self) -> None:
         self.close()
+
+    def _exchange(self, options: dict[str, Any]) -> dict[str, Any]:
+        dhcp = self._folder / DHCP
+        return perform(options, self._fail_if_down, [dhcp.read_bytes()] if dhcp.exists() else [])
 
     @property
     def _folder(self) -> Path:
@@ -109,19 +126,3 @@ def module_of(payload: bytes) -> tuple[str, dict[str, Any]]:
         if file.read_bytes().strip() == content.strip():
             return file.name, options
     raise AnsibleError(f"not a PowerShell module of this collection: {content[:200]!r}")
-
-
-def _unavailable(options: dict[str, Any], fail_if_down: Callable[[], None]) -> dict[str, Any]:
-    """Return what event_facts.ps1 returns to facts_modules."""
-    fact = {
-        "available": False,
-        "reason": "use the task azure_imds.scheduled_events.event_facts instead",
-        "resource_name": None,
-        "incarnation": None,
-        "events": [],
-    }
-    return {"changed": False, "ansible_facts": {"azure_scheduled_events": fact}}
-
-
-Module = Callable[[dict[str, Any], Callable[[], None]], dict[str, Any]]
-RESULTS: dict[str, Module] = {"imds_exchange.ps1": perform, "event_facts.ps1": _unavailable}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Calls for steps that are functions; another process can import them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from azure_events_steps.configuration import Step
+
+
+@dataclass(frozen=True)
+class Returns:
+    """Return a result, after something is printed."""
+
+    succeeded: bool
+    text: str
+
+    def __call__(self, step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
+        print(f"{step.name} prints \u6f22", flush=True)
+        return self.succeeded, f"{self.text} {variables['EVENT_ID']} {step.args}"
+
+
+def raises(step: Step, variables: Mapping[str, str]) -> NoReturn:
+    """Raise an exception."""
+    raise LookupError("why")
+
+
+def hangs(step: Step, variables: Mapping[str, str]) -> NoReturn:
+    """Never return."""
+    while True:
+        time.sleep(60)
+
+
+def dies(step: Step, variables: Mapping[str, str]) -> NoReturn:
+    """End the process with an exit code."""
+    os._exit(3)

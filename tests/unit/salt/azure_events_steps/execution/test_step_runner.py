@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One step in processes of its own: results, output, variables and limits, on Linux and on Windows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from azure_events_steps.configuration import COMMAND, FUNCTION, Step
+from azure_events_steps.execution.results import DONE, FAILED, TIMEOUT, Call, StepResult
+from azure_events_steps.execution.step_runner import run_step
+from support.salt import step_calls
+from support.salt.step_commands import WINDOWS, python, variable
+
+VARIABLES = {"EVENT_ID": "C7061BAC", "EVENT_DESCRIPTION": "a&b \u00fc\u6f22"}
+
+
+def command(action: Any, timeout: float = 60, **variables: str) -> StepResult:
+    step = Step("x", COMMAND, tuple(action) if isinstance(action, list) else action, (), {}, {}, timeout)
+    return run_step(step, {**VARIABLES, **variables}, step_calls.raises)
+
+
+def function(call: Call, timeout: float = 60, *args: Any) -> StepResult:
+    return run_step(Step("x", FUNCTION, "a.b", args, {}, {}, timeout), VARIABLES, call)
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome", "output"),
+    [
+        ("echo one", DONE, "one"),
+        ("exit 3", FAILED, "exit code 3"),
+        (python("print('one'); print('two')"), DONE, "one\ntwo"),
+        (python("import sys; sys.stderr.write('why'); sys.exit(7)"), FAILED, "why\nexit code 7"),
+        (python("import sys; print(repr(sys.stdin.read()))"), DONE, "''"),
+        (python("import os; print(os.path.dirname(os.getcwd()) == os.getcwd())"), DONE, "True"),
+    ],
+    ids=["text", "exit-code", "list", "error", "no-input", "root-folder"],
+)
+def test_command_has_its_outcome_and_output(action: Any, outcome: str, output: str) -> None:
+    result = command(action)
+    assert (result.name, result.kind, result.outcome, result.output) == ("x", COMMAND, outcome, output)
+
+
+def test_program_that_does_not_exist_is_a_failure() -> None:
+    assert command(["/no/such/program"]).output.startswith("the command cannot be started: ")
+
+
+def test_variables_are_in_the_environment_of_a_command() -> None:
+    code = "import os, sys; sys.stdout.buffer.write(os.environ['EVENT_DESCRIPTION'].encode())"
+    assert command(python(code)).output == ("a?b \u00fc\u6f22" if WINDOWS else "a&b \u00fc\u6f22")
+
+
+@pytest.mark.parametrize("text", ["x & echo y", "x | echo y", 'x" & echo y', "x %EVENT_ID% (y)"])
+def test_value_of_a_variable_is_no_command_of_the_shell(text: str) -> None:
+    result = command(f"echo {variable('EVENT_DESCRIPTION')}", EVENT_DESCRIPTION=text)
+    expected = "".join("?" if character in '"&|%()' else character for character in text) if WINDOWS else text
+    assert (result.outcome, result.output) == (DONE, expected)
+
+
+def test_long_variable_arrives_whole() -> None:
+    code = "import os; print(len(os.environ['EVENT_RESOURCES']))"
+    assert command(python(code), EVENT_RESOURCES="x" * 31 * 1024).output == str(31 * 1024)
+
+
+def test_command_that_exceeds_its_timeout_is_ended_with_its_output() -> None:
+    result = command(python("import time; print('begun', flush=True); time.sleep(300)"), timeout=3)
+    assert (result.outcome, result.output) == (TIMEOUT, "ended after 3 seconds; begun")
+    assert 3 <= result.seconds < 30
+
+
+def test_function_gets_step_and_variables_and_returns_its_text() -> None:
+    result = function(step_calls.Returns(True, "\u00fc\u6f22"), 60, "one", {"two": 2})
+    assert (result.kind, result.outcome) == (FUNCTION, DONE)
+    assert result.output == "\u00fc\u6f22 C7061BAC ('one', {'two': 2})"
+
+
+@pytest.mark.parametrize(
+    ("call", "output"),
+    [
+        (step_calls.Returns(False, "no"), "no C7061BAC ()"),
+        (step_calls.raises, "LookupError: why"),
+        (step_calls.dies, "the process that ran the step has ended with 3"),
+    ],
+    ids=["false", "exception", "exit"],
+)
+def test_function_that_fails_has_its_reason(call: Call, output: str) -> None:
+    result = function(call)
+    assert (result.outcome, result.output) == (FAILED, output)
+
+
+def test_function_that_exceeds_its_timeout_is_ended() -> None:
+    result = function(step_calls.hangs, 2)
+    assert (result.outcome, result.output) == (TIMEOUT, "ended after 2 seconds;")
+    assert 2 <= result.seconds < 30
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="a fork needs no pickled call")
+def test_call_that_cannot_be_sent_is_a_failure() -> None:
+    assert function(lambda _step, _variables: (True, "")).output.startswith(
+        "the function cannot be started: its call cannot be sent to another process: "
+    )
