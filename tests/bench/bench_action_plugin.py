@@ -8,6 +8,7 @@ python tests/bench/bench_action_plugin.py [TIMES [ROUNDS]]
 
 from __future__ import annotations
 
+import statistics
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ PLUGIN = Path("ansible_collections/azure_imds/scheduled_events/plugins/action/ev
 
 
 def main() -> None:
-    times, rounds = ([int(argument) for argument in sys.argv[1:]] + [30, 3][len(sys.argv) - 1 :])[:2]
+    times, rounds = ([int(argument) for argument in sys.argv[1:]] + [10, 15][len(sys.argv) - 1 :])[:2]
     with_plugin = collections_path()
     without_plugin = REPOSITORY / ".cache" / "trees" / "bench-without-plugin"
     copy_tree(REPOSITORY, without_plugin)
@@ -38,13 +39,19 @@ def main() -> None:
 
         cost(with_plugin)
         cost(without_plugin)
-        # in turns, so that other work of the machine affects both alike
-        taken = [(cost(without_plugin), cost(with_plugin)) for _round in range(rounds)]
+        # in turns and in both orders, so that other work of the machine affects both alike
+        taken = []
+        for number in range(rounds):
+            pair = [without_plugin, with_plugin][:: 1 if number % 2 else -1]
+            costs = {collections: cost(collections) for collections in pair}
+            taken.append((costs[without_plugin], costs[with_plugin]))
     rows = []
     for name in ("wall", "controller"):
-        before, after = (min(getattr(one, name) for one in column) / times * 1000 for column in zip(*taken))
-        rows.append([name + ", ms", f"{before:.1f}", f"{after:.1f}", f"{after - before:+.1f}"])
-    title = f"A task with event_info on a Linux host (mean of {times}, best of {rounds} rounds)"
+        pairs = [[getattr(one, name) / times * 1000 for one in pair] for pair in taken]
+        alone, passed = (statistics.median(column) for column in zip(*pairs))
+        difference = statistics.median(after - before for before, after in pairs)
+        rows.append([name + ", ms", f"{alone:.1f}", f"{passed:.1f}", f"{difference:+.1f}"])
+    title = f"A task with event_info on a Linux host (medians of {rounds} rounds with {times} tasks)"
     print_table(title, ["", "module alone", "with action plugin", "difference"], rows)
     print("wall is wall-clock time; controller is CPU time of ansible-playbook and its workers.")
 
