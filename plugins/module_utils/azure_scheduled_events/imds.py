@@ -130,10 +130,12 @@ class Imds:
             ImdsUnreadable: the answer has no readable document.
         """
         headers, cached = _HEADERS, self._cached
-        if cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
+        held = hold > 0 and self._read[1] is not None
+        # a wrong 304 would hide a change for as long as the request is held, in addition to the age
+        if not held and cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
             headers = cached.headers
         request = Request("GET", self._events_path(), headers)
-        if hold > 0 and self._read[1] is not None:
+        if held:
             request = request._replace(known=self._read[0], hold=hold)
         answer = self._events_exchange(request, within)
         if answer.status == 304:
@@ -159,8 +161,7 @@ class Imds:
         known, document = self._read
         if document is None or body != known:
             document = parse_document(body)
-            if len(body) <= _KEPT_BODY:
-                self._read = body, document
+            self._read = (body, document) if len(body) <= _KEPT_BODY else (b"", None)
         return document
 
     def _tagged(self, etag: str | None, document: EventDocument) -> _CachedDocument | None:

@@ -51,7 +51,7 @@ def requests_sent(result: Result) -> int:
     return int(sent) if _is_int(sent) and 0 <= sent <= _MOST_REQUESTS else 1
 
 
-def read_response(result: Result, about: str, endpoint: str, max_bytes: int) -> Response:
+def read_response(result: Result, about: str, endpoint: str, max_bytes: int, has_worked: bool = False) -> Response:
     """Return the answer in a result.
 
     Args:
@@ -59,12 +59,14 @@ def read_response(result: Result, about: str, endpoint: str, max_bytes: int) -> 
         about: the request, for error texts.
         endpoint: base URL of the request.
         max_bytes: longest body.
+        has_worked: whether the module has returned an answer before. A failure is then one of the moment, such as
+            the end of Windows during a run, and does not say whether the request was sent.
 
     Returns:
         The answer, whatever its status.
 
     Raises:
-        ImdsError: the module failed.
+        ImdsError: the module failed; retryable if it has worked before.
         ImdsUnreachable: no answer came, from IMDS or from the module.
         ImdsUnreadable: the answer is incomplete, too long, or the result is not one of this module.
     """
@@ -74,7 +76,7 @@ def read_response(result: Result, about: str, endpoint: str, max_bytes: int) -> 
         raise ImdsUnreachable(f"{about}: the module on the host returned no result: {output}", endpoint, connected=True)
     if result.get("failed"):
         raise ImdsError(
-            f"{about}: the module on the host failed: {_shown(result.get('msg'))}", endpoint, retryable=False
+            f"{about}: the module on the host failed: {_shown(result.get('msg'))}", endpoint, retryable=has_worked
         )
     if "failure" in result:
         raise _failure(result["failure"], about, endpoint)

@@ -28,6 +28,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windo
 
 # seconds; the longest time that the module repeats a request
 LONGEST_HOLD = 50.0
+# seconds; the first request of a PowerShell takes a part of one, and its start may have taken all that was left
+LEAST_TIMEOUT = 2.0
 
 
 class HostTransport:
@@ -45,6 +47,7 @@ class HostTransport:
         self._endpoint = endpoint
         self._max_bytes = max_bytes
         self._connect_timeout = connect_timeout
+        self._has_worked = False
         self.requests_sent = 0
 
     def exchange(self, request: Request, total: float, rest: float) -> Response:
@@ -52,18 +55,19 @@ class HostTransport:
 
         Args:
             request: for the endpoint of this transport.
-            total: seconds until an answer begins.
-            rest: seconds for all that follows its first byte.
+            total: seconds until an answer begins; LEAST_TIMEOUT or more are given.
+            rest: seconds for all that follows its first byte; the same.
 
         Returns:
             The answer, whatever its status.
 
         Raises:
-            ImdsError: the module failed.
+            ImdsError: the module failed; retryable if it has worked before.
             ImdsUnreachable: no whole answer came in time, or the connection to the host was lost.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
         about = f"{request.method} {self._endpoint}{request.path}"
+        total, rest = max(total, LEAST_TIMEOUT), max(rest, LEAST_TIMEOUT)
         options = self._options(request, total, rest)
         try:
             result = self._module.run(options, options.get("repeat_for", 0.0) + total + rest)
@@ -73,7 +77,9 @@ class HostTransport:
                 f"{about}: the connection to the host was lost: {error}", self._endpoint, connected=True
             ) from error
         self.requests_sent += requests_sent(result)
-        return read_response(result, about, self._endpoint, self._max_bytes)
+        response = read_response(result, about, self._endpoint, self._max_bytes, self._has_worked)
+        self._has_worked = True
+        return response
 
     def close(self) -> None:
         """Do nothing: Ansible closes its connection to the host."""

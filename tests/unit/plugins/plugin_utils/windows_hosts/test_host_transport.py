@@ -9,21 +9,35 @@ import hashlib
 import json
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import approval_sending
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
+    APPROVE,
+    APPROVED,
+    ApprovalOutcome,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+    ImdsError,
     ImdsUnreachable,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
+    Receipts,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
     Request,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import HostModule
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_transport import (
+    LEAST_TIMEOUT,
     LONGEST_HOLD,
     HostTransport,
 )
 
 ENDPOINT = "http://169.254.169.254"
 DOCUMENT = b'{"DocumentIncarnation": 1, "Events": []}'
+# what Ansible returns for a module that ended with an exception
+CRASHED = {"changed": False, "failed": True, "msg": "Unhandled exception while executing module"}
 
 
 class Host:
@@ -50,16 +64,16 @@ def answer(body, sent=1, **headers):
 
 def test_request_becomes_options_of_plain_types():
     host = Host(answer(b""))
-    host.transport.exchange(Request("POST", "/metadata", {"Metadata": "true"}, b"\xff{}"), 2.0, 1.0)
+    host.transport.exchange(Request("POST", "/metadata", {"Metadata": "true"}, b"\xff{}"), 2.8, 2.5)
     (options,) = host.options
     assert options == {
         "url": ENDPOINT + "/metadata",
         "method": "POST",
         "headers": {"Metadata": "true"},
         "body": base64.b64encode(b"\xff{}").decode("ascii"),
-        "connect_timeout": 2.0,
-        "timeout": 2.0,
-        "rest_timeout": 1.0,
+        "connect_timeout": 2.8,
+        "timeout": 2.8,
+        "rest_timeout": 2.5,
         "max_bytes": 1000,
     }
     assert json.loads(json.dumps(options)) == options
@@ -90,3 +104,45 @@ def test_client_uses_the_headers_of_the_host():
     assert imds.events().server_time.isoformat() == "2026-11-23T15:00:00+00:00"
     assert imds.events().events == ()
     assert host.options[1]["headers"]["If-None-Match"] == '"7"'
+
+
+def test_exchange_at_the_end_of_the_time_has_time_for_powershell():
+    host = Host(answer(DOCUMENT))
+    host.transport.exchange(Request("GET", "/metadata", {}), 0.1, 0.1)
+    (options,) = host.options
+    assert (options["timeout"], options["rest_timeout"]) == (LEAST_TIMEOUT, LEAST_TIMEOUT)
+    assert options["connect_timeout"] == LEAST_TIMEOUT
+
+
+def test_module_that_fails_after_it_has_worked_is_run_again():
+    host = Host(CRASHED, answer(DOCUMENT), CRASHED)
+    retryable = []
+    for _number in range(3):
+        try:
+            host.transport.exchange(Request("GET", "/metadata", {}), 10.0, 10.0)
+        except ImdsError as error:
+            retryable.append(error.retryable)
+    assert retryable == [False, True]
+
+
+def event_document(status):
+    event = {"EventId": "A", "EventStatus": status, "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}
+    return json.dumps({"DocumentIncarnation": 1, "Events": [event]}).encode()
+
+
+@pytest.mark.parametrize(
+    "lost", [CRASHED, OSError("lost"), {"failed": True, "module_stdout": "", "msg": "MODULE FAILURE"}], ids=str
+)
+@pytest.mark.parametrize("status, posts", [("Started", 1), ("Scheduled", 2)])
+def test_approval_whose_result_is_lost_is_decided_by_the_next_document(tmp_path, lost, status, posts):
+    document = answer(event_document(status))
+    host = Host(answer(event_document("Scheduled")), lost, document, answer(b""))
+    imds = Imds(ENDPOINT, transport=lambda *_arguments: host.transport)
+    planned = ApprovalOutcome("A", APPROVE, "selected", imds.events().events[0])
+    receipts = Receipts(str(tmp_path / "receipts"), ENDPOINT)
+    (done,), warnings = approval_sending.send_approvals(
+        Pacer(imds, sleep=lambda seconds: None), [planned], receipts, 60.0
+    )
+    assert (done.outcome, warnings) == (APPROVED, [])
+    assert receipts.find("A") is not None
+    assert [options["method"] for options in host.options].count("POST") == posts
