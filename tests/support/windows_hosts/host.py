@@ -16,6 +16,7 @@ from support.repository import REPOSITORY
 # files in the folder of a host
 RUNS = "runs.jsonl"
 DOWN = "down"
+REFUSALS = "refusals"
 NOISE = "noise"
 FILES = "files"
 DHCP = "dhcp"
@@ -58,7 +59,12 @@ class WindowsHost:
 
     def go_down(self) -> None:
         """End all connections and accept none."""
+        (self._folder / REFUSALS).unlink(missing_ok=True)
         (self._folder / DOWN).touch()
+
+    def has_refused(self) -> bool:
+        """Return True if a connection failed since the host went down."""
+        return (self._folder / REFUSALS).exists()
 
     def come_up(self) -> None:
         """Accept connections again."""

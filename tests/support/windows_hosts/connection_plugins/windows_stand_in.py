@@ -17,7 +17,7 @@ from ansible.plugins.connection import ConnectionBase
 
 from support.repository import REPOSITORY
 from support.windows_hosts.exchange import perform
-from support.windows_hosts.host import DHCP, DOWN, FILES, NOISE, RUNS
+from support.windows_hosts.host import DHCP, DOWN, FILES, NOISE, REFUSALS, RUNS
 
 DOCUMENTATION = """
 name: windows_stand_in
@@ -109,6 +109,7 @@ class Connection(ConnectionBase):
     def _fail_if_down(self) -> None:
         if (self._folder / DOWN).exists():
             self._connected = False
+            (self._folder / REFUSALS).touch()
             raise AnsibleConnectionFailure("the stand-in is down")
 
 
