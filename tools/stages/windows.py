@@ -58,10 +58,11 @@ def windows(job: Job) -> Outcome:
     wine = build(job)
     try:
         outcome = inside(job, wine, HELPER) + inside(job, wine, SALT)
-    finally:
-        # the minion's part needs a server of Wine in its own network namespace
+        # a server serves one network namespace, and the minion has its own
         wine.end()
-    return outcome + minion(job, wine)
+        return outcome + minion(job, wine)
+    finally:
+        wine.end()
 
 
 def inside(job: Job, wine: Wine, part: Part) -> Outcome:
