@@ -28,6 +28,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windo
 
 # seconds; the longest time that the module repeats a request
 LONGEST_HOLD = 50.0
+# seconds for an exchange, however little time is left: the starts of PowerShell may have used up a short time limit
+_SHORTEST = 1.0
 
 
 class HostTransport:
@@ -52,8 +54,8 @@ class HostTransport:
 
         Args:
             request: for the endpoint of this transport.
-            total: seconds until an answer begins.
-            rest: seconds for all that follows its first byte.
+            total: seconds until an answer begins; at least 1 is used.
+            rest: seconds for all that follows its first byte; at least 1 is used.
 
         Returns:
             The answer, whatever its status.
@@ -63,6 +65,7 @@ class HostTransport:
             ImdsUnreachable: no whole answer came in time, or the connection to the host was lost.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
+        total, rest = max(total, _SHORTEST), max(rest, _SHORTEST)
         about = f"{request.method} {self._endpoint}{request.path}"
         options = self._options(request, total, rest)
         try:

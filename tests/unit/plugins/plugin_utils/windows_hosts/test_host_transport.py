@@ -75,6 +75,13 @@ def test_hold_becomes_a_repetition_of_the_module(hold, expected):
     assert host.transport.requests_sent == 20
 
 
+def test_short_limit_leaves_time_for_an_answer():
+    host = Host(answer(b""))
+    host.transport.exchange(Request("GET", "/metadata", {}), 0.02, 0.02)
+    limits = ("connect_timeout", "timeout", "rest_timeout")
+    assert [host.options[0][name] for name in limits] == [1.0, 1.0, 1.0]
+
+
 def test_lost_connection_is_an_unreachable_service():
     host = Host(answer(DOCUMENT), OSError("lost"))
     host.transport.exchange(Request("GET", "/metadata", {}), 10.0, 10.0)
