@@ -23,6 +23,23 @@ attributes:
     platforms: posix
 """
 
+    WINDOWS = r"""
+options: {}
+attributes:
+  platform:
+    platforms: posix, windows
+    details:
+      - For a Windows host the work is on the controller, and a small module in PowerShell sends each request on the
+        host. The host needs neither Python nor the library C(requests), nor does the controller need this library.
+  action:
+    description: Has a part that runs on the controller.
+    support: full
+  async:
+    description: Can run under C(async).
+    support: partial
+    details: Not for Windows hosts, because the work is on the controller.
+"""
+
     ACTIONGROUP = r"""
 options: {}
 attributes:

@@ -27,6 +27,7 @@ notes:
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes.windows
   - azure_imds.scheduled_events._attributes
   - azure_imds.scheduled_events._attributes.actiongroup
 attributes:
@@ -53,7 +54,9 @@ options:
       - At least one of O(policy), O(policy_file), O(event_ids), O(types), O(statuses) and O(sources) is required.
     type: raw
   policy_file:
-    description: Path of a YAML file with such rules on the target, which needs PyYAML to read it.
+    description:
+      - Path of a YAML file with such rules on the target, which needs PyYAML to read it.
+      - The controller fetches the file of a Windows host, without privilege escalation.
     type: path
   prepared:
     description: For the policy, the state of this VM's preparation.
@@ -77,6 +80,8 @@ options:
         C(~/.local/state/azure-scheduled-events/approvals) for other users.
       - The directory must belong to root or to the user who approves, and must not be writable by others. The module
         does not use any other directory.
+      - The receipts of a Windows host are on the controller, in the directory C(hosts/NAME) below this one. NAME is the
+        name of the host in the inventory, that of C(delegate_to) if the task has it.
     type: path
 seealso:
   - module: azure_imds.scheduled_events.event_info

@@ -16,12 +16,15 @@ description:
     O(timeout) seconds (3 seconds on a host without IMDS). If the events are unknown, the fact says so in
     RV(ansible_facts.azure_scheduled_events.available) and RV(ansible_facts.azure_scheduled_events.reason).
 notes:
+  - As part of C(facts_modules) the module does not request the events of a Windows host. The fact then says so, and
+    names the remedy, a task with this module.
   - If C(facts_modules) names two modules, set the variable C(ansible_facts_parallel) to V(false) for all hosts.
     Otherwise Ansible runs the modules as asynchronous jobs with a time limit of 0, and fails a host on which one of
     them, also M(ansible.builtin.setup), takes longer than five seconds ("Timeout exceeded").
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes.windows
   - azure_imds.scheduled_events._attributes
   - azure_imds.scheduled_events._attributes.facts
   - azure_imds.scheduled_events._attributes.reads

@@ -17,6 +17,7 @@ description:
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes.windows
   - azure_imds.scheduled_events._attributes
   - azure_imds.scheduled_events._attributes.reads
   - azure_imds.scheduled_events._attributes.actiongroup

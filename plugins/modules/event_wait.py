@@ -17,10 +17,14 @@ description:
     the number of failed polls.
 notes:
   - In check mode the module polls IMDS once, for at most 10 seconds, and returns the events at once.
-  - The module can run under C(async).
+  - The module can run under C(async), except for Windows hosts.
+  - For a Windows host the task ends with the result UNREACHABLE only if the first request cannot reach the host. A
+    connection that is lost later counts as a poll without a good answer, and may make the task a minute longer than
+    O(timeout).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
+  - azure_imds.scheduled_events._attributes.windows
   - azure_imds.scheduled_events._attributes
   - azure_imds.scheduled_events._attributes.reads
   - azure_imds.scheduled_events._attributes.actiongroup
@@ -40,7 +44,10 @@ options:
     type: float
     default: 900
   poll_interval:
-    description: Seconds between polls. Azure recommends 1.
+    description:
+      - Seconds between polls. Azure recommends 1.
+      - On a Windows host an interval below 30 means 1. The host repeats the request itself, for up to 50 seconds in
+        each run of a module.
     type: float
     default: 1
 seealso:

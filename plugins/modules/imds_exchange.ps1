@@ -40,13 +40,14 @@ $timeout = Get-Number "timeout" 10 0.001 3600
 $rest_timeout = Get-Number "rest_timeout" 10 0.001 3600
 $max_bytes = Get-Number "max_bytes" 8388608 1 104857600
 $repeat_for = Get-Number "repeat_for" 0 0 50
+$dhcp_options = Get-AnsibleParam -obj $params -name "dhcp_options" -type "bool" -default $false
 
 $clock = [System.Diagnostics.Stopwatch]::StartNew()
 $state = @{ requests_sent = 0; connected = $false; answering = $false }
 $reasons = @{
     ConnectionRefused = "refused"; ConnectFailure = "refused"; TimedOut = "timeout"; Timeout = "timeout"
     ConnectionReset = "reset"; ConnectionAborted = "reset"; ConnectionClosed = "reset"; KeepAliveFailure = "reset"
-    ReceiveFailure = "reset"; SendFailure = "reset"
+    ReceiveFailure = "reset"; SendFailure = "reset"; CutShort = "reset"
     ServerProtocolViolation = "protocol"; MessageLengthLimitExceeded = "protocol"; TooLong = "too_long"
 }
 
@@ -130,7 +131,12 @@ Function Read-Answer($request, $deadline) {
     if ($body.Length -gt $max_bytes) {
         throw (New-Object System.IO.InvalidDataException "the answer is longer than $max_bytes bytes")
     }
-    $answer = @{ status = [int]$response.StatusCode; headers = $lines; body = [Convert]::ToBase64String($body.ToArray()) }
+    # .NET may return the beginning of a body as if it were whole; of an error's body it keeps 64 kB
+    $status = [int]$response.StatusCode
+    if ($status -lt 300 -and $response.ContentLength -ge 0 -and $response.ContentLength -ne $body.Length) {
+        throw (New-Object System.IO.EndOfStreamException "the answer was cut short after $($body.Length) bytes")
+    }
+    $answer = @{ status = $status; headers = $lines; body = [Convert]::ToBase64String($body.ToArray()) }
     # the next request can use the connection
     $response.Close()
     return $answer
@@ -146,6 +152,17 @@ Function Get-Answer {
     catch { $request.Abort(); throw }
 }
 
+Function Get-DhcpOption {
+    $interfaces = "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
+    $values = New-Object System.Collections.ArrayList
+    foreach ($interface in @(Get-ChildItem -LiteralPath $interfaces -ErrorAction SilentlyContinue)) {
+        $value = $interface.GetValue("DhcpInterfaceOptions")
+        if ($value -is [byte[]]) { [void]$values.Add([Convert]::ToBase64String($value)) }
+    }
+    # the comma keeps an empty list and a list of one value a list
+    return , $values
+}
+
 Function ConvertTo-Failure($exception) {
     $reason = "other"
     for ($cause = $exception; $null -ne $cause; $cause = $cause.InnerException) {
@@ -154,6 +171,7 @@ Function ConvertTo-Failure($exception) {
         if ($cause -is [System.Net.WebException]) { $code = [string]$cause.Status }
         if ($cause -is [System.TimeoutException]) { $code = "Timeout" }
         if ($cause -is [System.IO.InvalidDataException]) { $code = "TooLong" }
+        if ($cause -is [System.IO.EndOfStreamException]) { $code = "CutShort" }
         # the innermost one that is known decides
         if ($reasons.ContainsKey($code)) { $reason = $reasons[$code] }
         $message = $cause.Message
@@ -182,4 +200,5 @@ do {
 } while ($again)
 $answer.requests_sent = $state.requests_sent
 $answer.changed = $false
+if ($dhcp_options) { $answer.dhcp_options = Get-DhcpOption }
 Exit-Json $answer

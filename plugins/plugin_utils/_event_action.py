@@ -53,10 +53,11 @@ class EventAction(ActionBase):
             }
         task = self._event_task()
         params = self.validate_argument_spec(argument_spec=task.argument_spec(), **task.rules)[1]
+        given: Result = {"invocation": {"module_args": params}}
         try:
             params = self._prepare_for_windows(params, task_vars)
         except InvalidOptions as error:
-            return failure(error)
+            return dict(given, **failure(error))
 
         def execute(options: Result) -> Result:
             found: Result = self._execute_module(
@@ -69,7 +70,7 @@ class EventAction(ActionBase):
             self._connection._shell.tmpdir = None
             self._connection.reset()
 
-        return work_on_controller(task, params, bool(self._task.check_mode), HostModule(execute, reset))
+        return dict(given, **work_on_controller(task, params, bool(self._task.check_mode), HostModule(execute, reset)))
 
     def _event_task(self) -> t.Any:
         """Return the EventTask of the module."""

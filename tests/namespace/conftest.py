@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from support import simulator_process
-from support.network import IMDS, at_imds_address, ip
+from support.network import IMDS, at_imds_address, ip, start_loopback
 from support.simulator_process import Simulator
 
 SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
@@ -19,12 +18,7 @@ SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "k
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback() -> None:
-    links = subprocess.run(["ip", "-brief", "link"], check=True, capture_output=True, text=True).stdout.split("\n")
-    if [link.split()[0] for link in links if link] != ["lo"]:
-        pytest.exit(
-            "these tests change addresses and routes: run them with `unshare --net`, as make test-namespace does", 2
-        )
-    ip("link", "set", "lo", "up")
+    start_loopback("namespace")
 
 
 @pytest.fixture

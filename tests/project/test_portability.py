@@ -28,9 +28,6 @@ FILES = [file for folder in FOLDERS for file in sources(REPOSITORY / folder)]
 # uses in code for both platforms, with the reason why Windows does not meet them
 PERMITTED = {
     ("boot.py", "/proc/sys/kernel/random/boot_id"): "only the function for Linux reads it",
-    ("hook_check.py", "os.killpg"): "it runs ready hooks, which need Linux",
-    ("hook_check.py", "signal.SIGKILL"): "it runs ready hooks, which need Linux",
-    ("hook_check.py", "start_new_session="): "it runs ready hooks, which need Linux",
     ("hook_records.py", "/var/lib/azure-scheduled-events/ready-hooks"): "a default of ready hooks, which need Linux",
 }
 

@@ -99,6 +99,15 @@ DETACHED = (
 )
 NO_PASTA = "needs pasta; tests/namespace/test_imds_address_page.py runs exec with the same rights below unshare"
 NO_DOCKER = "needs docker; tests/namespace/test_imds_address_page.py runs exec with the rights of such a container"
+CURL_ON_WINDOWS = (
+    "curl.exe --noproxy * --max-time 130 -H Metadata:true"
+    ' "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"'
+)
+EXCHANGE_ON_WINDOWS = (
+    "ansible windows -m azure_imds.scheduled_events.imds_exchange -a"
+    ' \'{"url": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",'
+    ' "headers": {"Metadata": "true"}, "timeout": 130}\''
+)
 REPORT = (
     "host  event                                        not before  prepared  approved  started   over      recovered"
     "  outcome    why not"
@@ -158,6 +167,12 @@ LEFT_OUT = {
         IN_DOCKER: NO_DOCKER,
         DETACHED: NO_DOCKER,
         "docker run --rm --network container:imds CLIENT": NO_DOCKER,
+    },
+    "docs/windows.md": {
+        CURL_ON_WINDOWS: "needs Windows",
+        "group_vars/windows.yml": "the connection is the reader's, to a host with Windows",
+        "maintain-windows.yml": "tests/scenarios/test_windows_page.py runs it",
+        EXCHANGE_ON_WINDOWS: "needs a host with Windows; tests/scenarios/test_windows_page.py runs the module",
     },
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (

@@ -17,13 +17,14 @@ import pytest
 import yaml
 
 from support.repository import REPOSITORY
-from tools.interpreters import clean_path, find_interpreters, real_interpreter
+from tools.interpreters import Interpreter, clean_path, find_interpreters, real_interpreter
 from tools.junit import read_junit
 from tools.repository.collection_tree import INSIDE, copy_tree
 from tools.run import EVERY, chosen
 from tools.runner import Report, show_summary
-from tools.stage import Outcome, Stage
+from tools.stage import Outcome, Skip, Stage
 from tools.stages.ansible_test import counted, failures_in, sanity_outcome
+from tools.windows_python.release import Chosen, Release, choose
 
 # a stage that starts a daemon in a session of its own, which ignores SIGTERM, and further stages
 STAGES = """
@@ -228,6 +229,20 @@ def test_signal_ends_the_run_and_every_process_that_it_started(tmp_path: Path, n
         assert run.wait(60) in (130, 128 + signal.SIGKILL)
     assert [pid for pid in started if psutil.pid_exists(pid)] == []
     assert not (tmp_path / "second").exists()
+
+
+def interpreter(file: Path, version: str) -> Interpreter:
+    """Return an interpreter that answers with a version and a folder of its standard library."""
+    file.write_text(f"#!/bin/sh\necho {version} /lib of {version}\n")
+    file.chmod(0o755)
+    return Interpreter(int(version.split(".")[1]), file)
+
+
+def test_windows_python_has_the_standard_library_of_its_own_release(tmp_path: Path) -> None:
+    old, new = interpreter(tmp_path / "old", "3.11.9"), interpreter(tmp_path / "new", "3.12.1")
+    assert choose([old, new]) == Chosen(Release("3.12.1", "1.10.14"), Path("/lib of 3.12.1"))
+    with pytest.raises(Skip, match=r"exactly Python 3\.11\.7, .*; this machine has 3\.11\.9$"):
+        choose([old])
 
 
 def test_workflow_runs_every_stage_once() -> None:

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import simulator_process
 from support.ansible_hosts import COLLECTION, Hosts
 from support.simulator_process import Simulator
 from support.windows_hosts.host import WindowsHost, environment
@@ -109,7 +113,7 @@ def test_host_without_imds_returns_the_same_as_on_linux(hosts: Hosts) -> None:
     errors = [results[0]["imds_error"], results[1]["imds_error"]]
     assert errors[0]["kind"] == errors[1]["kind"] == "ImdsUnreachable"
     facts = [result["ansible_facts"]["azure_scheduled_events"] for result in results[2:]]
-    assert [dict(fact, reason="") for fact in facts][0] == dict(facts[1], reason="")
+    assert dict(facts[0], reason="") == dict(facts[1], reason="")
     assert all(fact["reason"] and "pending" not in fact for fact in facts)
 
 
@@ -120,9 +124,8 @@ def test_event_is_approved_once_with_a_receipt_on_the_controller(
     options = {"endpoint": azure.endpoints["vm1"], "types": ["Reboot"], "receipts": str(tmp_path / "receipts")}
     assert hosts.module("win1", "event_approve", "--check", **options)["approved"] == [EVENT_ID]
     assert approvals(azure) == [] and not (tmp_path / "receipts").exists()
-    done = hosts.module("win1", "event_approve", "--diff", **options)
+    done = hosts.module("win1", "event_approve", **options)
     assert done["changed"] and done["approved"] == [EVENT_ID]
-    assert done["diff"]["after"] == {"events": {EVENT_ID: "approved"}}
     assert approvals(azure) == ["vm1"]
     assert [path.name for path in (tmp_path / "receipts" / "hosts").iterdir()] == ["win1"]
     posts = [options for options in windows.exchanges() if options["method"] == "POST"]
@@ -136,12 +139,13 @@ def test_policy_file_is_read_from_the_host(
 ) -> None:
     options = {"endpoint": azure.endpoints["vm1"], "policy_file": POLICY, "receipts": str(tmp_path / "receipts")}
     missing = hosts.module("win1", "event_approve", **options)
-    assert missing["failed"] and POLICY in missing["msg"]
+    assert POLICY in missing["msg"]
     windows.write_file(POLICY, "rules:\n- name: all\n  do: destroy\n")
     wrong = hosts.module("win1", "event_approve", **options)
-    assert wrong["failed"] and f"{POLICY}:3" in wrong["msg"]
+    assert f"{POLICY}:3" in wrong["msg"]
     windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  do: approve\n")
-    assert hosts.module("win1", "event_approve", **options)["approved"] == [EVENT_ID]
+    done = hosts.module("win1", "event_approve", **options)
+    assert done.get("approved") == [EVENT_ID], done
     assert approvals(azure) == ["vm1"]
 
 
@@ -163,7 +167,14 @@ def test_mixed_play_with_defaults_delegation_and_no_log(
                 run_once=True,
                 register="approval",
             ),
-            {"ansible.builtin.assert": {"that": "approval.approved | length == 1"}},
+            {
+                "ansible.builtin.assert": {
+                    "that": [
+                        "approval.approved | length == 1",
+                        "approval.diff.after.events.values() | list == ['approved']",
+                    ]
+                },
+            },
             task("event_info", {"resource_name": "secret"}, no_log=True),
             module_defaults={"group/azure_imds.scheduled_events.scheduled_events": {"endpoint": "{{ endpoint }}"}},
         ),
@@ -223,14 +234,27 @@ def test_async_task_fails_with_the_remedy(azure: Simulator, hosts: Hosts, window
 
 @pytest.mark.parametrize(
     "module, options",
-    [("event_info", {"endpoint": "auto"}), ("event_approve", {}), ("event_wait", {"sate": "absent"})],
+    [("event_info", {"endpoint": "https://127.0.0.1"}), ("event_approve", {}), ("event_wait", {"sate": "absent"})],
     ids=str,
 )
 def test_wrong_options_fail_before_the_connection(
     hosts: Hosts, windows: WindowsHost, module: str, options: dict[str, Any]
 ) -> None:
     windows.go_down()
-    assert hosts.module("win1", module, **options)["failed"]
+    result = hosts.module("win1", module, **options)
+    assert "unreachable" not in result and next(iter(options), "policy") in result["msg"]
+
+
+def test_endpoint_is_found_by_the_dhcp_options_of_the_host(hosts: Hosts, windows: WindowsHost) -> None:
+    # option 245 with an address on which the simulator listens, until the last second of 32 bits
+    windows.lease(struct.pack("<5I", 245, 0, 4, 0, 2**32 - 1) + socket.inet_aton("127.245.0.1"))
+    with simulator_process.start("user-reboot", listen="127.245.0.1:8080"):
+        found = hosts.module("win1", "event_info", endpoint="auto", timeout=30)
+    assert found["resource_name"] == "vm1"
+    urls = [urllib.parse.urlsplit(options["url"]) for options in windows.exchanges()]
+    # the usual address, then the leased one without and with the port, then the events and the name
+    assert [url.netloc for url in urls[:3]] == ["169.254.169.254", "127.245.0.1", "127.245.0.1:8080"]
+    assert {url.netloc for url in urls[3:]} == {"127.245.0.1:8080"}
 
 
 def test_noise_around_results_is_ignored_or_an_error(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
@@ -238,7 +262,7 @@ def test_noise_around_results_is_ignored_or_an_error(azure: Simulator, hosts: Ho
     assert len(hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"])["events"]) == 1
     windows.print_before_results(b"{ not JSON ")
     failed = hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"], timeout=2)
-    assert failed["failed"] and failed["imds_error"]["kind"] == "ImdsUnreachable"
+    assert failed["imds_error"]["kind"] in ("ImdsError", "ImdsUnreachable")
 
 
 def test_host_that_is_down_is_unreachable(hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:
@@ -264,7 +288,7 @@ def test_wait_holds_polls_on_the_host_and_ends_with_the_change(
     assert len(runs) <= 6 and [options.get("repeat_for") for options in runs[:1]] == [None]
     assert runs[1]["repeat_for"] == pytest.approx(0.8 * 11, abs=0.8)
 
-    start = threading.Timer(4.0, azure.post, ["/events/one/start"])
+    start = threading.Timer(4.0, azure.post, ["/advance", {"seconds": 900}])
     start.start()
     reached = hosts.module(
         "win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=120, resource_name="vm1"
@@ -280,7 +304,7 @@ def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, 
         time.sleep(4.0)
         windows.go_down()
         time.sleep(3.0)
-        azure.post("/events/one/start")
+        azure.post("/advance", {"seconds": 900})
         windows.come_up()
 
     restarting = threading.Thread(target=restart)
@@ -296,6 +320,13 @@ def test_absence_is_confirmed_at_once(azure: Simulator, hosts: Hosts, windows: W
     waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="absent", resource_name="vm1")
     assert waited["outcome"] == "reached"
     assert [options.get("repeat_for", 0) for options in windows.exchanges()] == [0, 0]
+
+
+def test_long_interval_is_kept_by_the_controller(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 3}
+    assert hosts.module("win1", "event_wait", poll_interval=30, **options)["outcome"] == "timeout"
+    # one at the beginning and one at the end
+    assert [exchange.get("repeat_for") for exchange in windows.exchanges()] == [None, None]
 
 
 def test_waiting_hosts_need_no_fork(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:

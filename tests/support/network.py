@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The address of IMDS, and the command ip."""
+"""A network namespace of the tests, the address of IMDS in it, and the command ip."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
 from collections.abc import Iterator
+
+import pytest
 
 IMDS = "169.254.169.254"
 
@@ -16,11 +18,25 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
 
 
+def start_loopback(stage: str) -> None:
+    """Start the loopback device, which is the only one of a network namespace of the tests.
+
+    Args:
+        stage: the stage that makes such a namespace; without one, pytest exits.
+    """
+    links = subprocess.run(["ip", "-brief", "link"], check=True, capture_output=True, text=True).stdout.split("\n")
+    if [link.split()[0] for link in links if link] != ["lo"]:
+        pytest.exit(
+            f"these tests change addresses and routes: run them with `unshare --net`, as make test-{stage} does", 2
+        )
+    ip("link", "set", "lo", "up")
+
+
 @contextlib.contextmanager
-def at_imds_address() -> Iterator[None]:
+def at_imds_address(address: str = IMDS) -> Iterator[None]:
     """Give the address of IMDS to the loopback device of this network namespace."""
-    ip("address", "add", IMDS + "/32", "dev", "lo")
+    ip("address", "add", address + "/32", "dev", "lo")
     try:
         yield
     finally:
-        ip("address", "delete", IMDS + "/32", "dev", "lo")
+        ip("address", "delete", address + "/32", "dev", "lo")

@@ -25,7 +25,7 @@ def test_exchange_keeps_the_contract(case: Case) -> None:
     check(case, exchange)
 
 
-@pytest.mark.parametrize("options, named", REFUSED, ids=lambda value: str(value))
+@pytest.mark.parametrize("options, named", REFUSED, ids=str)
 def test_exchange_refuses_an_option_that_is_not_valid(options: Mapping[str, Any], named: str) -> None:
     check_refused(options, named, exchange)
 

@@ -25,7 +25,7 @@ _NEWER_NODES = {
 _NEWER_OPERATORS = re.compile(r"(\?\?=?|\?\.|\?\[|[\s)]\?\s)")
 _NEWER_PARAMETERS = {"-parallel", "-ashashtable", "-asbytestream", "-skipcertificatecheck", "-skiphttperrorcheck"}
 _AUTOMATIC_VARIABLES = {"$_", "$args", "$false", "$input", "$matches", "$null", "$true"}
-_CMDLETS = {"new-object", "start-sleep"}
+_CMDLETS = {"get-childitem", "new-object", "start-sleep"}
 
 
 class Rule(Enum):

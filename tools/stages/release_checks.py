@@ -19,7 +19,7 @@ TYPED_AND_ON_WINDOWS = (
     "salt/_utils/azure_events_steps",
     "salt/_utils/azure_events_watch",
 )
-# hook_check runs ready hooks, which need Linux
+# hook_check runs ready hooks, which a configuration on Windows does not have
 LINUX_ONLY = r"/(posix_|hook_check\.)"
 
 

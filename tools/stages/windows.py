@@ -41,14 +41,12 @@ class Part(NamedTuple):
     limit: float = 600
 
 
-HELPER = Part(
-    "windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport", "windows/inside"), limit=300
-)
-# masters do not run on Windows
+HELPER = Part("windows-helper", ("unit/plugins/module_utils/azure_scheduled_events", "transport"), limit=300)
+# most tests wait; masters do not run on Windows
 SALT = Part(
     "windows-salt",
     ("unit/salt/azure_events_steps", "unit/salt/azure_events_watch", "salt/functional"),
-    ("--ignore=tests/salt/functional/test_runner.py",),
+    ("-n", "3", "--dist", "loadgroup", "--ignore=tests/salt/functional/test_runner.py"),
 )
 
 
@@ -60,10 +58,11 @@ def windows(job: Job) -> Outcome:
     wine = build(job)
     try:
         outcome = inside(job, wine, HELPER) + inside(job, wine, SALT)
-    finally:
-        # the minion's part needs a server of Wine in its own network namespace
+        # a server serves one network namespace, and the minion has its own
         wine.end()
-    return outcome + minion(job, wine)
+        return outcome + minion(job, wine)
+    finally:
+        wine.end()
 
 
 def inside(job: Job, wine: Wine, part: Part) -> Outcome:
@@ -96,7 +95,7 @@ def minion(job: Job, wine: Wine) -> Outcome:
     home = salt.install(job, SERIES)
     return pytest_folder(
         job,
-        "windows/minion",
+        "windows",
         prefix=UNSHARE_COMMAND,
         results="windows-minion",
         env={"SALT_HOME": str(home), "WINDOWS_DRIVE": str(wine.folder)},

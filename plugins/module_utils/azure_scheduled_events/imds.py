@@ -64,6 +64,7 @@ class Imds:
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
         transport: makes the transport of an endpoint.
+        discover: finds the endpoint for "auto", within so many seconds.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Imds:
         max_bytes: int = 8 * 1024 * 1024,
         clock: Callable[[], float] = time.monotonic,
         transport: TransportFactory = Transport,
+        discover: Callable[[float], str] | None = None,
     ) -> None:
         self._versions = [api_version] if isinstance(api_version, str) else list(api_version)
         if not self._versions:
@@ -88,6 +90,7 @@ class Imds:
         self._max_bytes = max_bytes
         self._clock = clock
         self._make_transport = transport
+        self._discover = discover or _discover_here
         self._transport: TransportInterface | None = None
         self._endpoint = self._configured_endpoint
         self._sent_before = 0
@@ -261,9 +264,7 @@ class Imds:
         if self._transport is None:
             limit = min(_CONNECT_TIMEOUT, total)
             if self._configured_endpoint == AUTO:
-                from .discovery import discover_endpoint  # hardly any program asks for it
-
-                self._endpoint = discover_endpoint(limit)
+                self._endpoint = self._discover(limit)
             self._transport = self._make_transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport
 
@@ -298,6 +299,12 @@ class Imds:
             retry_after=_retry_after(answer),
             supported_versions=versions,
         )
+
+
+def _discover_here(connect_timeout: float) -> str:
+    from .discovery import discover_endpoint  # hardly any program asks for it
+
+    return discover_endpoint(connect_timeout)
 
 
 def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:

@@ -56,6 +56,7 @@ class ImdsSession:
         sleep: waits some seconds.
         transport: makes the transport of an endpoint.
         hold: seconds for which the transport may hold back an answer to a poll if the document is the last one.
+        discover: finds the endpoint for "auto", within so many seconds; None searches on this machine.
 
     Raises:
         ImdsError: the endpoint is not a valid address.
@@ -69,9 +70,10 @@ class ImdsSession:
         sleep: Callable[[float], None] = time.sleep,
         transport: TransportFactory = Transport,
         hold: float = 0.0,
+        discover: Callable[[float], str] | None = None,
     ) -> None:
         answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
-        self.imds = Imds(options.endpoint, options.api_versions, answer, first, transport=transport)
+        self.imds = Imds(options.endpoint, options.api_versions, answer, first, transport=transport, discover=discover)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self._hold = hold

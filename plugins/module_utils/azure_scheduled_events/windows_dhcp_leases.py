@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Iterator
 
-from .dhcp_interface_options import leased_addresses
+from .dhcp_options import distinct_addresses
 
 INTERFACES = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
 OPTIONS = "DhcpInterfaceOptions"
@@ -19,10 +19,7 @@ _MAX_INTERFACES = 1000
 
 def lease_addresses() -> list[str]:
     """Return the distinct addresses of option 245 of all interfaces, the lease that expires last first."""
-    now = time.time()
-    found = [lease for value in _values() for lease in leased_addresses(value, now)]
-    found.sort(key=lambda lease: lease.expires, reverse=True)
-    return list(dict.fromkeys(lease.address for lease in found))
+    return distinct_addresses(_values(), time.time())
 
 
 def _values() -> Iterator[bytes]:

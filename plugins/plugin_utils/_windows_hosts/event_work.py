@@ -14,7 +14,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     Result,
     failure,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import AUTO
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
     ConnectionOptions,
@@ -22,6 +21,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
     TransportInterface,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_discovery import (
+    discover_from_host,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
     HostModule,
@@ -50,18 +52,18 @@ def work_on_controller(
     def transport(endpoint: str, max_bytes: int, connect_timeout: float, clock: object) -> TransportInterface:
         return HostTransport(exchange, endpoint, max_bytes, connect_timeout)
 
+    def discover(seconds: float) -> str:
+        return discover_from_host(exchange, seconds)
+
     def connect(options: ConnectionOptions, interval: float) -> ImdsSession:
         hold = LONGEST_HOLD if interval < _LONG_INTERVAL else 0.0
-        return ImdsSession(options, interval, transport=transport, hold=hold)
+        return ImdsSession(options, interval, transport=transport, hold=hold, discover=discover)
 
     warnings: list[str] = []
     try:
-        if params["endpoint"] == AUTO:
-            raise InvalidOptions("endpoint: auto is not available on Windows hosts; set the address of IMDS")
         result = task.work(EventCall(params, check_mode, warnings.append, connect))
     except (ImdsError, InvalidOptions) as error:
         result = failure(error)
-    result["invocation"] = {"module_args": dict(params)}
     if warnings:
         result["warnings"] = warnings
     return result

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -52,7 +52,8 @@ class Broker(ThreadingHTTPServer):
 
     def stop(self, arguments: dict[str, Any]) -> int | None:
         """End a simulator, and return its exit code."""
-        return self.running[arguments["number"]].stop(arguments["how"])
+        simulator: Simulator = self.running[arguments["number"]]
+        return simulator.stop(arguments["how"])
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -62,10 +63,15 @@ class Handler(BaseHTTPRequestHandler):
         broker = self.server
         assert isinstance(broker, Broker)
         arguments = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        actions: dict[str, Callable[[dict[str, Any]], Any]] = {"/start": broker.start, "/stop": broker.stop}
         try:
-            status, answer = 200, {"/start": broker.start, "/stop": broker.stop}[self.path](arguments)
+            answer = actions[self.path](arguments)
         except Exception as error:
-            status, answer = 500, f"{type(error).__name__}: {error}"
+            self._send(500, f"{type(error).__name__}: {error}")
+        else:
+            self._send(200, answer)
+
+    def _send(self, status: int, answer: Any) -> None:
         body = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))

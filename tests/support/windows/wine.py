@@ -50,6 +50,24 @@ class Wine:
         """Return the command that runs a program of C:, with its output on standard output."""
         return [*PIPED, "wine", *words]
 
+    def run(self, *words: str) -> str:
+        """Run a program of C: in the root folder of C:, and return its output.
+
+        Raises:
+            AssertionError: the exit status is not 0.
+        """
+        ran = subprocess.run(
+            self.command(*words),
+            env={**os.environ, **self.variables},
+            cwd=self.drive,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
     def python(self, *words: str) -> list[str]:
         """Return the command that runs the Windows Python."""
         return self.command(PYTHON, *words)
@@ -63,25 +81,21 @@ class Wine:
         return "C:\\" + str(PureWindowsPath(PurePosixPath(path.relative_to(self.drive))))
 
     def boot(self) -> None:
-        """Start a server that stays until `end`. Without it, Windows boots with the first program, and ends with the last."""
-        self._server("--persistent")
+        """Boot Windows, until `end`. Otherwise it boots with the first program and ends with the last one."""
+        self._run("wineserver", "--persistent")
+        # the services of Windows would keep the pipes of the program that starts them
+        self._run("wine", "wineboot.exe")
 
     def end(self) -> None:
         """End all programs and the server, as the end of a boot does."""
-        self._server("--kill")
+        self._run("wineserver", "--kill")
         self.wait()
 
     def wait(self) -> None:
         """Wait until the server has written the registry and ended."""
-        self._server("--wait")
+        self._run("wineserver", "--wait")
 
-    def _server(self, option: str) -> None:
-        subprocess.run(
-            ["wineserver", option],
-            env={**os.environ, **self.variables},
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=60,
-        )
+    def _run(self, *command: str) -> None:
+        nothing = subprocess.DEVNULL
+        env = {**os.environ, **self.variables}
+        subprocess.run(command, env=env, check=False, stdin=nothing, stdout=nothing, stderr=nothing, timeout=60)

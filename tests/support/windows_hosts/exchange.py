@@ -12,7 +12,7 @@ import http.client
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _KNOWN_OPTIONS = {
@@ -26,9 +26,12 @@ _KNOWN_OPTIONS = {
     "max_bytes": int,
     "known_hash": str,
     "repeat_for": float,
+    "dhcp_options": bool,
 }
 _LONGEST_REPEAT = 50.0
 _PERIOD = 1.0
+# on some machines of tests another service answers there
+_LINK_LOCAL = "169.254."
 
 
 class InvalidOption(Exception):
@@ -118,6 +121,8 @@ class _Exchanges:
 
     def _connect(self) -> http.client.HTTPConnection:
         wait = min(self._options["connect_timeout"], self._options["timeout"])
+        if self._address[0].startswith(_LINK_LOCAL):
+            raise ExchangeFailed("unreachable", False, "refused", "the host has no link-local network")
         try:
             plain = socket.create_connection(self._address, wait)
         except TimeoutError as error:
@@ -167,12 +172,15 @@ class _Exchanges:
         return body
 
 
-def perform(given: Mapping[str, Any], between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def perform(
+    given: Mapping[str, Any], between: Callable[[], None] = lambda: None, dhcp_options: Sequence[bytes] = ()
+) -> dict[str, Any]:
     """Return the result of the module.
 
     Args:
         given: its options.
         between: called before each further request.
+        dhcp_options: of the interfaces of the host.
     """
     try:
         options = _checked(given)
@@ -185,6 +193,8 @@ def perform(given: Mapping[str, Any], between: Callable[[], None] = lambda: None
         answer = {"failure": error.failure}
     finally:
         exchanges.close()
+    if options["dhcp_options"]:
+        answer["dhcp_options"] = [base64.b64encode(value).decode("ascii") for value in dhcp_options]
     return {"changed": False, "requests_sent": exchanges.requests_sent, **answer}
 
 
@@ -217,6 +227,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
         "max_bytes": 8388608,
         "known_hash": None,
         "repeat_for": 0.0,
+        "dhcp_options": False,
     }
     for name, value in given.items():
         if name.startswith("_ansible_") or value is None:

@@ -17,7 +17,7 @@ from ansible.plugins.connection import ConnectionBase
 
 from support.repository import REPOSITORY
 from support.windows_hosts.exchange import perform
-from support.windows_hosts.host import DOWN, FILES, NOISE, RUNS
+from support.windows_hosts.host import DHCP, DOWN, FILES, NOISE, RUNS
 
 DOCUMENTATION = """
 name: windows_stand_in
@@ -33,6 +33,20 @@ options:
 
 _END_OF_PART = b"\0\0\0\0"
 _MODULES = REPOSITORY / "plugins" / "modules"
+
+# what event_facts.ps1 returns to facts_modules
+UNAVAILABLE: dict[str, Any] = {
+    "changed": False,
+    "ansible_facts": {
+        "azure_scheduled_events": {
+            "available": False,
+            "reason": "use the task azure_imds.scheduled_events.event_facts instead",
+            "resource_name": None,
+            "incarnation": None,
+            "events": [],
+        }
+    },
+}
 
 
 class Connection(ConnectionBase):
@@ -62,7 +76,7 @@ class Connection(ConnectionBase):
         name, options = module_of(in_data)
         with (self._folder / RUNS).open("a") as runs:
             runs.write(json.dumps({"module": name, "options": options}) + "\n")
-        result = RESULTS[name](options, self._fail_if_down)
+        result = self._exchange(options) if name == "imds_exchange.ps1" else UNAVAILABLE
         noise = self._folder / NOISE
         before = noise.read_bytes() if noise.exists() else b""
         return 0, before + json.dumps(result, ensure_ascii=False).encode(), b""
@@ -83,6 +97,10 @@ class Connection(ConnectionBase):
 
     def reset(self) -> None:
         self.close()
+
+    def _exchange(self, options: dict[str, Any]) -> dict[str, Any]:
+        dhcp = self._folder / DHCP
+        return perform(options, self._fail_if_down, [dhcp.read_bytes()] if dhcp.exists() else [])
 
     @property
     def _folder(self) -> Path:
@@ -108,18 +126,3 @@ def module_of(payload: bytes) -> tuple[str, dict[str, Any]]:
         if file.read_bytes().strip() == content.strip():
             return file.name, options
     raise AnsibleError(f"not a PowerShell module of this collection: {content[:200]!r}")
-
-
-def _unavailable(options: dict[str, Any], fail_if_down: Any) -> dict[str, Any]:
-    """Return what event_facts.ps1 returns to facts_modules."""
-    fact = {
-        "available": False,
-        "reason": "use the task azure_imds.scheduled_events.event_facts instead",
-        "resource_name": None,
-        "incarnation": None,
-        "events": [],
-    }
-    return {"changed": False, "ansible_facts": {"azure_scheduled_events": fact}}
-
-
-RESULTS = {"imds_exchange.ps1": perform, "event_facts.ps1": _unavailable}

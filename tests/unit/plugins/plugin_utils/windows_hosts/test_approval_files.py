@@ -47,7 +47,7 @@ def test_default_folder_is_that_of_the_user():
 
 def test_policy_is_read_from_the_host():
     policy = policy_of_host(PATH, fetching(b"rules:\n- {name: all, when: {type: [Freeze]}, do: approve}\n"))
-    assert [rule.name for rule in policy.rules] == ["all"]
+    assert policy.may_approve()
 
 
 @pytest.mark.parametrize("content", [b"rules: [", b"", b"rules:\n- {name: all, do: destroy}\n", b"\xff\xfe"])

@@ -5,13 +5,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
 from support.windows.windows_minion import WindowsMinion
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
+
+
+@pytest.fixture(autouse=True)
+def clean(minion: WindowsMinion, azure: Azure) -> Iterator[None]:
+    """Begin each test without files of earlier steps, and end its events."""
+    for name in ("ran", "marked"):
+        (minion.wine.drive / name).unlink(missing_ok=True)
+    yield
+    for event in azure.simulator.get("/events")["events"]:
+        if event["status"] in ("Scheduled", "Started"):
+            azure.end(event["id"])
 
 
 def outcome(minion: WindowsMinion, function: str, *words: Any) -> str:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A master on Linux, and a minion under Wine, in a network namespace where IMDS has its own address."""
+"""Windows programs under Wine, and a minion among them, in a network namespace where IMDS has its own address."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from support import simulator_process
-from support.network import IMDS, at_imds_address, ip
+from support.network import IMDS, at_imds_address, start_loopback
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster, cluster
@@ -20,6 +21,7 @@ from support.salt.salt_installation import SaltInstallation
 from support.windows.windows_minion import WindowsMinion
 from support.windows.wine import Wine
 
+HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 VMS = {"groups": {"web": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
 MINION: list[WindowsMinion] = []
 # Salt's loader reads each module of a sync from Wine's disk for the first time
@@ -35,9 +37,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
+def loopback() -> None:
+    start_loopback("windows")
+
+
+@pytest.fixture(scope="module")
 def azure() -> Iterator[Azure]:
-    ip("link", "set", "lo", "up")
     manual = ["--clock", "manual"]
     with at_imds_address(), simulator_process.start(VMS, args=manual, listen=f"{IMDS}:80") as simulator:
         yield Azure(simulator)
@@ -56,12 +62,21 @@ def wine() -> Iterator[Wine]:
 
 
 @pytest.fixture(scope="session")
+def helper(wine: Wine) -> str:
+    r"""The folder of C: for sys.path, with the helper as the checkout has it."""
+    folder = wine.drive / "helper"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HELPER, folder / HELPER.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return wine.outside(folder)
+
+
+@pytest.fixture(scope="module")
 def site(azure: Azure) -> Iterator[Cluster]:
     with cluster(SaltInstallation.at(Path(os.environ["SALT_HOME"]).absolute())) as here:
         yield here
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def minion(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
     """The minion vm1 with the modules of this checkout, whose steps write lines into C:\\ran."""
     wmi = REPOSITORY / "tests" / "support" / "windows" / "site"
@@ -90,15 +105,3 @@ def minion(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
         yield vm1
     finally:
         vm1.kill()
-
-
-@pytest.fixture(autouse=True)
-def clean(request: pytest.FixtureRequest, wine: Wine) -> Iterator[None]:
-    """Begin each test without files of earlier steps, and end its events."""
-    for name in ("ran", "marked"):
-        (wine.drive / name).unlink(missing_ok=True)
-    yield
-    azure: Azure = request.getfixturevalue("azure")
-    for event in azure.simulator.get("/events")["events"]:
-        if event["status"] in ("Scheduled", "Started"):
-            azure.end(event["id"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from .named_tuple import NamedTuple
 
@@ -30,6 +30,18 @@ class LeasedAddress(NamedTuple):
 
     address: str
     expires: int
+
+
+def distinct_addresses(values: Iterable[bytes], now: float) -> list[str]:
+    """Return the distinct addresses of option 245 of all interfaces, the lease that expires last first.
+
+    Args:
+        values: of the interfaces.
+        now: Unix seconds.
+    """
+    found = [lease for value in values for lease in leased_addresses(value, now)]
+    found.sort(key=lambda lease: lease.expires, reverse=True)
+    return list(dict.fromkeys(lease.address for lease in found))
 
 
 def leased_addresses(value: bytes, now: float) -> list[LeasedAddress]:

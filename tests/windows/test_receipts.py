@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Receipts in the default folder, from process to process and from boot to boot."""
+
+from __future__ import annotations
+
+import shutil
+
+from support.windows.wine import PYTHON, Wine
+
+FOLDER = r"C:\ProgramData\azure-scheduled-events\approvals"
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from azure_scheduled_events.receipts import Receipts, default_folder
+receipts = Receipts(default_folder(), "http://169.254.169.254")
+if sys.argv[2] == "write":
+    receipts.write("A", "2026-01-01T00:00:00Z")
+elif sys.argv[2] == "prune":
+    receipts.prune(["A"])
+print(receipts.find("a"))
+"""
+
+
+def test_receipts_hold_in_all_processes_of_a_boot(wine: Wine, helper: str) -> None:
+    folder = wine.inside(FOLDER)
+    shutil.rmtree(folder, ignore_errors=True)
+
+    def ask(action: str) -> str:
+        return wine.run(PYTHON, "-c", PROGRAM, helper, action).strip()
+
+    assert ask("find") == "None"
+    assert [ask(action) for action in ("write", "find", "prune", "find")] == ["2026-01-01T00:00:00Z"] * 4
+    wine.end()
+    wine.boot()
+    assert ask("find") == "None" and len(list(folder.iterdir())) == 1
+    assert ask("prune") == "None" and list(folder.iterdir()) == []
