@@ -21,7 +21,7 @@ from tools.stages.namespace import UNSHARE_COMMAND, skip_reason
 from tools.stages.pytest_stage import pytest_folder
 from tools.windows_python.build import COMPILER, build
 
-PACKAGES = {"wine": "wine", "wineserver": "wine64", COMPILER: "gcc-mingw-w64-x86-64"}
+PACKAGES = {"wine": "wine", COMPILER: "gcc-mingw-w64-x86-64"}
 SERIES = 3008
 
 
