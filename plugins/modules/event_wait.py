@@ -19,8 +19,8 @@ notes:
   - In check mode the module polls IMDS once, for at most 10 seconds, and returns the events at once.
   - The module can run under C(async), except for Windows hosts.
   - For a Windows host the task ends with the result UNREACHABLE only if the first request cannot reach the host. A
-    connection that is lost later counts as a poll without a good answer, and may make the task a minute longer than
-    O(timeout).
+    connection that is lost later counts as a poll without a good answer, and may make the task 75 seconds longer
+    than O(timeout).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection

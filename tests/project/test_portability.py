@@ -20,6 +20,7 @@ FOLDERS = (
     "salt/_grains",
     "salt/_modules",
     "salt/_states",
+    "salt/_utils/azure_events_functions",
     "salt/_utils/azure_events_steps",
     "salt/_utils/azure_events_watch",
 )

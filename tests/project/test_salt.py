@@ -118,15 +118,6 @@ def test_only_the_execution_module_imports_the_helper() -> None:
     assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
-def test_minion_imports_posix_modules_only_in_files_for_posix() -> None:
-    posix = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"} & set(sys.stdlib_module_names)
-    modules = [file for file in MODULES if file.parent.name not in ("_engines", "_runners")]
-    steps = [file for file in sources(STEPS) if not file.name.startswith("posix_")]
-    imported = re.compile(rf"^\s*(?:import|from) ({'|'.join(posix)})\b", re.MULTILINE)
-    files = [*sources(WATCH), *steps, *modules]
-    assert [relative_name(file) for file in files if imported.search(file.read_text(encoding="utf-8"))] == []
-
-
 def test_package_has_the_version_of_the_collection() -> None:
     project = tomllib.loads((SALT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["version"]

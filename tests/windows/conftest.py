@@ -24,8 +24,6 @@ from support.windows.wine import Wine
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 VMS = {"groups": {"web": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
 MINION: list[WindowsMinion] = []
-# Salt's loader reads each module of a sync from Wine's disk for the first time
-SYNC_TIMEOUT = 180
 
 
 @pytest.hookimpl(wrapper=True)
@@ -101,7 +99,7 @@ def minion(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
     site.master.start()
     try:
         vm1.start()
-        vm1.ask("saltutil.sync_all", timeout=SYNC_TIMEOUT)
+        vm1.ask("saltutil.sync_all")
         yield vm1
     finally:
         vm1.kill()

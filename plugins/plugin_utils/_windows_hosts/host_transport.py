@@ -28,8 +28,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windo
 
 # seconds; the longest time that the module repeats a request
 LONGEST_HOLD = 50.0
-# seconds; the first request of a PowerShell takes a part of one, and its start may have taken all that was left
-LEAST_TIMEOUT = 2.0
+# seconds for an exchange, however little time is left: the starts of PowerShell may have used up a short time limit
+_SHORTEST = 1.0
 
 
 class HostTransport:
@@ -55,8 +55,8 @@ class HostTransport:
 
         Args:
             request: for the endpoint of this transport.
-            total: seconds until an answer begins; LEAST_TIMEOUT or more are given.
-            rest: seconds for all that follows its first byte; the same.
+            total: seconds until an answer begins; at least 1 is used.
+            rest: seconds for all that follows its first byte; at least 1 is used.
 
         Returns:
             The answer, whatever its status.
@@ -66,8 +66,8 @@ class HostTransport:
             ImdsUnreachable: no whole answer came in time, or the connection to the host was lost.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
+        total, rest = max(total, _SHORTEST), max(rest, _SHORTEST)
         about = f"{request.method} {self._endpoint}{request.path}"
-        total, rest = max(total, LEAST_TIMEOUT), max(rest, LEAST_TIMEOUT)
         options = self._options(request, total, rest)
         try:
             result = self._module.run(options, options.get("repeat_for", 0.0) + total + rest)

@@ -19,6 +19,7 @@ from salt.crypt import AsyncAuth
 from azure_events_watch import watcher, watchers
 from support.salt.azure import Azure
 from support.salt.loaded import Beacons, CountingMinion, Minion, changes, failing, watcher_threads
+from support.wait import wait_until
 
 Watch = Callable[..., Beacons]
 
@@ -309,7 +310,8 @@ def test_damaged_state_file_is_logged_once_and_replaced(
         if "the state is lost" in record.getMessage() or "another VM" in record.getMessage()
     ]
     assert len(lines) == 1
-    assert json.loads(minion.seen.read_text())["version"] == 1
+    wait_until(lambda: minion.seen_text() != content.decode("latin-1"), "a new state file")
+    assert json.loads(minion.seen_text())["version"] == 1
 
 
 def test_state_file_of_another_vm_causes_no_end(minion: Minion, azure: Azure, watch: Watch) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from azure_scheduled_events.replacement import read_file
 from support.repository import REPOSITORY
 from support.salt.azure import Azure
 from support.salt.step_commands import append, variable
@@ -88,6 +89,10 @@ class Minion:
     @property
     def seen(self) -> Path:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
+
+    def seen_text(self) -> str:
+        """Return the content of the state file, also while a watcher replaces it."""
+        return read_file(str(self.seen), encoding="latin-1")
 
 
 class CountingMinion(Minion):
@@ -190,7 +195,7 @@ class Beacons:
         def written() -> bool:
             if not self._minion.seen.exists():
                 return False
-            state = json.loads(self._minion.seen.read_text())
+            state = json.loads(self._minion.seen_text())
             return state["sequence"] >= self._last_sequence and all(
                 entry["announced"] is (entry["change"] != "gone") for entry in state["entries"] if entry["meant"]
             )

@@ -23,6 +23,7 @@ class Returns:
 
     def __call__(self, step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
         print(f"{step.name} prints \u6f22", flush=True)
+        os.write(1, b"as a program does\n")
         return self.succeeded, f"{self.text} {variables['EVENT_ID']} {step.args}"
 
 

@@ -18,6 +18,8 @@ from support.wait import wait_until
 from support.windows.wine import Wine
 
 HOME = r"C:\ProgramData\Salt Project\Salt"
+# seconds for one job; a step that is a function or an SLS file starts a Python
+TIMEOUT = 180
 # Wine 8 does not answer the question for the name of a process, which Salt writes into a file at its start
 PROGRAM = """
 import psutil
@@ -105,8 +107,8 @@ class WindowsMinion:
         return "".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.exists())
 
     def ask(self, function: str, *words: Any, **named: Any) -> Any:
-        """Return the return of a function."""
-        return self.master.ask(self.name, function, *words, **named)
+        """Return the return of a function, or None without an answer in time; `timeout` is in seconds."""
+        return self.master.ask(self.name, function, *words, **{"timeout": TIMEOUT, **named})
 
     def wait_for_event(self, change: str, **fields: Any) -> dict[str, Any]:
         """Wait for the first such event of the beacon on the master's bus, and return its data."""

@@ -124,7 +124,7 @@ def test_file_that_a_reader_keeps_open_is_not_replaced(tmp_path):
 
 
 READER = """
-import importlib.util, sys
+import importlib.util, sys, time
 
 spec = importlib.util.spec_from_file_location("replacement", sys.argv[1])
 replacement = importlib.util.module_from_spec(spec)
@@ -135,6 +135,8 @@ while text != "end":
     text = replacement.read_file(sys.argv[2], "ascii")
     assert text == "end" or (len(text) == 1000 and len(set(text)) == 1), text
     reads += 1
+    # without a pause a busy machine may never let the writer in
+    time.sleep(0.002)
 print(reads)
 """
 

@@ -29,7 +29,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import HostModule
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_transport import (
-    LEAST_TIMEOUT,
     LONGEST_HOLD,
     HostTransport,
 )
@@ -64,16 +63,16 @@ def answer(body, sent=1, **headers):
 
 def test_request_becomes_options_of_plain_types():
     host = Host(answer(b""))
-    host.transport.exchange(Request("POST", "/metadata", {"Metadata": "true"}, b"\xff{}"), 2.8, 2.5)
+    host.transport.exchange(Request("POST", "/metadata", {"Metadata": "true"}, b"\xff{}"), 2.0, 1.0)
     (options,) = host.options
     assert options == {
         "url": ENDPOINT + "/metadata",
         "method": "POST",
         "headers": {"Metadata": "true"},
         "body": base64.b64encode(b"\xff{}").decode("ascii"),
-        "connect_timeout": 2.8,
-        "timeout": 2.8,
-        "rest_timeout": 2.5,
+        "connect_timeout": 2.0,
+        "timeout": 2.0,
+        "rest_timeout": 1.0,
         "max_bytes": 1000,
     }
     assert json.loads(json.dumps(options)) == options
@@ -87,6 +86,13 @@ def test_hold_becomes_a_repetition_of_the_module(hold, expected):
     assert options.get("repeat_for") == expected
     assert options.get("known_hash") == (hashlib.sha256(DOCUMENT).hexdigest() if expected else None)
     assert host.transport.requests_sent == 20
+
+
+def test_short_limit_leaves_time_for_an_answer():
+    host = Host(answer(b""))
+    host.transport.exchange(Request("GET", "/metadata", {}), 0.02, 0.02)
+    limits = ("connect_timeout", "timeout", "rest_timeout")
+    assert [host.options[0][name] for name in limits] == [1.0, 1.0, 1.0]
 
 
 def test_lost_connection_is_an_unreachable_service():
@@ -104,14 +110,6 @@ def test_client_uses_the_headers_of_the_host():
     assert imds.events().server_time.isoformat() == "2026-11-23T15:00:00+00:00"
     assert imds.events().events == ()
     assert host.options[1]["headers"]["If-None-Match"] == '"7"'
-
-
-def test_exchange_at_the_end_of_the_time_has_time_for_powershell():
-    host = Host(answer(DOCUMENT))
-    host.transport.exchange(Request("GET", "/metadata", {}), 0.1, 0.1)
-    (options,) = host.options
-    assert (options["timeout"], options["rest_timeout"]) == (LEAST_TIMEOUT, LEAST_TIMEOUT)
-    assert options["connect_timeout"] == LEAST_TIMEOUT
 
 
 def test_module_that_fails_after_it_has_worked_is_run_again():
