@@ -48,14 +48,14 @@ def load(path: str) -> dict[str, Any] | None:
     """Return the mapping in a JSON file of this version, or None if there is no file.
 
     Raises:
-        ValueError: the file cannot be read, is not JSON, or is of another version.
+        ValueError: the file cannot be read (the cause is an OSError), is not JSON, or is of another version.
     """
     try:
         data = json.loads(_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"{path}: not a file of this version")
     return data
