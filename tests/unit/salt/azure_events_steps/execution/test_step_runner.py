@@ -62,6 +62,13 @@ def test_value_of_a_variable_is_no_command_of_the_shell(text: str) -> None:
     assert (result.outcome, result.output) == (DONE, expected)
 
 
+@pytest.mark.skipif(not WINDOWS, reason="only code pages of Windows replace characters")
+@pytest.mark.parametrize("sign", ["\uff02", "\u02ba", "\u030e", "\u201c", "\uff06", "\uff05", "\u2039"])
+def test_code_page_does_not_turn_a_sign_into_one_of_the_shell(sign: str) -> None:
+    result = command(f"echo {variable('EVENT_DESCRIPTION')}", EVENT_DESCRIPTION=f"x{sign}y")
+    assert (result.outcome, result.output) == (DONE, "x?y")
+
+
 def test_long_variable_arrives_whole() -> None:
     code = "import os; print(len(os.environ['EVENT_RESOURCES']))"
     assert command(python(code), EVENT_RESOURCES="x" * 31 * 1024).output == str(31 * 1024)
