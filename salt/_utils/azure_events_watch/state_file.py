@@ -106,12 +106,12 @@ def write(path: str, data: dict[str, Any]) -> None:
 
 def replace(path: str, data: dict[str, Any]) -> None:
     """Replace a file by one that survives a crash of the machine, on Linux with mode 0600."""
-    from azure_scheduled_events.replacement import replace_file
+    from azure_scheduled_events.replacement import replace_file, retried
 
     draft = path + ".draft"
     # a draft of a process that was killed may have another mode
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(draft)
+        retried(lambda: os.unlink(draft))
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         json.dump(dict(data, version=_VERSION), file)
         file.flush()
