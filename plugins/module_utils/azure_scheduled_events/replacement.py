@@ -56,14 +56,15 @@ def read_file(path: str, encoding: str) -> str:
     return retried(read)
 
 
-def _is_in_use(error: OSError) -> bool:
+def is_in_use(error: OSError) -> bool:
+    """Return whether an action on a file has failed because another process uses the file; only on Windows."""
     # open() has the same number for a file in use and for one that the user may not read
     return sys.platform == "win32" and error.errno == errno.EACCES
 
 
 def retried(
     action: Callable[[], _Result],
-    is_in_use: Callable[[OSError], bool] = _is_in_use,
+    repeats: Callable[[OSError], bool] = is_in_use,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _Result:
@@ -71,7 +72,7 @@ def retried(
 
     Args:
         action: takes effect as a whole, or raises OSError without an effect.
-        is_in_use: returns True for the error of a file that another process uses.
+        repeats: returns True for the error of a file that another process uses.
         clock: monotonic seconds.
         sleep: waits some seconds.
 
@@ -86,6 +87,6 @@ def retried(
         try:
             return action()
         except OSError as error:
-            if not is_in_use(error) or clock() >= ends:
+            if not repeats(error) or clock() >= ends:
                 raise
         sleep(_PAUSE)

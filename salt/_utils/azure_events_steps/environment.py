@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from typing import Any, Mapping
 
 # the kernel allows 128 KiB for one variable
@@ -64,9 +65,17 @@ def without_cmd_syntax(value: str) -> str:
     """Return the value with "?" for the characters that have a meaning for cmd.exe.
 
     Windows' shell replaces a variable by its value before it parses the command; a value with such
-    characters could contain a command.
+    characters could contain a command. Code pages replace other signs, such as a wide quotation mark, by
+    these characters; therefore only letters and digits remain beyond ASCII.
     """
-    return value.translate(_CMD_SYNTAX)
+    return "".join(
+        character if character.isascii() or _is_plain(character) else "?" for character in value.translate(_CMD_SYNTAX)
+    )
+
+
+def _is_plain(character: str) -> bool:
+    # a letter of the category Lm may be a mark like a quotation mark
+    return character.isalnum() and unicodedata.category(character) != "Lm"
 
 
 def _printable(text: str) -> str:

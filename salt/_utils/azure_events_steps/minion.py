@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator
 
 from azure_events_watch import state_file
 from azure_scheduled_events.boot import boot_id
+from azure_scheduled_events.replacement import is_in_use
 from azure_scheduled_events.session import ImdsSession
 
 from . import lock, record
@@ -92,11 +93,13 @@ class Minion:
         only an operator ends it.
 
         Raises:
-            OSError: the record cannot be read or replaced.
+            OSError: the record cannot be replaced, or another process keeps it open on Windows.
         """
         try:
             return self.file.read()
         except ValueError as error:
+            if isinstance(error.__cause__, OSError) and is_in_use(error.__cause__):
+                raise error.__cause__ from None
             unknown = damaged(str(error))
             if quarantine:
                 log.error(

@@ -48,14 +48,14 @@ def load(path: str) -> dict[str, Any] | None:
     """Return the mapping in a JSON file of this version, or None if there is no file.
 
     Raises:
-        ValueError: the file cannot be read, is not JSON, or is of another version.
+        ValueError: the file cannot be read (the cause is an OSError), is not JSON, or is of another version.
     """
     try:
         data = json.loads(_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"{path}: not a file of this version")
     return data
@@ -106,12 +106,12 @@ def write(path: str, data: dict[str, Any]) -> None:
 
 def replace(path: str, data: dict[str, Any]) -> None:
     """Replace a file by one that survives a crash of the machine, on Linux with mode 0600."""
-    from azure_scheduled_events.replacement import replace_file
+    from azure_scheduled_events.replacement import replace_file, retried
 
     draft = path + ".draft"
     # a draft of a process that was killed may have another mode
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(draft)
+        retried(lambda: os.unlink(draft))
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         json.dump(dict(data, version=_VERSION), file)
         file.flush()

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,3 +43,24 @@ def hangs(step: Step, variables: Mapping[str, str]) -> NoReturn:
 def dies(step: Step, variables: Mapping[str, str]) -> NoReturn:
     """End the process with an exit code."""
     os._exit(3)
+
+
+def exits(step: Step, variables: Mapping[str, str]) -> NoReturn:
+    """Exit as a program does."""
+    sys.exit("why")
+
+
+def leaves_a_thread(step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
+    """Return while a thread goes on that a Python would wait for."""
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return True, "done"
+
+
+class Unsendable:
+    """A call that has its own kind of error when it is pickled."""
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeError("no state")
+
+    def __call__(self, step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
+        return True, "done"

@@ -9,11 +9,12 @@ import json
 import os
 import pickle
 import sys
+from typing import NoReturn
 
 from .results import output_end
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Read a pickled call, step and variables from the standard input; write the result as JSON."""
     # the answer alone goes to the caller, and nothing that the call prints
     answer = os.dup(1)
@@ -26,3 +27,5 @@ def main() -> None:
         except BaseException as error:  # pylint: disable=broad-except
             succeeded, text = False, f"{type(error).__name__}: {error}"
     os.write(answer, json.dumps([bool(succeeded), output_end(text)]).encode("ascii"))
+    # as in a fork, a thread that the call has left does not keep the process
+    os._exit(0)

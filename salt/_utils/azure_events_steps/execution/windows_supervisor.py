@@ -43,8 +43,10 @@ _CODE_PAGE = "oem"
 # the folder of this package
 _UTILS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _FLAGS = windows_job.CREATE_SUSPENDED | subprocess.CREATE_NO_WINDOW
+# without the empty entry of "-c": a user may have put modules into the working folder of an administrator
 _CALL_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "import sys; sys.path[:] = [entry for entry in sys.path if entry]; "
+    "import json; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
     "from azure_events_steps.execution.call_process import main; main()"
 )
 
@@ -124,7 +126,7 @@ def _start_call(
     """Start a Python suspended, which makes the call and writes its result as JSON."""
     try:
         request = pickle.dumps((call, step, dict(variables)))
-    except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
+    except Exception as error:  # pylint: disable=broad-except  # objects have their own errors
         raise ValueError(f"its call cannot be sent to another process: {error}") from error
     # Salt removes the folder of utilities from the path after an import; an empty entry means the working folder
     path = json.dumps([_UTILS, *(str(entry) or os.getcwd() for entry in sys.path)])

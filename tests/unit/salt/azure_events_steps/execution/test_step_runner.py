@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +62,13 @@ def test_value_of_a_variable_is_no_command_of_the_shell(text: str) -> None:
     assert (result.outcome, result.output) == (DONE, expected)
 
 
+@pytest.mark.skipif(not WINDOWS, reason="only code pages of Windows replace characters")
+@pytest.mark.parametrize("sign", ["\uff02", "\u02ba", "\u030e", "\u201c", "\uff06", "\uff05", "\u2039"])
+def test_code_page_does_not_turn_a_sign_into_one_of_the_shell(sign: str) -> None:
+    result = command(f"echo {variable('EVENT_DESCRIPTION')}", EVENT_DESCRIPTION=f"x{sign}y")
+    assert (result.outcome, result.output) == (DONE, "x?y")
+
+
 def test_long_variable_arrives_whole() -> None:
     code = "import os; print(len(os.environ['EVENT_RESOURCES']))"
     assert command(python(code), EVENT_RESOURCES="x" * 31 * 1024).output == str(31 * 1024)
@@ -83,9 +91,10 @@ def test_function_gets_step_and_variables_and_returns_its_text() -> None:
     [
         (step_calls.Returns(False, "no"), "no C7061BAC ()"),
         (step_calls.raises, "LookupError: why"),
+        (step_calls.exits, "SystemExit: why"),
         (step_calls.dies, "the process that ran the step has ended with 3"),
     ],
-    ids=["false", "exception", "exit"],
+    ids=["false", "exception", "exit", "death"],
 )
 def test_function_that_fails_has_its_reason(call: Call, output: str) -> None:
     result = function(call)
@@ -98,8 +107,23 @@ def test_function_that_exceeds_its_timeout_is_ended() -> None:
     assert 2 <= result.seconds < 30
 
 
+def test_thread_that_goes_on_does_not_delay_the_result() -> None:
+    result = function(step_calls.leaves_a_thread, 20)
+    assert (result.outcome, result.output) == (DONE, "done")
+
+
+def test_function_imports_no_module_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of another user')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    assert function(step_calls.Returns(True, "one")).outcome == DONE
+
+
 @pytest.mark.skipif(sys.platform != "win32", reason="a fork needs no pickled call")
-def test_call_that_cannot_be_sent_is_a_failure() -> None:
-    assert function(lambda _step, _variables: (True, "")).output.startswith(
+@pytest.mark.parametrize(
+    "call", [lambda _step, _variables: (True, ""), step_calls.Unsendable()], ids=["local", "own-error"]
+)
+def test_call_that_cannot_be_sent_is_a_failure(call: Call) -> None:
+    assert function(call).output.startswith(
         "the function cannot be started: its call cannot be sent to another process: "
     )
