@@ -14,11 +14,10 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from support.repository import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plugins" / "module_utils"))
 from table import print_table, ratio
 
 from azure_scheduled_events import changes, parse_document

@@ -27,7 +27,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
 from bench_maintenance import PLAYBOOK, unpack
 from table import print_table
 
