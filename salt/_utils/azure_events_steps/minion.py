@@ -98,8 +98,7 @@ class Minion:
         try:
             return self.file.read()
         except ValueError as error:
-            if isinstance(error.__cause__, OSError) and is_in_use(error.__cause__):
-                raise error.__cause__ from None
+            _raise_if_in_use(error.__cause__)
             unknown = damaged(str(error))
             if quarantine:
                 log.error(
@@ -170,6 +169,12 @@ def _runnable(step: Step, stage: str, folder: str | None) -> Step:
     if step.kind != USE or folder is None:
         return step
     return step._replace(kind=COMMAND, action=arguments(sys.executable, folder, step.action, stage, step.kwargs))
+
+
+def _raise_if_in_use(cause: BaseException | None) -> None:
+    """Raise the cause of an unreadable record again if another process keeps the file open."""
+    if isinstance(cause, OSError) and is_in_use(cause):
+        raise cause from None
 
 
 def damaged(text: str) -> Record:
