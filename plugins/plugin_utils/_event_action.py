@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+from abc import abstractmethod
 
 from ansible.plugins.action import ActionBase
 
@@ -72,9 +73,9 @@ class EventAction(ActionBase):
 
         return dict(given, **work_on_controller(task, params, bool(self._task.check_mode), HostModule(execute, reset)))
 
+    @abstractmethod
     def _event_task(self) -> t.Any:
         """Return the EventTask of the module."""
-        raise NotImplementedError
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
         """Return the options for the work on the controller; raise InvalidOptions."""
