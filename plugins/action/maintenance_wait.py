@@ -15,15 +15,15 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     has_ended,
     this_run,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
-    TimeLimitExceeded,
-    kill_children,
-    time_limit,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import (
     CONTINUES,
     REMOVED,
     WaitRules,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
+    TimeLimitExceeded,
+    kill_children,
+    time_limit,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
 

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import time
 import typing as t
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
     TimeLimitExceeded,
     kill_children,
     time_limit,
@@ -23,21 +21,6 @@ _STARTING = 60.0
 _RESETTING = 10.0
 
 Result = t.Dict[str, t.Any]
-
-
-@contextlib.contextmanager
-def limited(seconds: float) -> t.Iterator[None]:
-    """Raise TimeLimitExceeded after this time; the alarm of the task's option ``timeout`` remains in force."""
-    left, started = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
-    if 0 < left <= seconds:
-        yield
-        return
-    try:
-        with time_limit(seconds):
-            yield
-    finally:
-        if left:
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - started)))
 
 
 class ConnectionLost(Exception):
@@ -72,7 +55,7 @@ class HostModule:
             ConnectionLost: a later run has no result.
         """
         try:
-            with limited(seconds + _STARTING):
+            with time_limit(seconds + _STARTING):
                 result = self._execute(options)
         except TimeLimitExceeded:
             kill_children()
@@ -90,6 +73,6 @@ class HostModule:
     def _lost(self, error: Exception) -> t.NoReturn:
         if not self._was_reached:
             raise error
-        with contextlib.suppress(Exception, TimeLimitExceeded), limited(_RESETTING):
+        with contextlib.suppress(Exception, TimeLimitExceeded), time_limit(_RESETTING):
             self._reset()
         raise ConnectionLost(str(error)) from error

@@ -4,19 +4,14 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
-    TimeLimitExceeded,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts import host_module
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
     ConnectionLost,
     HostModule,
-    limited,
 )
 
 
@@ -71,20 +66,3 @@ def test_run_that_hangs_is_interrupted(monkeypatch):
     with pytest.raises(ConnectionLost, match="did not answer"):
         host.module.run({}, 0.05)
     assert time.monotonic() - began < 20
-
-
-def test_limit_keeps_the_alarm_of_the_task():
-    alarms = []
-    previous = signal.signal(signal.SIGALRM, lambda *_: alarms.append(1))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 100)
-        with pytest.raises(TimeLimitExceeded), limited(0.05):
-            time.sleep(30)
-        assert 60 < signal.getitimer(signal.ITIMER_REAL)[0] < 100
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with limited(50):
-            time.sleep(0.1)
-        assert alarms == [1]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)

@@ -9,6 +9,7 @@ import contextlib
 import glob
 import os
 import signal
+import time
 import typing as t
 
 
@@ -18,7 +19,15 @@ class TimeLimitExceeded(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> t.Iterator[None]:
-    """Raise TimeLimitExceeded in the main thread after this time in seconds; other code must not use SIGALRM."""
+    """Raise TimeLimitExceeded in the main thread after this time in seconds.
+
+    An alarm that was set before, such as that of the task's option ``timeout``, remains in force. Other code in the
+    block must not use SIGALRM.
+    """
+    left, started = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
+    if 0 < left <= seconds:
+        yield
+        return
 
     def on_alarm(*_: object) -> None:
         raise TimeLimitExceeded()
@@ -32,6 +41,8 @@ def time_limit(seconds: float) -> t.Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
         signal.signal(signal.SIGALRM, previous)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - started)))
 
 
 def kill_children() -> None:

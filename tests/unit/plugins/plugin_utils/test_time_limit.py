@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.time_limit import (
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
     TimeLimitExceeded,
     kill_children,
     time_limit,
@@ -34,6 +35,23 @@ def test_limit_ends_with_the_block():
     with time_limit(60):
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
+
+
+def test_limit_keeps_the_alarm_of_the_task():
+    alarms = []
+    previous = signal.signal(signal.SIGALRM, lambda *_: alarms.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 100)
+        with pytest.raises(TimeLimitExceeded), time_limit(0.05):
+            time.sleep(30)
+        assert 60 < signal.getitimer(signal.ITIMER_REAL)[0] < 100
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with time_limit(50):
+            time.sleep(0.1)
+        assert alarms == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.mark.skipif(
