@@ -9,10 +9,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from tools.pictures.record import host
+from tools.pictures.record import host, playbook, salt
 from tools.pictures.recording import FOLDER, Recording
 
-RECORDINGS: dict[str, Callable[[], Recording]] = {"host": host.record}
+RECORDINGS: dict[str, Callable[[], Recording]] = {
+    "host": host.record,
+    "playbook": playbook.record,
+    "salt": salt.record,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
