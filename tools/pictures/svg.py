@@ -67,6 +67,16 @@ def document(
     )
 
 
-def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
-    """Return a text; ``kind`` is its class, ``anchor`` is start, middle or end."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start", more: str = "") -> str:
+    """Return a text.
+
+    Args:
+        x: the place of its anchor.
+        y: its base line.
+        words: the text.
+        kind: its class.
+        anchor: start, middle or end.
+        more: the end of the text, of the class time.
+    """
+    end = f'<tspan class="time">{escape(more)}</tspan>' if more else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}{end}</text>'

@@ -69,7 +69,7 @@ class Account:
     def lane(self) -> Lane:
         """Return the lane of Azure."""
         steps = [(self.after(line["time"]), STEPS[line["what"]]) for line in self.log() if line["what"] in STEPS]
-        return lane("Azure (IMDS)", steps)
+        return lane("Azure", steps)
 
 
 def collection_version() -> dict[str, str]:

@@ -61,7 +61,7 @@ def vm_lane(account: Account, entry: dict[str, Any]) -> Lane:
     """
     own = {line["what"]: account.after(line["at"]) for line in reversed(entry["timeline"])}
     late = account.seconds_of("approval", vm=VM) - own["approved"]
-    steps = [(own[what] + late, step) for what, step in STEPS.items()]
+    steps = [(own[what] + late, step) for what, step in STEPS.items() if what in own]
     work = [
         (account.after(run["started_at"]) + late, account.after(run["ended_at"]) + late, f"{stage}/{run['hook']}")
         for stage, runs in entry["stages"].items()
