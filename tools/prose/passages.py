@@ -24,7 +24,8 @@ SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION = (
 )
 KINDS = (HEADING, PARAGRAPH, ITEM, CELL, SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION)
 
-_SENTENCE = re.compile(rf"[^.!?]*(?:[.!?](?![\s\"')]*(?:\s[A-Z{CODE}\"(]|$))[^.!?]*)*[.!?]*[\"')]*")
+# not the end of an ellipsis
+_END = re.compile(r"(?<!\.\.)[.!?][\"')]*\s+")
 
 
 class Passage(NamedTuple):
@@ -78,13 +79,11 @@ class Finding(NamedTuple):
 
 
 def sentences(text: str) -> list[tuple[int, str]]:
-    """Return position and text of each sentence.
-
-    A full stop ends a sentence if a capital letter, code or a bracket follows it.
-    """
+    """Return position and text of each sentence; a blank follows its full stop or question mark."""
+    ends = [match.end() for match in _END.finditer(text)]
     found = []
-    for match in _SENTENCE.finditer(text):
-        start = match.start() + len(match[0]) - len(match[0].lstrip())
-        if match[0].strip():
-            found.append((start, match[0].strip()))
+    for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
+        sentence = text[start:end]
+        if sentence.strip():
+            found.append((start + len(sentence) - len(sentence.lstrip()), sentence.strip()))
     return found

@@ -16,7 +16,7 @@ _DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 _REPORTING = {"critical", "debug", "deprecate", "error", "exception", "fail_json", "info", "warn", "warning"}
 _TEXT_ARGUMENTS = {"description", "epilog", "help", "msg", "message", "problem", "reason", "remedy"}
 _SECTION = re.compile(r"^(Args|Arguments|Attributes|Raises|Returns|Yields|CLI Examples?|Example):$")
-_ENTRY = re.compile(r"^\S+(?: \([^)]*\))?: ")
+_ENTRY = re.compile(r"^[\w*]+(?:, [\w*]+)*(?: \([^)]*\))?: ")
 _FORMAT = re.compile(r"%(?:\(\w+\))?[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]|\{[^{} ]*\}")
 _TRAILING = re.compile(r"  # (?!SPDX-|noqa|type:|fmt:|pragma)(.*)$")
 
