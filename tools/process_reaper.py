@@ -55,7 +55,7 @@ def adopt_orphans() -> None:
 
 
 def wait_for(runner: int) -> int:
-    """Wait for the runner, pass signals to it, and reap all other children meanwhile."""
+    """Wait for the runner, pass signals to it, and reap all other children during this time."""
     deadline = float("inf")
     while True:
         status = reap(runner)

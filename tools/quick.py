@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Check what has changed: format, linter, types, rules of the repository, and the unit tests of the changed packages.
+"""Check format, linter, types, rules of the repository, and the unit tests of the changed packages.
 
 Without a change in a package the unit tests of all packages run.
 """

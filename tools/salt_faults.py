@@ -18,7 +18,7 @@ from tools.stage import Job, Skip, StageFailed
 from tools.stages.salt import PYTHONS, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# what the table of cases consists of
+# the columns of the table of cases
 CASES = ("tests/salt/faults", "tests/salt/live/test_minion.py")
 
 

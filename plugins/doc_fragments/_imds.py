@@ -30,7 +30,7 @@ options:
   resource_name:
     description:
       - Name of this VM as Azure knows it.
-      - The default is C(compute.name) from IMDS. The module never derives the name from the hostname, which differs,
+      - The default is C(compute.name) from IMDS. The module never derives the name from the host name, which differs,
         for example, for the VMs of a scale set.
     type: str
 requirements:

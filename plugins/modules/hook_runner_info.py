@@ -57,7 +57,7 @@ options:
     default: 20
 seealso:
   - module: azure_imds.scheduled_events.event_approve
-  - name: The hook runner
+  - name: Handle events with the hook runner
     description: The daemon, its stages, and the setting C(leader).
     link: https://github.com/azure-imds/scheduled_events/blob/main/docs/hook-runner.md
 """

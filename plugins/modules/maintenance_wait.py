@@ -61,7 +61,7 @@ options:
   task_timeout:
     description:
       - Seconds after which a process of a prepare task no longer counts as part of the preparation, but as a service or
-        a command that hangs. V(0) is no limit.
+        a command that hangs. With V(0) there is none.
     type: float
     default: 0
   removed_after:

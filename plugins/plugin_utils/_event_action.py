@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugins of the event modules: the module itself on POSIX hosts, its work on the controller for Windows."""
+"""Action plugins of the event modules: the module on POSIX hosts, its work on the controller for Windows."""
 
 from __future__ import annotations
 

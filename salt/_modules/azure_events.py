@@ -769,7 +769,7 @@ def _minion():
 def _fetch_hooks():
     """Return the path of each file of the ready hooks by its name, transferred from the master's file roots.
 
-    It runs in a process of its own. Therefore the functions are loaded anew, as for a step.
+    It runs in a process of its own. Therefore the functions are loaded again, as for a step.
 
     Raises:
         ValueError: a file was not transferred.

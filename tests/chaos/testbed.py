@@ -143,7 +143,7 @@ class Testbed:
     def end_events(self) -> None:
         """Cancel events that have not started, and end the others."""
         for event in self.active_events():
-            with contextlib.suppress(ControlError):  # it has just ended
+            with contextlib.suppress(ControlError):  # it has ended since then
                 self.simulator.post(
                     f"/events/{event['id']}/{'cancel' if event['status'] == 'Scheduled' else 'complete'}"
                 )

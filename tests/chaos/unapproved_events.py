@@ -37,7 +37,7 @@ class UnapprovedEventStarter:
 
     def _watch(self) -> None:
         while not self._over.wait(PAUSE):
-            with contextlib.suppress(ControlError):  # an event has just started
+            with contextlib.suppress(ControlError):  # an event has started since then
                 self._let_start()
 
     def _let_start(self) -> None:

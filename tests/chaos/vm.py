@@ -142,7 +142,7 @@ class Vm:
             self.host.run(["systemctl", "unmask", "--runtime", "ssh.service"], check=False, limit=10)
             return self.host.run(["systemctl", "start", "ssh.service"], check=False, limit=10).returncode == 0
         except (HostIsDown, HostFailed, OSError, subprocess.TimeoutExpired):
-            return False  # it shuts down or boots at the moment
+            return False  # it shuts down or boots
 
 
 def make_key(path: Path) -> None:

@@ -3,7 +3,7 @@
 
 """Compare what maintenance events cost with three handlings of them, and draw it.
 
-Exit status: 0 our hook runner lost nothing, 1 it lost something, or a run did not work, 2 wrong usage.
+Exit status: 0 the hook runner lost nothing, 1 it lost something, or a run did not work, 2 wrong usage.
 """
 
 from __future__ import annotations

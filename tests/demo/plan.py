@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a run does: its hosts, its load, its limits of time, and its events."""
+"""The plan of a run: its hosts, its load, its limits of time, and its events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The handling of events of the Python sample in Microsoft's documentation, in our own words.
+"""The handling of events of the Python sample in Microsoft's documentation, written for this project.
 
     python3 sample_script.py
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Notifications of the simulated Event Grid start the maintenance, which approves through Azure Resource Manager."""
+"""Notifications of Event Grid start the maintenance, which approves through Azure Resource Manager."""
 
 from __future__ import annotations
 

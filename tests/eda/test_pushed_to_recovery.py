@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The rulebook maintenance_pushed: reports at a web hook with TLS, a token and a signature start the maintenance."""
+"""The rulebook maintenance_pushed: reports with TLS, a token and a signature start the maintenance."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def has_delivered_all(daemon: DaemonProcess) -> bool:
 
 
 def test_event_without_a_host_starts_no_maintenance(trio: Simulator, tmp_path: Path, hook: WebHook) -> None:
-    """An empty list of hosts would be no limit."""
+    """An empty list of hosts would not limit the run."""
     hosts = ThreeHosts(trio, tmp_path)
     with Rulebook(tmp_path, hosts.inventory, COLLECTION + "maintenance_pushed", hook.variables) as rulebook:
         wait_until(lambda: answers(hook), "the web hook answers", rulebook.log)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The rulebook maintenance with the event source: an announced event ends in recovered hosts, without an operator."""
+"""The rulebook maintenance with the event source recovers hosts after an event, without an operator."""
 
 from __future__ import annotations
 

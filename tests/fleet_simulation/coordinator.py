@@ -4,7 +4,7 @@
 """The role `maintenance` with `maintenance_leader: external` for one group, in virtual time.
 
 The decisions, the state of the run, the parser of `status --json` and the plan of an approval are the
-real ones. What Ansible does in between is simulated: reads that wait, get lost, and end a round.
+real ones. The work of Ansible between them is simulated: reads that wait, get lost, and end a round.
 """
 
 from __future__ import annotations

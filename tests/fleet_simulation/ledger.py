@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What happened on one host, noted outside its daemon: documents, hook runs, boots. Finds violations at once."""
+"""The history of one host, noted outside its daemon: documents, hook runs, boots. Finds violations at once."""
 
 from __future__ import annotations
 

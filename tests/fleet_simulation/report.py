@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a simulated fleet prints: the counts of a run, and for a violation the log of the host that it concerns."""
+"""The output of a simulated fleet: the counts of a run, and for a violation the log of its host."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 """A fleet of minions in groups, with events that change, backends that differ, and messages that come twice.
 
-It extends `support.salt_simulation`, which has the masters with their disks, the honest and the
+It extends `support.salt_simulation`, which has the masters with their disks, the ordinary and the
 hostile minions, and the loss of messages. The invariants are checked when something happens.
 """
 
@@ -99,7 +99,7 @@ class GroupAzure(Azure):
 
 
 class GroupMinion(ModelMinion):
-    """An honest minion whose IMDS sometimes does not answer; it reads two documents before it recovers."""
+    """An ordinary minion whose IMDS sometimes does not answer; it reads two documents before it recovers."""
 
     unknown = 0.0
 

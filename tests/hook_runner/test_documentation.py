@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hooks, the configuration and the commands of docs/hook-runner.md have the effects and output that it shows."""
+"""Hooks, configuration and commands of docs/hook-runner.md have the effects and output that it shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role lets the daemon push changes and write facts, in its sandbox; each test continues from the one before."""
+"""The role lets the daemon push changes and write facts in its sandbox; each test continues the one before."""
 
 from __future__ import annotations
 

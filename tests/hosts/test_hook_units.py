@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hooks run in units of systemd, which end as a whole, have separate limits and are outside of the daemon's sandbox."""
+"""Hooks run in units of systemd, which end as a whole, with limits of their own, outside of the sandbox."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""maintenance_leader: external: hook runners prepare and recover, and the playbook approves when all have prepared."""
+"""maintenance_leader: external: hook runners prepare and recover; the playbook approves after all of them."""
 
 from __future__ import annotations
 

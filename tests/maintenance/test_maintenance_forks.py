@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A host that waits uses no fork: with one fork all hosts wait at the same time, and recover as their events end."""
+"""A host that waits uses no fork: with one fork all hosts wait at once, and recover as their events end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The note of a maintenance run: on the host from before the first prepare task until after the last recover task."""
+"""The note of a maintenance run is on the host from the first prepare task to the last recover task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Each row of the table of rules in the role's README: the run follows the rule, and its report shows the outcome."""
+"""Each rule in the table of the role's README: the run follows it, and its report shows the outcome."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_event_cancelled_after_the_approval(azure: Simulator, tmp_path: Path) ->
     ran = fleet.maintain(at={WAIT: lambda: azure.post("/events/it/cancel")})
     assert ran.returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
     for row in rows(ran).values():
-        # IMDS does not tell whether an approved event was cancelled or took place between two requests
+        # IMDS does not state whether an approved event was cancelled or took place between two requests
         assert (row["outcome"], row["approval"]) == ("ended", "approved") and row["recovered"]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A network of our own: these tests run inside `unshare --net`, so that no address here is anybody else's."""
+"""A separate network: these tests run inside `unshare --net`, so that they share no address with the machine."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_an_address_without_a_server_costs_no_more_than_is_documented(
 ) -> None:
     started = time.monotonic()
     assert "no connection" in json.dumps(hosts.module("web", name, endpoint="http://127.0.0.1:9"))
-    # what Ansible itself costs, which depends on how busy the machine is
+    # the time of Ansible itself, which depends on how busy the machine is
     overhead = time.monotonic() - started
     started = time.monotonic()
     result = hosts.module("web", name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The PowerShell modules parse, run in Windows PowerShell 3.0, and use no name that does not exist."""
+"""The PowerShell modules parse, run in Windows PowerShell 3.0, and use existing names only."""
 
 from __future__ import annotations
 

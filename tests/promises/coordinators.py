@@ -50,7 +50,7 @@ class Coordinator(abc.ABC):
 
     @abc.abstractmethod
     def approves_later(self, event_id: str) -> bool:
-        """Wait for an approval after a host has come back; return False if it has decided for good."""
+        """Wait for an approval after a host has come back; return False if its decision is final."""
 
     @abc.abstractmethod
     def finish(self) -> None:

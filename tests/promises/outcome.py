@@ -16,7 +16,7 @@ COLUMNS = ("case", "coordinator", "prepared", "approved by", "NotBefore passed",
 
 
 class Outcome(NamedTuple):
-    """What happened.
+    """The course of a case.
 
     Attributes:
         prepared: number of completed preparations by VM.

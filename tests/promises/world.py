@@ -4,7 +4,7 @@
 """Four systemd hosts of one availability set with sshd and a workload, and an Azure for each case.
 
 The workload is that of tests/chaos: each step of a preparation or recovery writes marks with times into
-a file of the host, and can fail or last. The impact of an event really reboots its hosts.
+a file of the host, and can fail or last. The impact of an event reboots its hosts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The event modules on Windows hosts, by real runs of Ansible over a connection that stands in for one to Windows."""
+"""The event modules on Windows hosts, by real runs of Ansible over a stand-in for the connection."""
 
 from __future__ import annotations
 

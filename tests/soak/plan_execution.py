@@ -118,7 +118,7 @@ class _PlanExecution:
                 try:
                     self.simulator.post(f"/events/{event['id']}/complete")
                 except ControlError:
-                    pass  # the event has just ended
+                    pass  # the event has ended since then
 
     def _check_journal(self) -> None:
         """Check that the journal has all open events, also if its first file was destroyed."""
@@ -133,7 +133,7 @@ class _PlanExecution:
             self._report("7 status", f"`status` exits {status} after the end of all faults: {_brief(data)}")
 
     def _compare(self, warm: tuple[int, int], end: tuple[int, int]) -> None:
-        # a connection may be closing at the moment
+        # a connection may be closing
         if not wait_until(lambda: self.testbed.footprint()[0] <= warm[0], 3):
             self._report("6 descriptors", f"{warm[0]} after {WARM_UP_EVENTS} events, {end[0]} at the end")
         if end[1] > warm[1] + MAX_MEMORY_GROWTH:

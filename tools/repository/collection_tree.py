@@ -6,7 +6,7 @@
 ansible-test and Galaxy's importer need that path and do not accept a link. The copy is a git
 repository of its own: otherwise both would use the project's repository, which ignores the folder of
 the copy. An existing copy is updated: ansible-test keeps virtual environments in tests/output, and
-making them anew takes 20 seconds.
+making them again takes 20 seconds.
 """
 
 from __future__ import annotations

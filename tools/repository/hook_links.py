@@ -4,7 +4,7 @@
 """The links below salt/azure_events/hooks to the ready hooks: python -m tools.repository.hook_links makes them.
 
 Only files are links: gitfs does not follow links to folders. The launcher of each hook is a link to a
-file that is no link itself.
+regular file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def wanted_links(repository: Path) -> dict[Path, str]:
 
 
 def present_links(repository: Path) -> dict[Path, str]:
-    """Return the path and the target of each file below the folder of links; "" for a file that is no link."""
+    """Return the path and the target of each file below the folder of links; "" for a regular file."""
     found = [path for path in (repository / LINKS).rglob("*") if path.is_symlink() or path.is_file()]
     return {path.relative_to(repository): os.readlink(path) if path.is_symlink() else "" for path in found}
 

@@ -15,7 +15,7 @@ from tree_sitter import Language, Node, Parser
 
 _PARSER = Parser(Language(tree_sitter_powershell.language()))
 
-# what Windows PowerShell 3.0 does not parse, by the types of tree-sitter-powershell's nodes
+# syntax that Windows PowerShell 3.0 does not parse, by the types of tree-sitter-powershell's nodes
 _NEWER_NODES = {
     "pipeline_chain_tail": "PowerShell 7",
     "class_statement": "PowerShell 5",

@@ -10,7 +10,7 @@ import sys
 from tools.stage import Job, Outcome
 from tools.stages.pytest_stage import pytest_folder
 
-# what Debian 11 and RHEL 9 have; urllib3 1.26.5 itself does not run on Python 3.12
+# the versions of Debian 11 and RHEL 9; urllib3 1.26.5 itself does not run on Python 3.12
 OLD = ("requests==2.25.1", "urllib3==1.26.5", "idna<3", "chardet<5")
 FOR_PYTHON_312 = ("requests==2.31.*", "urllib3==1.26.*")
 

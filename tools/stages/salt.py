@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The stages of Salt: the loader, masters and minions of each series, which has a virtual environment of its own."""
+"""The stages of Salt: loader, masters and minions of each series, in a virtual environment of its own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def guide(job: Job, series: int) -> Outcome:
 
 
 def install(job: Job, series: int) -> Path:
-    """Return the environment at .cache/salt/SERIES; make it anew if its requirements or its Python changed."""
+    """Return the environment at .cache/salt/SERIES; make it again if its requirements or its Python changed."""
     requirements = job.environment.repository / "tests" / "salt" / f"requirements-{series}.txt"
     interpreter = interpreter_for(job, series)
     folder = job.environment.cache / "salt" / str(series)

@@ -28,7 +28,7 @@ MARKER = "made-of"
 
 
 def build(job: Job) -> Wine:
-    """Return the drive at .cache/windows/VERSION; make it anew if its parts changed.
+    """Return the drive at .cache/windows/VERSION; make it again if its parts changed.
 
     Raises:
         Skip: the Pythons of this machine have no standard library that fits.

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the event modules share: options, the session with IMDS, warnings and errors."""
+"""The common part of the event modules: options, the session with IMDS, warnings and errors."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class PolicyContext(NamedTuple):
         now: the current time, aware, preferably by the server's clock.
         own_name: this VM's resource name, or None where unknown.
         api_version: the version with which the event was read.
-        first_seen: when the event was first seen, aware, or None for just now.
+        first_seen: when the event was first seen, aware, or None for this moment.
         seen_started: whether it was ever seen Started.
         approved_by_us: whether IMDS accepted an approval of this host.
         previous_type: the event type when first seen, if it has changed since; else None.

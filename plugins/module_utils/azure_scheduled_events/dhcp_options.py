@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads option 245 in a value ``DhcpInterfaceOptions``, in which Windows notes what DHCP gave to an interface.
 
-The value is a sequence of records: five numbers of 32 bits (code of the option, flags, length of the
-data, 1 for an option of a vendor, the time in Unix seconds when it expires), then the data, padded
-to a multiple of four bytes. An option that the server did not give has a record of length 0.
+The value is a sequence of records: five numbers of 32 bits, then the data, padded to a multiple of four
+bytes. The numbers are the code of the option, flags, the length of the data, 1 for an option of a vendor,
+and the time in Unix seconds when it expires. An option that the server did not give has a record of length 0.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """This VM's resource name, and the events that affect it (docs/reference/scheduled-events.md 3.2).
 
-The name is ``compute.name`` of the instance metadata. It is never derived from the hostname, which
+The name is ``compute.name`` of the instance metadata. It is never derived from the host name, which
 differs for every scale set and most Windows VMs.
 """
 
@@ -31,7 +31,7 @@ def vm_id_of(instance: Mapping[str, Any]) -> str:
 def fault_domain_of(instance: Mapping[str, Any]) -> str:
     """Return the fault domain of an instance document, after its zone if it has one; "" where it is missing.
 
-    The numbers of fault domains begin anew in each zone, therefore ``1/0`` and ``2/0`` are two fault domains.
+    The numbers of fault domains begin at 0 in each zone, therefore ``1/0`` and ``2/0`` are two fault domains.
     """
     compute = instance.get("compute")
     if not isinstance(compute, Mapping):

@@ -64,7 +64,7 @@ class Response(NamedTuple):
 
 
 class TransportInterface(Protocol):
-    """What a client needs of a transport, with the meaning that `Transport` documents."""
+    """The part of a transport that a client needs, with the meaning that `Transport` documents."""
 
     requests_sent: int
 

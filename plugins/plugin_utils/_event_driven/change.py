@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The change of an event as data: the one shape that sources, hook runners, Salt and Event Grid share in a rulebook."""
+"""The change of an event as data, in the shape that all sources of a rulebook share."""
 
 from __future__ import annotations
 

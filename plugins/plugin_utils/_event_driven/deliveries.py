@@ -25,7 +25,7 @@ Change = dict[str, t.Any]
 
 
 class Found(t.NamedTuple):
-    """What an event of a rulebook contains.
+    """The content of an event of a rulebook.
 
     Attributes:
         changes: readable changes, in their order.

@@ -33,7 +33,7 @@ Change = t.Mapping[str, t.Any]
 
 
 class Judgement(t.NamedTuple):
-    """What a change adds to the known state of its event.
+    """The part of a change that is new to the known state of its event.
 
     Attributes:
         is_news: whether it adds anything.

@@ -41,7 +41,7 @@ class Announced(t.NamedTuple):
     Attributes:
         event: in the form of ``event_info``, with ``key``.
         is_over: whether the event has ended.
-        outcome: "completed", "canceled", or "" where unknown.
+        outcome: `"completed"`, `"canceled"`, or "" where unknown.
         hosts: the inventory hosts of its VMs, as the caller has mapped them.
         mapping: the same by name of the VM; empty if it is not clear which host is which VM.
         resource_id: of the event in Azure Resource Manager, or None.

@@ -47,7 +47,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
 class Outcome(t.NamedTuple):
-    """What an answer means: ``outcome`` in the words of module event_approve, and the reason as one sentence."""
+    """The meaning of an answer: ``outcome`` in the words of module event_approve, and the reason as one sentence."""
 
     outcome: str
     reason: str
@@ -114,7 +114,7 @@ def token_problem(token: str) -> str:
 
 
 def is_retried(status: int) -> bool:
-    """Return True if the same request may succeed a little later; -1 is no answer."""
+    """Return True if the same request may succeed a little later; -1 stands for a missing answer."""
     return status in _RETRIED
 
 

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Coordinates hosts whose hook runners prepare and recover: what to approve, which hosts to read next, and when to end.
+"""Coordinates hosts whose hook runners prepare and recover: approvals, next reads, and the end.
 
 Pure: `next_state` makes a new state of the last one and of the results of a round. The state is plain data, because
 Ansible keeps it in a fact.

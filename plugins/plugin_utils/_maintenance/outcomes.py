@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the maintenance of a host for an event ended, and whether a host that does not answer will never come back."""
+"""The outcome of a host's maintenance for an event, and hosts that are removed with their VM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Event = t.Mapping[str, t.Any]
 
 
 class Course(t.NamedTuple):
-    """What a run knows about a host and one of its events.
+    """The knowledge of a run about a host and one of its events.
 
     Attributes:
         checked: the run was in check mode.
@@ -41,7 +41,7 @@ class Course(t.NamedTuple):
         continues: the run ended its wait, so that the next run can begin.
         failed: the host has a problem.
         pending: the run does not know the end of the event, which the caller reports later.
-        reported: "completed" or "canceled", if the caller knows it, else "".
+        reported: `"completed"` or `"canceled"`, if the caller knows it, else "".
         prepared: the host was prepared.
         started: a host of the event has seen it Started.
         ended_early: a host of the event has seen that it was gone before its NotBefore.

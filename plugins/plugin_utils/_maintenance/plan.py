@@ -21,7 +21,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
 
-# what the run does about an event
+# the action of the run for an event
 PREPARE = "prepare"
 WAIT = "wait"
 NO_PREPARATION = "no_preparation"

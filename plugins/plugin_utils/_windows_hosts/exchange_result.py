@@ -71,7 +71,7 @@ def read_response(result: Result, about: str, endpoint: str, max_bytes: int, has
         ImdsUnreadable: the answer is incomplete, too long, or the result is not one of this module.
     """
     if "module_stdout" in result:
-        # what Ansible returns where the output is not JSON, also after the end of the connection
+        # the result of Ansible where the output is not JSON, also after the end of the connection
         output = _shown(result.get("module_stderr") or result["module_stdout"] or "no output")
         raise ImdsUnreachable(f"{about}: the module on the host returned no result: {output}", endpoint, connected=True)
     if result.get("failed"):

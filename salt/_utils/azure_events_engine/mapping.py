@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps minions to VMs.
 
-The name of a minion's VM comes from the first of these: the table in the master's configuration, a
-pillar key, the minion id if the minion reports that its VM has this name, and the name that the
-minion reported first. A reported name never takes a VM from another minion.
+The name of a minion's VM comes from the first of these: the table in the master's configuration; a
+pillar key; the minion id, if the minion reports that its VM has this name; the name that the minion
+reported first. A reported name never takes a VM from another minion.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def poll_after_hint(update: StateUpdate, minion: str) -> None:
 
 
 def poll_after_start(update: StateUpdate, minion: str) -> None:
-    """Have a minion polled that has just started; an unanswered poll is lost."""
+    """Have a minion polled after its start; an unanswered poll is lost."""
     if minion in update.names.accepted:
         known = update.minion(minion)
         at = max(update.now, known.poll_sent_at + max(_FIRST_PAUSE, known.poll_pause))

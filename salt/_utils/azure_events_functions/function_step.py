@@ -31,7 +31,7 @@ class FunctionStep:
     def __call__(self, step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
         """Run the step.
 
-        The functions are loaded anew, because connections of the job's functions belong to its process.
+        The functions are loaded again, because connections of the job's functions belong to its process.
 
         Args:
             step: a function or an SLS file.

@@ -33,7 +33,7 @@ class Settings(NamedTuple):
         name: of the beacon; any but "azure_events" needs ``beacon_module: azure_events``.
         endpoint, api_versions: of IMDS.
         resource_name: this VM's name; None reads it from IMDS.
-        timeout, first_timeout: seconds for one answer, and for the very first one.
+        timeout, first_timeout: seconds for one answer, and for the first one of all.
         poll_interval: seconds between two polls while IMDS is healthy.
         repeat: seconds after which a listed event is sent again.
         gone_for: seconds for which the end of an event is remembered.

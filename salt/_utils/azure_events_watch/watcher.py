@@ -43,7 +43,7 @@ _OPTIONAL_NAME_INTERVAL = 60.0
 # tick of the beacon the next one is early
 _MAX_EARLY = 0.25
 # part of the pause by which the thread's own polls are later while the beacon requests polls as
-# often as they are due; otherwise the thread would poll just before the beacon
+# often as they are due; otherwise the thread would poll directly before the beacon
 _THREAD_DELAY = 0.5
 
 
@@ -168,7 +168,7 @@ class Watcher:
             return True
 
     def poll_now(self, timeout: float) -> None:
-        """Have a thread that waits for its next poll poll now, and wait for it for ``timeout`` seconds.
+        """Have a thread poll now that waits for its next poll, and wait for it for ``timeout`` seconds.
 
         The caller gets a fresh answer from a healthy IMDS, and is not delayed by one that does not
         answer.
@@ -290,7 +290,7 @@ class Watcher:
         return True
 
     def _is_unchanged(self, new_input: tuple[object, ...]) -> bool:
-        """Return True if the ledger was made of these very objects, and has no doubts."""
+        """Return True if the ledger was made of these same objects, and has no doubts."""
         known = self._last_input
         return (
             len(known) == len(new_input)
@@ -390,7 +390,7 @@ class Watcher:
             self._selection_key, self._vm_name = data.get("meant_by"), owner
             return ledger
         except ValueError as error:
-            log.warning("azure_events: %s; the state is lost, and events that ended meanwhile are not sent", error)
+            log.warning("azure_events: %s; the state is lost, and events that ended since then are not sent", error)
             return fresh
 
     def _log_health(self, error: str | None, cause: Exception | None = None) -> None:

@@ -88,7 +88,7 @@ Imds.events = events_or_nothing
     vm.wait(lambda: vm.times_notified("WATCHDOG=1") >= 5)
     stuck.touch()
     vm.wait(lambda: vm.seconds_since("WATCHDOG=1") > 1.5)
-    # the other loop lives, which is just why it must not feed the watchdog
+    # the other loop lives, and must not feed the watchdog
     assert vm.command("status").returncode in (0, 1) and vm.seconds_since("WATCHDOG=1") > 1.5
     stuck.unlink()
     vm.wait(lambda: vm.seconds_since("WATCHDOG=1") < 0.5)
@@ -205,7 +205,7 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     assert vm.command("status").returncode == 78
     file.write_text(good)
     assert vm.data("status")[1]["policy"] == "other"
-    # what ran went on, and the new hook comes after it
+    # the running hook went on, and the new hook comes after it
     vm.harness.release("prepare/10-a")
     vm.wait(azure.approvals)
     assert vm.harness.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == [("vm1", event)]

@@ -115,7 +115,7 @@ def test_service_ends_when_another_one_took_its_lock(azure: Azure, make_daemon: 
     vm = make_daemon().start(first=SOON)
     first = vm.process
     assert first is not None
-    first.send_signal(signal.SIGSTOP)  # else it would have made its lock anew before the other one begins
+    first.send_signal(signal.SIGSTOP)  # else it would have made its lock again before the other one begins
     os.waitid(os.P_PID, first.pid, os.WSTOPPED | os.WNOWAIT)
     shutil.rmtree(vm.harness.folder / "run")
     vm.start()

@@ -77,7 +77,7 @@ class Questions:
 
 
 def efforts(harness: EngineHarness, count: int) -> dict[str, Effort]:
-    """What it takes when so many events of other VMs appear, stay as they are, are reported, and end."""
+    """The cost of so many events of other VMs, which appear, stay as they are, are reported, and end."""
     engine, document = engine_of(harness), of_others(count)
     metrics = Metrics()
 

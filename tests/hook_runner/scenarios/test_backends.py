@@ -173,7 +173,7 @@ def test_resources_that_cannot_be_read_are_unknown(azure: Azure, vm: EngineHarne
     assert vm.ran() == ["prepare/10-a"] and vm.running()
     vm.release("prepare/10-a")
     vm.settle()
-    # what an approval would release is unknown
+    # it is unknown which VMs an approval would release
     assert azure.requests("POST") == [] and vm.timeline(azure.entry()["EventId"]).count("approval-held") == 0
     azure.show(azure.entry())
     vm.poll_once(after=1)

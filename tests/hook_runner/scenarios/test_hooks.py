@@ -58,7 +58,7 @@ def test_a_hook_that_needs_more_time_is_left_out(azure: Azure, make_vm: MakeVm, 
     event = azure.schedule("Reboot", notice=60)
     vm.poll()
     assert vm.steps(event) == [("prepare/10-a", "ok" if runs else "skipped"), ("prepare/20-b", "ok")]
-    # what was left out is not done, and is not taken for it
+    # a hook that was left out is not done, and is not taken for it
     assert bool(azure.approvals()) == runs
 
 

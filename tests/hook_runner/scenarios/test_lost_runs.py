@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The journal cannot be written, or is lost, and the daemon is killed: what a hook did is known from its run folder."""
+"""The journal cannot be written, or is lost, and the daemon is killed: run folders have the results of hooks."""
 
 from __future__ import annotations
 

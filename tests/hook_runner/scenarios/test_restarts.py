@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/reference/scheduled-events.md 8.1 and 1.5: the daemon, or its host, starts anew in the middle of an event."""
+"""docs/reference/scheduled-events.md 8.1 and 1.5: the daemon, or its host, restarts during an event."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What must not happen when several things go wrong, or change, at the same time."""
+"""Effects that must not occur when several faults or changes come at the same time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def time_to_approval(fleet: Fleet, azure: Azure) -> float:
 
 def test_flood_of_forged_hints_is_bounded(fleet: Fleet, azure: Azure) -> None:
     master = fleet.cluster.master
-    # what a master loads at the first hints stays
+    # the modules that a master loads at the first hints stay
     fleet.hostile.ask("azure_events.flood", HINTS // 10)
     quiet = [time_to_approval(fleet, azure) for _number in range(3)]
     processes, memory, hints, asked = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The engine of a real master, with three honest minions and a hostile one."""
+"""The engine of a real master, with three minions that are not compromised, and a hostile one."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Effort(NamedTuple):
 
 
 def effort(work: Callable[[], object], connection: sqlite3.Connection | None = None) -> Effort:
-    """Do the work in this thread and count what it takes. A loop inside one function written in C counts as one line.
+    """Do the work in this thread and count its lines. A loop in one function written in C counts as one.
 
     Args:
         work: the function to measure.

@@ -17,7 +17,7 @@ from support.wait import wait_until
 NAMES = ("vm1", "vm2", "vm3")
 # starts only when it is approved; later than the option maintenance_within of the inventory allows
 EVENT: dict[str, Any] = {"type": "Freeze", "resources": list(NAMES), "notice": "6h", "started_for": LIFE}
-# seconds; playbooks of several hosts run meanwhile, on a machine that may be busy
+# seconds; playbooks of several hosts run in this time, on a machine that may be busy
 LIMIT = 600.0
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A master with the engine, honest minions that are VMs of one simulated set, and a hostile one."""
+"""A master with the engine, minions that are VMs of one simulated set, and a hostile minion."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ class GuideRunner:
         }
         commands["python3"] = [sys.executable]
         commands["pip"] = [sys.executable, "-m", "pip"]
-        # what the package needs is there
+        # the requirements of the package are installed
         commands["salt-pip"] = ["env", "PIP_NO_INDEX=1", str(self._site.installation.python), "-m", "pip"]
         for name, words in commands.items():
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')

@@ -43,7 +43,7 @@ def hold(child: int) -> None:
 
 
 def end_children() -> None:
-    """End all children. The children of an ended child become ours; repeat until there are none."""
+    """End all children. The children of an ended child become those of this process; repeat until there are none."""
     while found := children(os.getpid()):
         for pid in found:
             os.kill(pid, signal.SIGKILL)

@@ -46,7 +46,7 @@ class Azure:
         return [event for event in self.lasting.values() if vm in event.vms and event.is_listed(now)]
 
     def approve(self, event: Event, now: float) -> None:
-        """Approve for an honest minion, and note the VMs that were not prepared."""
+        """Approve for a minion that is not compromised, and note the VMs that were not prepared."""
         if event.status != "Scheduled":
             return
         event.approvals += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Makes recordings of a server in a test: the recorder runs in this process, over real sockets, with a given clock."""
+"""Makes recordings of a server: the recorder runs in this process, over real sockets, with a given clock."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _NEWER = {
 
 
 class Script:
-    """What the scripted IMDS does. ``frames`` are (seconds since the start, incarnation, events)."""
+    """The script of the IMDS. ``frames`` are (seconds since the start, incarnation, events)."""
 
     def __init__(self, clock: SettableClock) -> None:
         self.clock = clock

@@ -257,7 +257,7 @@ CASES = (
         {**KNOWN, "repeat_for": 30.0},
     ),
     Case("known-body-without-repeat", (Answer(200, DOCUMENT),), Answered(), KNOWN),
-    # what DHCP gave to the interfaces, with any answer or none
+    # the values that DHCP gave to the interfaces, with any answer or none
     Case("dhcp-options", (Answer(404),), Answered(404, b""), {"dhcp_options": True}),
     Case(
         "dhcp-options-without-an-answer",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Run a PowerShell module of the collection in PowerShell itself, with the library that Ansible would send along."""
+"""Run a module of the collection in PowerShell itself, with the library that Ansible would send along."""
 
 from __future__ import annotations
 

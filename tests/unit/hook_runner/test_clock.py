@@ -16,7 +16,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def date(seconds: float) -> datetime:
-    """What IMDS says so long after noon."""
+    """The time of IMDS so long after noon."""
     return (NOON + timedelta(seconds=seconds)).replace(microsecond=0)
 
 
@@ -26,7 +26,7 @@ def clock(host_is_off: float = 60.0) -> ServerClock:
 
 
 def seconds(ours: ServerClock, at: float) -> float:
-    """What it says, as seconds after noon."""
+    """The time of the clock, as seconds after noon."""
     return (ours.at(at) - NOON).total_seconds()
 
 

@@ -57,7 +57,7 @@ class ServerClock:
     Therefore the remaining time is right also on a host whose own clock is wrong, or is set. Before
     the first answer with a date this is the host's own clock.
 
-    A single odd date changes nothing, because it could end hooks that have time left: a date that
+    A single odd date changes nothing, because it could end hooks that have time left. A date that
     differs from this clock by more than some seconds (from the host's own clock by more than some
     minutes) counts when several answers agree.
 

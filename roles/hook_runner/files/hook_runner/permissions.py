@@ -82,7 +82,7 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
             try:
                 os.mkdir(name, mode if number == len(names) else 0o755, dir_fd=descriptor)
             except FileExistsError:
-                pass  # another process has just created it; it is examined in the same way
+                pass  # another process created it first; it is examined in the same way
             below = os.open(name, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below

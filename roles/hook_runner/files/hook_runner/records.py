@@ -145,7 +145,7 @@ class ApprovalAttempt:
         failures: consecutive requests that failed.
         outcome_unknown: whether the last request failed, so that its effect is unknown until the
             next document (docs/reference/scheduled-events.md 1.5).
-        explanation: why the event is approved, or not approved, at the moment; for `status`.
+        explanation: why the event is approved, or not approved, now; for `status`.
         logged_decision: the decision of the policy that was logged last, to log each one once.
     """
 
@@ -263,7 +263,7 @@ class EventRecord:
 
     @property
     def phase(self) -> str:
-        """What the event is for this VM now: WATCHED, the stage whose hooks run or are next, or CLOSED."""
+        """The state of the event for this VM: WATCHED, the stage whose hooks run or are next, or CLOSED."""
         if self.gone_at is not None or self.closed_at is not None:
             return RECOVER if self.closed_at is None else CLOSED
         if not self.affects_this_vm:

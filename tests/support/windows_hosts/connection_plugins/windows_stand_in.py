@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A connection to a Windows host that does not exist: it answers what the modules of this collection would answer."""
+"""A connection to a Windows host that does not exist: it answers as the modules of this collection would."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ options:
 _END_OF_PART = b"\0\0\0\0"
 _MODULES = REPOSITORY / "plugins" / "modules"
 
-# what event_facts.ps1 returns to facts_modules
+# the result of event_facts.ps1 for facts_modules
 UNAVAILABLE: dict[str, Any] = {
     "changed": False,
     "ansible_facts": {

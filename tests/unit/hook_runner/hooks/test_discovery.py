@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hooks are the executables of a stage's folder, in name order; what others can write is refused and not ignored."""
+"""Hooks are the executables of a stage's folder, in name order; files that others can write are refused."""
 
 from __future__ import annotations
 

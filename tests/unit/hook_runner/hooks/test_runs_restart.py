@@ -201,7 +201,7 @@ def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_ki
         found.append(later.adopt(1))
         if found[-1]:
             assert runs.result(hook_runs=later).exit_status == 5
-        # what was not adopted must not begin later
+        # a run that was not adopted must not begin later
         wait_until(lambda: not marked(runs.mark), "the end")
         assert (runs.folder / "ran").exists() is found[-1]
         if found[-1]:

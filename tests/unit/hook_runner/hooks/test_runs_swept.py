@@ -61,7 +61,7 @@ def test_supervisor_that_was_killed_without_its_folder_is_noticed(swept: RunsHar
     assert supervisor is not None
     os.killpg(supervisor, signal.SIGKILL)
     assert swept.result().exit_status is None
-    (swept.folder / "go").touch()  # what it left cannot be found any more
+    (swept.folder / "go").touch()  # its remains cannot be found any more
     wait_until(lambda: not marked(swept.mark))
 
 

@@ -97,7 +97,7 @@ def test_message_is_what_the_specification_says() -> None:
     assert message[:4] == b"l\1\0\1" and dbus_message.length(message[:16]) == len(message)
     body, serial, _fields = struct.unpack_from("<III", message, 4)
     assert serial == 1
-    # a string, padding, the length of the array and padding to its first struct, which is no part
+    # a string, padding, the length of the array and padding to its first struct, which is not a part
     # of the length
     assert message[-body:] == b"\2\0\0\0xy\0\0" + struct.pack("<I", 24) + bytes(4) + b"\1\0\0\0n\0" + b"\1t\0" + bytes(
         7

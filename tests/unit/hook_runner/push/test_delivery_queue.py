@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What is sent next and when, after each kind of answer."""
+"""The next delivery and its time, after each kind of answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What `status` says about the configuration and the hooks in force, and about a disk that has others."""
+"""The part of `status` about the configuration and hooks in force, and about a disk that has others."""
 
 from __future__ import annotations
 

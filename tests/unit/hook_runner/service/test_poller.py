@@ -158,7 +158,7 @@ def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_
     script.answers.put(EVENT)
     assert [type(news.get(timeout=TIMEOUT)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
     script.names.put({"compute": {"name": "vm1"}})
-    # the name is asked for again after some seconds, whatever polls bring meanwhile
+    # the name is asked for again after some seconds, whatever polls bring during this time
     delivered: list[PollerEvent] = []
     while not any(isinstance(each, NameResolved) for each in delivered):
         script.answers.put(EVENT)

@@ -91,7 +91,7 @@ def test_command_reaches_the_chosen_vm_at_the_true_address_and_the_others_as_out
 
 @pytest.fixture
 def as_user(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Arguments of subprocess.run for a user without rights, who has the simulator in a folder of his own."""
+    """Arguments of subprocess.run for a user without rights, who has the simulator in a separate folder."""
     python = python_for_user(f"sys.version_info[:2] == {sys.version_info[:2]}")
     if python is None:
         pytest.skip(f"no Python {sys.version_info[0]}.{sys.version_info[1]} on PATH that another user can run")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a compromised minion can and cannot do to others: a is hostile, b and c are honest."""
+"""Possible and impossible effects of a compromised minion on others: a is hostile, b and c are not."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_invalid_answer_keeps_the_preparations_of_the_minion() -> None:
 
 
 def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
-    """A11: the minion is honest, its IMDS is not."""
+    """A11: the IMDS of a minion is compromised, the minion is not."""
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", "x" * 1100))})
     fleet.prepare("vm1")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a beacon sends in which tick, without thread, disk and clock."""
+"""The notifications of a beacon by ticks, without thread, disk and clock."""
 
 from __future__ import annotations
 

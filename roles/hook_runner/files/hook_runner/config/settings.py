@@ -118,7 +118,7 @@ class Settings(NamedTuple):
         return found if stage == PREPARE else found._replace(needs=0.0)
 
 
-# what `load_settings` returns for a file that does not exist or sets nothing
+# the result of `load_settings` for a file that does not exist or sets nothing
 DEFAULTS = Settings()
 
 # a reload does not change these settings; the daemon uses their new values after its next start

@@ -149,7 +149,7 @@ class _Writer:
             self._add_array(kind[1:], value)
 
     def _add_array(self, kind: str, items: Any) -> None:
-        """Four bytes for the length of all items, which the padding before the first one is no part of."""
+        """Four bytes for the length of all items, without the padding before the first one."""
         at = len(self.data)
         self.data += bytes(4)
         self.align(_ALIGNMENT.get(kind[0], 4))

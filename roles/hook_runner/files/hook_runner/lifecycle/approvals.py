@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Decides when the daemon approves an event: by the policy or for an operator, once, and again if a request is lost."""
+"""Decides when the daemon approves an event: by the policy or for an operator, again if a request is lost."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Approver:
         return ManualAnswer(True, "it is approved now")
 
     def _refused_by_event(self, record: EventRecord, request: ManualRequest) -> str | None:
-        """Return why the event cannot be approved at all, or not without --release-others."""
+        """Return why the event cannot be approved at all, or only with --release-others."""
         blocked = blocked_by_state(record.event, record.seen_started)
         if blocked is not None:
             return blocked.text

@@ -106,7 +106,7 @@ class StageRunner:
         return bool(self._active) or self._runs.has_orphans()
 
     def is_recovering(self) -> bool:
-        """Return True if a recover hook runs that may undo any preparation: it is no pair with a prepare hook."""
+        """Return True if a recover hook runs that may undo any preparation: it has no prepare hook of its name."""
         running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
         return any(partner(self._runtime.hooks, RECOVER, step.hook) is None for step in running)
 
@@ -246,7 +246,7 @@ class StageRunner:
                 self._record_without_run(record, hook, Ending(SKIPPED, Cause.GIVEN_UP, f"given up by {who}"))
 
     def reopen_late(self, record: EventRecord) -> None:
-        """Run prepare hooks that were skipped for lack of time: the event is still Scheduled after NotBefore."""
+        """Run prepare hooks that were skipped because time was short: the event is still Scheduled after NotBefore."""
         not_before = record.event.not_before
         for hook in self._runtime.hooks.get(PREPARE, ()):
             step = record.latest_run(PREPARE, hook.name)
@@ -291,7 +291,7 @@ class StageRunner:
             self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _grant_again(self, step: HookRun, record: EventRecord) -> None:
-        """Let a prepare hook run again that was skipped or ended only for lack of time."""
+        """Let a prepare hook run again that was skipped or ended only because time was short."""
         run = self._active.get(step.id)
         if (
             step.cause in (Cause.NO_TIME, Cause.DEADLINE)

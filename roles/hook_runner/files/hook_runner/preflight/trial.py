@@ -30,7 +30,7 @@ CHECK_INTERVAL = 1.0
 
 
 class NoSuchHook(LookupError):
-    """There is no hook of that stage and name; the text lists the existing ones."""
+    """No hook has that stage and name; the text lists the existing ones."""
 
 
 class TrialResult(NamedTuple):

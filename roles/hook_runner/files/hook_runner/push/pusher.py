@@ -161,8 +161,8 @@ class Pusher:
     def as_data(self) -> dict[str, Any]:
         """Return the state for `status`.
 
-        Keys: url, pending, oldest (time of the oldest delivery that waits, or null), delivered,
-        failed (attempts since the start), lost (deliveries since the start, by reason),
+        Keys: url, pending, oldest (time of the oldest delivery that waits, or null), delivered;
+        failed (attempts since the start), lost (deliveries since the start, by reason);
         last_delivered_at, error and error_since (null while the last attempt succeeded),
         spool_error (null while the file has everything).
         """

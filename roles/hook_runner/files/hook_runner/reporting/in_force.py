@@ -73,8 +73,8 @@ class InForce:
         """Return for `status` what is in force, and how the disk differs from it.
 
         Keys: path, sha256 (null if there is no such file), policy_file, policy_sha256 (null
-        without one), loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed
-        (the paths that differ), restart_needed (keys whose new value needs a restart), refusal (why
+        without one); loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed
+        (the paths that differ); restart_needed (keys whose new value needs a restart), refusal (why
         the latest reload was refused, or null). Hashes are hexadecimal SHA-256; those of files are
         equal to the output of sha256sum.
         """

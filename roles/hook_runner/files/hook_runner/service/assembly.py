@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts the daemon up to its main loop: takes the lock, opens the journal and the sockets, and connects the parts."""
+"""Starts the daemon up to its main loop: takes the lock, opens journal and sockets, connects the parts."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class MetricsOutput:
             if self._path:
                 # node_exporter is another user
                 replace_file(self._path, self._metrics.as_text(), 0o644)
-        except Exception as reason:  # the library is not ours; its opinion of a name must not end the daemon
+        except Exception as reason:  # the library is another project's; its check of a name must not end the daemon
             error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
         if error and error != self._error:
             self._log.write("warning", error)

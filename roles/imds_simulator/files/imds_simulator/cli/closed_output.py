@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What happens when the reader of the output has gone, as after ``| head``."""
+"""The end of a run whose output has lost its reader, as after ``| head``."""
 
 from __future__ import annotations
 

@@ -237,5 +237,5 @@ def incarnation_begins_again(evidence: Evidence) -> Verdict:
 
 @statement("4.1.7", "O")
 def enabling_resets(evidence: Evidence) -> Verdict:
-    """Enabling anew resets DocumentIncarnation."""
+    """Enabling again resets DocumentIncarnation."""
     return _resets(evidence)

@@ -13,7 +13,7 @@ from .evidence import Evidence
 
 
 class Outcome(enum.Enum):
-    """What a recording shows about a statement."""
+    """The evidence of a recording about a statement."""
 
     CONFIRMS = "confirms"
     CONTRADICTS = "contradicts"

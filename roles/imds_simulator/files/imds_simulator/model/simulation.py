@@ -95,7 +95,7 @@ class Simulation:
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def reschedule(self, *events: SimulatedEvent, now: float = -math.inf) -> None:
-        """Compute anew when the next step is due, after a change of events.
+        """Compute again when the next step is due, after a change of events.
 
         Args:
             events: the changed events; none: any event.
@@ -137,7 +137,7 @@ class Simulation:
                 self._queue.schedule(each.number, self._next_of(each, deciding).moment)
 
     def _next_of(self, event: SimulatedEvent, deciding: tuple[SimulatedEvent, ...]) -> ScheduledStep:
-        # an event that is no Terminate any more waits for none, but others had waited for it
+        # an event that is no longer a Terminate waits for none, but others had waited for it
         waits = event.plan.batch is not None or event.is_terminate
         return next_step(event, deciding if waits else (), self.world.rules)
 

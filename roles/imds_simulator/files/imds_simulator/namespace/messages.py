@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What the simulator and the process in the namespace send to each other, as JSON."""
+"""Messages between the simulator and the process in the namespace, as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Request(NamedTuple):
 
 
 class Step(Enum):
-    """What the process does, in this order."""
+    """The steps of the process, in this order."""
 
     UNSHARE = "unshare"
     MAP_USER = "map-user"

@@ -23,7 +23,7 @@ _ALTERNATIVES = (
 
 
 class CannotEnter(Exception):
-    """There is no network with the address of IMDS; the text is one line."""
+    """No network has the address of IMDS; the text is one line."""
 
 
 def refused_namespace(failure: Failure, read: Callable[[str], str | None] | None = None) -> CannotEnter:

@@ -66,7 +66,7 @@ class Answer:
     Attributes:
         line: number of the line in the file.
         time: Unix time in seconds when the request was sent.
-        monotonic: seconds of a clock that is never set, of the same moment; it begins anew with each run.
+        monotonic: seconds of a clock that is never set, of the same moment; each run has its own zero.
         purpose: "poll", "instance", or the name of a probe.
         method: of the request.
         path: of the request, with the query.
@@ -97,7 +97,7 @@ class Answer:
 
     @property
     def question(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        """What was asked: method, path and headers; equal for repeated requests."""
+        """Method, path and headers of the request; equal for repeated requests."""
         return (self.method, self.path, tuple(sorted(self.sent.items())))
 
 

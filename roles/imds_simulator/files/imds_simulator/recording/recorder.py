@@ -39,7 +39,7 @@ class Send(Protocol):
 
 
 class Settings(NamedTuple):
-    """What is recorded.
+    """The requests of a recording.
 
     ``length`` and ``interval`` are seconds; ``versions`` the api-versions that each poll asks for; ``probe`` and
     ``probe_rate`` add the requests of probes.py.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What a replay answers to a request. Pure except for the present position."""
+"""The answer of a replay to a request. Pure except for the present position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .timeline import Timeline
 
 # seconds: quicker answers are sent at once
 _SLOW = 1.0
-# headers that the listener makes anew
+# headers that the listener makes itself
 _MADE = frozenset(("content-length", "transfer-encoding", "connection", "keep-alive", "date", "content-type"))
 
 

@@ -26,7 +26,7 @@ class Kind:
 
 
 _ANSWER = ("headers", "body", "body_base64", "content_type", "retry_after", "retry_after_format")
-# what can happen to a notification, which is a request of the simulator
+# faults of a notification, which is a request of the simulator
 _NOTIFY_ACTIONS = ("lost-request", "lost-answer", "delay")
 _HTML = "<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
 

@@ -2,7 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Warnings about values of ``instance`` that Azure does not show.
 
-They are no errors: a scenario may add members and change shapes to test a client.
+They are not errors: a scenario may add members and change shapes to test a client.
 See docs/reference/scheduled-events.md 3.3.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What to do when the simulator cannot listen on an address."""
+"""Advice for a simulator that cannot listen on an address."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Engine:
             due = min(self.simulation.next_due(), self.faults.next_refusal_change(now))
             self._wake_up = asyncio.get_running_loop().create_future()
             try:
-                # never 0, which would make a busy loop just before a due moment
+                # never 0, which would make a busy loop before a due moment
                 await asyncio.wait_for(self._wake_up, min(max(due - self.clock.now(), 0.001), _MAX_SLEEP))
             except asyncio.TimeoutError:
                 pass

@@ -116,7 +116,7 @@ class Listener:
                 transport.abort()
 
     async def close(self) -> None:
-        """Stop for good; requests in progress get SHUTDOWN_TIMEOUT."""
+        """Stop without a later start; requests in progress get SHUTDOWN_TIMEOUT."""
         self._stop_accepting()
         if self._foreign is not None:
             self._foreign.close()
@@ -216,7 +216,7 @@ class Listeners:
                     await self._open_again(each)
 
     async def close(self) -> None:
-        """Close all addresses for good."""
+        """Close all addresses without a later opening."""
         await asyncio.gather(*(each.close() for each in (*self.all, *self._inside)))
 
     async def _open_again(self, listener: Listener) -> None:

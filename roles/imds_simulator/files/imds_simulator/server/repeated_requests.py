@@ -6,7 +6,7 @@ A client that polls sends the same bytes each time. The regular path parses them
 a response; that takes four times as long as the rest of the answer. Here the bytes are the key of the
 request that aiohttp parsed from them. Only the usual poll is answered here: a valid GET for the document
 by a known VM, without a fault and below the rate limit. The regular path answers everything else. Each
-request is checked for that anew, because faults, knobs and the state of the service may have changed.
+request is checked for that again, because faults, knobs and the state of the service may have changed.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What all ready hooks share: options, time limit, record, commands. Knows no workload."""
+"""The common part of all ready hooks: options, time limit, record, commands. Knows no workload."""

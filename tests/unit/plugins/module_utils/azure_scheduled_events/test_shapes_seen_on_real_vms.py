@@ -32,7 +32,7 @@ STARTED_WITHOUT_DURATION = {
         )
     ],
 }
-# a Spot VM's eviction: the very first incarnation, no text, unknown duration
+# a Spot VM's eviction: the first incarnation, no text, unknown duration
 EVICTION = {
     "DocumentIncarnation": 1,
     "Events": [

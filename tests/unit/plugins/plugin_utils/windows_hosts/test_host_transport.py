@@ -35,7 +35,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windo
 
 ENDPOINT = "http://169.254.169.254"
 DOCUMENT = b'{"DocumentIncarnation": 1, "Events": []}'
-# what Ansible returns for a module that ended with an exception
+# the result of Ansible for a module that ended with an exception
 CRASHED = {"changed": False, "failed": True, "msg": "Unhandled exception while executing module"}
 
 

@@ -24,9 +24,9 @@ _Numbered = TypeVar("_Numbered")
 
 
 class PageData:
-    """What the page shows, as sections of items that have keys.
+    """The content of the page, as sections of items that have keys.
 
-    ``update`` computes it anew and returns the differences; ``whole`` returns all of it, as ``update`` left it.
+    ``update`` computes it again and returns the differences; ``whole`` returns all of it, as ``update`` left it.
     An item of a difference is None when it is gone.
 
     Args:

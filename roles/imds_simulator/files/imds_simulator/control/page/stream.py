@@ -3,7 +3,7 @@
 """Server-sent events: the data of the page to every browser that has it open.
 
 The data is computed once for all clients, only while there is one, and at most twice a second. Each client has a
-short queue. A client that does not read gets no further changes; when it reads again, it gets all data anew.
+short queue. A client that does not read gets no further changes; when it reads again, it gets all data again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a Pacemaker cluster would lose with a node in standby."""
+"""The resources that a Pacemaker cluster would lose with a node in standby."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Resource(NamedTuple):
         name: without the number of the instance.
         agent: such as ocf:heartbeat:IPaddr2.
         promoted: whether this instance has the promoted role.
-        leaving: whether it stops at the moment.
+        leaving: whether it stops now.
         active, managed, blocked: as in crm_mon.
         nodes: names of the nodes on which it is active.
     """

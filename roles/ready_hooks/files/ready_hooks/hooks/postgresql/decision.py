@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What recover does after a switchover, also after one that was killed at any point."""
+"""Decides the recovery after a switchover, also after one that was killed at any point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class State(str, enum.Enum):
 
 
 class Action(enum.Enum):
-    """What recover does."""
+    """The ways of a recovery."""
 
     KEEP = "this server is the primary already"
     START_AS_PRIMARY = "start this server as the primary again"

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What prepare and recover do for a member of a cluster of Patroni."""
+"""Prepare and recover for a member of a cluster of Patroni."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""What prepare does on a replica, and on a primary without a replica to switch to."""
+"""Prepare on a replica, and on a primary without a replica to switch to."""
 
 from __future__ import annotations
 

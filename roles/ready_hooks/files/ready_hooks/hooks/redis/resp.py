@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A client for Redis and Sentinel, so that the hook needs no redis-cli and shows no password to other processes.
 
-It speaks RESP2, which all versions of Redis and Valkey understand.
+It uses RESP2, which all versions of Redis and Valkey understand.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Client:
             return content[:-2].decode("utf-8", "replace")
         if kind == b"*" and number <= _MOST_MEMBERS and depth < _MOST_DEPTH:
             return [self._answer(command, depth + 1) for _element in range(number)]
-        raise ValueError("the server does not speak the protocol of Redis")
+        raise ValueError("the server does not use the protocol of Redis")
 
 
 def limit(deadline: Deadline) -> float:

@@ -243,7 +243,7 @@ class Slurm(ReadyHook):
         return found[0]
 
     def _is_registered(self, node: answers.Node) -> bool:
-        """Return whether the slurmd of this host is that which has registered last."""
+        """Return whether the slurmd of this host is the one that has registered last."""
         started = answers.parse_slurmd_started(self._ask("scontrol", "show", "slurmd").output)
         return started is not None and node.started is not None and node.started >= started - _TOLERANCE
 
