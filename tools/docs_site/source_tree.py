@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The source tree of the site below .cache: the pages of the repository and the pages that the build makes."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path, PurePosixPath
+
+from tools.docs_site import api_pages, collection_pages, release_notes
+from tools.docs_site.markdown_links import replace_targets
+from tools.docs_site.navigation import first_page_toctrees, folder_toctree, sections
+from tools.docs_site.site_map import INDEX, SiteMap
+from tools.repository.collection_tree import copy_tree, tracked_or_new
+
+
+def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
+    """Write the source tree; files that do not change keep their times, so that Sphinx reads only the others.
+
+    Args:
+        repository: the checkout.
+        destination: the folder of the source tree.
+        trees: a folder for a copy of the collection, which the tools of Ansible need.
+    """
+    site = SiteMap([PurePosixPath(path.as_posix()) for path in tracked_or_new(repository)])
+    collection = copy_tree(repository, trees)
+    wanted: dict[str, bytes] = {}
+    for name, text in markdown_pages(repository, site).items():
+        wanted[name] = text.encode()
+    for path, place in site.images.items():
+        wanted[place] = (repository / path).read_bytes()
+    wanted |= collection_pages.pages(collection, trees)
+    wanted |= api_pages.pages(repository)
+    wanted["release-notes.rst"] = release_notes.page(collection, trees / "release-notes")
+    update(destination, wanted)
+
+
+def markdown_pages(repository: Path, site: SiteMap) -> dict[str, str]:
+    """Return place -> text of all Markdown pages, with the links of the site and with the navigation."""
+    found = {
+        place: replace_targets(
+            (repository / path).read_text(encoding="utf-8"), lambda link, page=path: site.target(page, link)
+        )
+        for path, place in site.pages.items()
+        if place.endswith(".md")
+    }
+    first = site.pages[INDEX]
+    listed = {name for section in sections(found[first]) for name in section.documents}
+    for place in found:
+        folder, name = posixpath.split(place)
+        if folder and name == "index.md":
+            others = {document_of(each) for each in found if posixpath.dirname(each) == folder} - listed
+            found[place] += folder_toctree(found[place], folder, others)
+    found[first] += first_page_toctrees(found[first])
+    return found
+
+
+def document_of(place: str) -> str:
+    """Return the name of a document for Sphinx."""
+    return posixpath.splitext(place)[0]
+
+
+def update(destination: Path, wanted: dict[str, bytes]) -> None:
+    """Write the files that differ, and remove all other files."""
+    for name, content in wanted.items():
+        file = destination / name
+        if not (file.is_file() and file.read_bytes() == content):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    for folder, _, files in os.walk(destination, topdown=False):
+        for each in files:
+            file = Path(folder, each)
+            if file.relative_to(destination).as_posix() not in wanted:
+                file.unlink()
+        if Path(folder) != destination and not os.listdir(folder):
+            os.rmdir(folder)
