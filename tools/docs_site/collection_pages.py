@@ -9,10 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 COLLECTION = "azure_imds.scheduled_events"
 OPTIONS = ("--use-current", "--fail-on-error", "--no-add-antsibull-docs-version", "--no-breadcrumbs")
+INDEX = "collections/azure_imds/scheduled_events/index.rst"
+KINDS = ("module", "role", "filter", "test")
 # indexes over all collections, of which there is one
 UNUSED = ("collections/index.rst", "collections/azure_imds/index.rst")
 
@@ -35,7 +38,25 @@ def pages(collection: Path, trees: Path) -> dict[str, bytes]:
         check=True,
     )
     found = {file.relative_to(output).as_posix(): file for file in sorted(output.rglob("*")) if file.is_file()}
-    return {name: file.read_bytes() for name, file in found.items() if name not in UNUSED}
+    result = {name: file.read_bytes() for name, file in found.items() if name not in UNUSED}
+    result[INDEX] += navigation(result).encode()
+    return result
+
+
+def navigation(names: Iterable[str]) -> str:
+    """Return a toctree of the pages about plugins and roles, with short titles."""
+    entries = []
+    for name in names:
+        plugin, _, kind = Path(name).stem.rpartition("_")
+        if Path(name).parent == Path(INDEX).parent and plugin:
+            entries.append(f"    {plugin} {kind} <{Path(name).stem}>\n")
+    return "\n.. toctree::\n    :hidden:\n\n" + "".join(sorted(entries, key=by_kind))
+
+
+def by_kind(entry: str) -> tuple[int, str]:
+    """Return the order of an entry: modules, roles, filters, tests."""
+    kind = entry.split()[1]
+    return (KINDS.index(kind) if kind in KINDS else len(KINDS), entry)
 
 
 def programs() -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from tools.docs_site import api_pages, collection_pages, release_notes
 from tools.docs_site.markdown_links import replace_targets
-from tools.docs_site.navigation import first_page_toctrees, folder_toctree, sections
+from tools.docs_site.navigation import first_page_navigation, folder_documents, toctree
 from tools.docs_site.site_map import INDEX, SiteMap
 from tools.repository.collection_tree import copy_tree, tracked_or_new
 
@@ -46,20 +46,17 @@ def markdown_pages(repository: Path, site: SiteMap) -> dict[str, str]:
         for path, place in site.pages.items()
         if place.endswith(".md")
     }
-    first = site.pages[INDEX]
-    listed = {name for section in sections(found[first]) for name in section.documents}
+    documents = [posixpath.splitext(place)[0] for place in found]
+    inside_folders: set[str] = set()
     for place in found:
         folder, name = posixpath.split(place)
         if folder and name == "index.md":
-            others = {document_of(each) for each in found if posixpath.dirname(each) == folder} - listed
-            found[place] += folder_toctree(found[place], folder, others)
-    found[first] += first_page_toctrees(found[first])
+            inside = folder_documents(found[place], folder, documents)
+            inside_folders.update(inside)
+            found[place] += toctree([posixpath.basename(each) for each in inside])
+    first = site.pages[INDEX]
+    found[first] += first_page_navigation(found[first], frozenset(inside_folders))
     return found
-
-
-def document_of(place: str) -> str:
-    """Return the name of a document for Sphinx."""
-    return posixpath.splitext(place)[0]
 
 
 def update(destination: Path, wanted: dict[str, bytes]) -> None:

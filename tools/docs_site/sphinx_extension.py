@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import sys
@@ -19,8 +20,10 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from tools.docs_site.salt_modules import import_salt_modules
-from tools.docs_site.site_map import SiteMap, path_on_github
+from tools.docs_site.api_pages import HELPER_FOLDER
+from tools.docs_site.collection_pages import COLLECTION
+from tools.docs_site.salt_modules import KINDS, import_salt_modules
+from tools.docs_site.site_map import BRANCH, GITHUB, SiteMap, path_on_github
 from tools.repository.collection_tree import tracked_or_new
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -64,10 +67,9 @@ class LinksToPages(Transform):
     def apply(self, **kwargs: Any) -> None:
         """Replace the references."""
         environment = self.document.settings.env
-        site = environment.app.site_map
         for node in list(self.document.findall(nodes.reference)):
             path = path_on_github(node.get("refuri", ""))
-            place = site.place(path) if path else None
+            place = site_map().place(path) if path else None
             if place is None:
                 continue
             fragment = node["refuri"].partition("#")[2]
@@ -113,6 +115,43 @@ class NoContents(Transform):
                 node.parent.remove(node)
 
 
+class ShortTitles(Transform):
+    """Remove the name of the collection from the titles of the pages about its plugins; each page names it below."""
+
+    default_priority = 878
+
+    def apply(self, **kwargs: Any) -> None:
+        """Replace the text of the titles."""
+        for node in self.document.findall(nodes.title):
+            first = node.next_node(nodes.Text)
+            if first is not None and first.startswith(f"{COLLECTION}."):
+                first.parent.replace(first, nodes.Text(first.removeprefix(f"{COLLECTION}.")))
+
+
+def add_source_link(
+    app: Sphinx, document: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let the button of a page lead to its source on GitHub."""
+    context["theme_source_view_link"] = source_links().get(document, "")
+
+
+@functools.cache
+def site_map() -> SiteMap:
+    """Return the places of the files of the checkout."""
+    return SiteMap([PurePosixPath(path.as_posix()) for path in tracked_or_new(REPOSITORY)])
+
+
+@functools.cache
+def source_links() -> dict[str, str]:
+    """Return document -> address of its source, for all pages of the repository and all interfaces."""
+    site = site_map()
+    found = {posixpath.splitext(place)[0]: path for path, place in site.pages.items()}
+    found |= {f"api/salt/{module.kind}": module.path.as_posix() for module in KINDS}
+    helper = (path for path in site.files if PurePosixPath(path).parent == PurePosixPath(HELPER_FOLDER))
+    found |= {f"api/helper/{PurePosixPath(path).stem}": path for path in helper}
+    return {document: f"{GITHUB}/blob/{BRANCH}/{path}" for document, path in found.items()}
+
+
 def link_elsewhere(
     app: Sphinx, environment: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
@@ -137,9 +176,9 @@ def address_in_python(name: str) -> str | None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the parts of the extension."""
-    app.site_map = SiteMap([PurePosixPath(path.as_posix()) for path in tracked_or_new(REPOSITORY)])  # type: ignore[attr-defined]
     import_salt_modules(REPOSITORY)
-    for transform in (Anchors, LinksToPages, Languages, NoContents):
+    for transform in (Anchors, LinksToPages, Languages, NoContents, ShortTitles):
         app.add_transform(transform)
     app.connect("missing-reference", link_elsewhere)
+    app.connect("html-page-context", add_source_link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
