@@ -37,7 +37,7 @@ class Link(NamedTuple):
 
     Attributes:
         leads: the document is the first one of a row of a table or of an item of a list.
-        title: the text, if the link is in the first column of a table, or an empty text.
+        title: the text, if the link is the first one of a row and in the first column, or else an empty text.
     """
 
     caption: str
@@ -89,7 +89,7 @@ def links(first_page: str) -> Iterator[Link]:
         elif block.type in ("tr_close", "list_item_close"):
             column, leading = 0, False
         for document, text in documents_in(block):
-            yield Link(caption, document, leading, text if column == 1 else "")
+            yield Link(caption, document, leading, text if leading and column == 1 else "")
             leading = False
 
 

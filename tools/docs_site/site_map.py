@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
+
+from tools.repository.collection_tree import tracked_or_new
 
 GITHUB = "https://github.com/azure-imds/scheduled_events"
 RAW = "https://raw.githubusercontent.com/azure-imds/scheduled_events/main/"
@@ -87,6 +90,12 @@ class SiteMap:
         if path in self._folders:
             return f"{GITHUB}/tree/{BRANCH}/{path}".removesuffix("/.")
         raise LinkError(f"{page}: the repository has no {path}; correct the link")
+
+
+@functools.cache
+def site_of(repository: Path) -> SiteMap:
+    """Return the places of the files of a checkout."""
+    return SiteMap([PurePosixPath(path.as_posix()) for path in tracked_or_new(repository)])
 
 
 def place_of_page(path: str) -> str | None:

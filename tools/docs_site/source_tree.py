@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tools.docs_site import api_pages, collection_pages, release_notes
 from tools.docs_site.markdown_links import replace_targets
 from tools.docs_site.navigation import first_page_navigation, folder_documents, toctree
-from tools.docs_site.site_map import INDEX, SiteMap
-from tools.repository.collection_tree import copy_tree, tracked_or_new
+from tools.docs_site.site_map import INDEX, SiteMap, site_of
+from tools.repository.collection_tree import copy_tree
 
 
 def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
@@ -24,7 +24,7 @@ def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
         destination: the folder of the source tree.
         trees: a folder for a copy of the collection, which the tools of Ansible need.
     """
-    site = SiteMap([PurePosixPath(path.as_posix()) for path in tracked_or_new(repository)])
+    site = site_of(repository)
     collection = copy_tree(repository, trees)
     wanted: dict[str, bytes] = {}
     for name, text in markdown_pages(repository, site).items():
