@@ -23,13 +23,14 @@ def replace_targets(text: str, change: Callable[[str], str]) -> str:
     tokens, definitions = parsed(text)
     lines = text.splitlines(keepends=True)
     for begin, end, target in definitions:
-        replace_in(lines, begin, end, [f"{target}"], change)
+        replace_in(lines, begin, end, [target], change)
     defined = {target for _, _, target in definitions}
     for block in tokens:
         if block.type == "inline" and block.map:
-            block_text = "".join(lines[slice(*block.map)])
+            begin, end = block.map
+            block_text = "".join(lines[begin:end])
             targets = [target for target in targets_of(block) if f"]({target}" in block_text or target not in defined]
-            replace_in(lines, *block.map, [f"]({target}" for target in targets], change)
+            replace_in(lines, begin, end, [f"]({target}" for target in targets], change)
     changed = "".join(lines)
     expected = [change(target) for target in all_targets(text)]
     if all_targets(changed) != expected:

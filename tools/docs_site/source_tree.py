@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from functools import partial
 from pathlib import Path
 
 from tools.docs_site import api_pages, collection_pages, release_notes
@@ -40,9 +41,7 @@ def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
 def markdown_pages(repository: Path, site: SiteMap) -> dict[str, str]:
     """Return place -> text of all Markdown pages, with the links of the site and with the navigation."""
     found = {
-        place: replace_targets(
-            (repository / path).read_text(encoding="utf-8"), lambda link, page=path: site.target(page, link)
-        )
+        place: replace_targets((repository / path).read_text(encoding="utf-8"), partial(site.target, path))
         for path, place in site.pages.items()
         if place.endswith(".md")
     }

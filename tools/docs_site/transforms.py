@@ -90,10 +90,13 @@ class NoContents(Transform):
     default_priority = 878
 
     def apply(self, **kwargs: Any) -> None:
-        """Remove the topics."""
+        """Remove the topics, and the links to them."""
         for node in list(self.document.findall(nodes.topic)):
             if "contents" in node["classes"]:
                 node.parent.remove(node)
+        for title in self.document.findall(nodes.title):
+            # a link to the entry in the removed table
+            title.attributes.pop("refid", None)
 
 
 class ShortTitles(Transform):
