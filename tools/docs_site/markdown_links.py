@@ -23,19 +23,58 @@ def replace_targets(text: str, change: Callable[[str], str]) -> str:
     tokens, definitions = parsed(text)
     lines = text.splitlines(keepends=True)
     for begin, end, target in definitions:
-        replace_in(lines, begin, end, [target], change)
-    defined = {target for _, _, target in definitions}
-    for block in tokens:
-        if block.type == "inline" and block.map:
-            begin, end = block.map
-            block_text = "".join(lines[begin:end])
-            targets = [target for target in targets_of(block) if f"]({target}" in block_text or target not in defined]
-            replace_in(lines, begin, end, [f"]({target}" for target in targets], change)
+        lines[begin:end] = ["".join(lines[begin:end]).replace(target, change(target), 1), *[""] * (end - begin - 1)]
+    done: dict[int, Block] = {}
+    for token in tokens:
+        if token.type == "inline" and token.map:
+            begin, end = token.map
+            # the cells of one row of a table have the same line
+            block = done.setdefault(begin, Block("".join(lines[begin:end]), change))
+            block.replace(token)
+            lines[begin:end] = [block.text, *[""] * (end - begin - 1)]
     changed = "".join(lines)
     expected = [change(target) for target in all_targets(text)]
     if all_targets(changed) != expected:
         raise ValueError(f"the links do not lead to {sorted(set(expected) - set(all_targets(changed)))}")
     return changed
+
+
+class Block:
+    """The text of a block, and the position up to which its targets are replaced."""
+
+    def __init__(self, text: str, change: Callable[[str], str]) -> None:
+        self.text = text
+        self._change = change
+        self._position = 0
+
+    def replace(self, token: Token) -> None:
+        """Replace the targets of an inline token, whose children are in the order of the text."""
+        opened: list[Token] = []
+        for child in token.children or []:
+            if child.type == "link_open":
+                opened.append(child)
+            elif child.type == "link_close":
+                link = opened.pop()
+                if link.info != "auto":
+                    self._replace_next(str(link.attrs["href"]))
+            elif child.type == "image":
+                self.replace(child)
+                self._replace_next(str(child.attrs["src"]))
+            elif child.type in ("text", "code_inline"):
+                found = self.text.find(child.content, self._position)
+                self._position = found + len(child.content) if found >= 0 else self._position
+
+    def _replace_next(self, target: str) -> None:
+        """Replace the target behind the next closing bracket; a reference has none there."""
+        end = self.text.find("]", self._position) + 1
+        if not self.text.startswith("(", end):
+            self._position = end
+            return
+        if not self.text.startswith(target, end + 1):
+            raise ValueError(f"{target} is not written as the parser returns it; write it without spaces and brackets")
+        new = self._change(target)
+        self.text = self.text[: end + 1] + new + self.text[end + 1 + len(target) :]
+        self._position = end + 1 + len(new)
 
 
 def all_targets(text: str) -> list[str]:
@@ -57,21 +96,3 @@ def parsed(text: str) -> tuple[list[Token], list[tuple[int, int, str]]]:
     tokens = MarkdownIt("commonmark").enable("table").parse(text, environment)
     found = environment.get("references", {}).values()
     return tokens, [(*definition["map"], definition["href"]) for definition in found]
-
-
-def replace_in(lines: list[str], begin: int, end: int, written: list[str], change: Callable[[str], str]) -> None:
-    """Replace the targets in some lines, each behind the one before.
-
-    Raises:
-        ValueError: a target is not in the lines as the parser returns it.
-    """
-    block, position = "".join(lines[begin:end]), 0
-    for each in written:
-        start = "](" if each.startswith("](") else ""
-        found = block.find(each, position)
-        if found < 0:
-            raise ValueError(f"line {begin + 1}: {each} is not written as the parser returns it")
-        new = start + change(each.removeprefix(start))
-        block = block[:found] + new + block[found + len(each) :]
-        position = found + len(new)
-    lines[begin:end] = [block, *[""] * (end - begin - 1)]
