@@ -187,7 +187,7 @@ def get(event_id, endpoint=None, api_version=None, timeout=130):
         timeout: seconds in all.
 
     Returns:
-        The event as :py:func:`list_` returns it, or None if Azure does not list it.
+        The event as :py:func:`list` returns it, or None if Azure does not list it.
 
     Raises:
         CommandExecutionError: IMDS gave no good answer, or an entry of it could not be read.
@@ -259,7 +259,7 @@ def pending(
     Returns:
         A dictionary: ``pending``, whether a selected event is listed; ``available``, False if that is
         not certain, with the ``reason``; ``events``, ``incarnation`` and ``resource_name`` as
-        :py:func:`list_` returns them.
+        :py:func:`list` returns them.
 
     Raises:
         SaltInvocationError: an argument is invalid.

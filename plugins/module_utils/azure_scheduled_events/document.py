@@ -66,7 +66,7 @@ class ScheduledEvent(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The identity of the event: its id with letter case folded (reference 1.4.3)."""
+        """The identity of the event, its id with letter case folded (reference 1.4.3)."""
         return self.event_id.casefold()
 
     def seconds_left(self, now: datetime) -> float:

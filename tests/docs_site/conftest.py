@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The site as `make docs` builds it, an HTTP server on loopback for it, and a browser."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from support.browser import INSTALL, Page, chromium, find_browser
+from support.repository import REPOSITORY
+from tools.docs_site.__main__ import CACHE, SITE
+from tools.docs_site.built_site import BuiltSite
+from tools.repository.collection_tree import only_one_at_a_time
+
+# `make docs` sets the same
+SOURCES = ("plugins/module_utils", "salt/_utils", "tests", ".")
+
+
+class Build(NamedTuple):
+    """The end of a build: its exit status, and its output with all warnings."""
+
+    status: int
+    output: str
+
+
+def environment() -> dict[str, str]:
+    paths = os.pathsep.join(str(REPOSITORY / path) for path in SOURCES)
+    return {**os.environ, "PYTHONPATH": paths, "ANSIBLE_HOME": str(CACHE / "home" / ".ansible"), "LC_ALL": "C.UTF-8"}
+
+
+def without_network() -> list[str]:
+    """Return the command that runs another one without a network, if this user may do so."""
+    return ["unshare", "--net"] if os.geteuid() == 0 and shutil.which("unshare") else []
+
+
+@pytest.fixture(scope="session")
+def build() -> Build:
+    with only_one_at_a_time(CACHE / "docs-lock"):
+        ended = subprocess.run(
+            [*without_network(), sys.executable, "-m", "tools.docs_site"],
+            cwd=REPOSITORY,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    return Build(ended.returncode, ended.stdout)
+
+
+@pytest.fixture(scope="session")
+def site(build: Build) -> BuiltSite:
+    assert build.status == 0, build.output
+    return BuiltSite(SITE)
+
+
+@pytest.fixture(scope="session")
+def address(site: BuiltSite) -> Iterator[str]:
+    """Return the address of the site on loopback."""
+    handler = functools.partial(QuietHandler, directory=str(site.folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture(scope="session")
+def _one_page() -> Iterator[Page]:
+    if find_browser() is None:
+        pytest.skip(f"needs Chromium and its driver; {INSTALL}")
+    with chromium() as driver:
+        yield Page(driver)
+
+
+@pytest.fixture
+def page(_one_page: Page) -> Iterator[Page]:
+    """Return a page of a desktop in light colours, without the settings of another test."""
+    _one_page.show()
+    _one_page.errors()
+    yield _one_page
+    _one_page.evaluate("window.localStorage.clear()")
+    _one_page.driver.get("about:blank")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Build the site of the documentation into .cache/docs, and print the path of its first page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+
+from tools.docs_site.source_tree import write_source_tree
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CACHE = REPOSITORY / ".cache"
+SITE = CACHE / "docs"
+SETTINGS = Path(__file__).with_name("sphinx")
+# each warning is a failure, and all of them are shown
+STRICT = ("--fail-on-warning", "--keep-going", "--nitpicky", "--quiet")
+
+
+def main() -> int:
+    """Build the site and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=SITE, help="folder of the site (default: %(default)s)")
+    output = parser.parse_args().output
+    source = CACHE / "docs-source"
+    write_source_tree(REPOSITORY, source, CACHE / "trees" / "docs-site")
+    arguments = ["--jobs", "auto", "--doctree-dir", CACHE / "docs-doctrees", "--conf-dir", SETTINGS, source, output]
+    status = build_main([*STRICT, *map(str, arguments)])
+    if status == 0:
+        print(output / "index.html")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The pages about the plugins and roles of the collection, made by antsibull-docs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+COLLECTION = "azure_imds.scheduled_events"
+OPTIONS = ("--use-current", "--fail-on-error", "--no-add-antsibull-docs-version", "--no-breadcrumbs")
+INDEX = "collections/azure_imds/scheduled_events/index.rst"
+KINDS = ("module", "role", "filter", "test")
+# indexes over all collections, of which there is one
+UNUSED = ("collections/index.rst", "collections/azure_imds/index.rst")
+
+
+def pages(collection: Path, trees: Path) -> dict[str, bytes]:
+    """Return place -> content of all pages.
+
+    Args:
+        collection: a copy of the collection at .../ansible_collections/azure_imds/scheduled_events.
+        trees: a folder for the output.
+    """
+    output = trees / "collection-pages"
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    subprocess.run(
+        [programs() / "antsibull-docs", "collection", *OPTIONS, "--dest-dir", output, COLLECTION],
+        env=environment(collection),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    found = {file.relative_to(output).as_posix(): file for file in sorted(output.rglob("*")) if file.is_file()}
+    result = {name: file.read_bytes() for name, file in found.items() if name not in UNUSED}
+    result[INDEX] += navigation(result).encode()
+    return result
+
+
+def navigation(names: Iterable[str]) -> str:
+    """Return a toctree of the pages about plugins and roles, with short titles."""
+    entries = []
+    for name in names:
+        plugin, _, kind = Path(name).stem.rpartition("_")
+        if Path(name).parent == Path(INDEX).parent and plugin:
+            entries.append(f"    {plugin} {kind} <{Path(name).stem}>\n")
+    return "\n.. toctree::\n    :hidden:\n\n" + "".join(sorted(entries, key=by_kind))
+
+
+def by_kind(entry: str) -> tuple[int, str]:
+    """Return the order of an entry: modules, roles, filters, tests."""
+    kind = entry.split()[1]
+    return (KINDS.index(kind) if kind in KINDS else len(KINDS), entry)
+
+
+def programs() -> Path:
+    """Return the folder of the programs of this Python."""
+    return Path(sys.executable).parent
+
+
+def environment(collection: Path) -> dict[str, str]:
+    """Return environment variables with which the tools of Ansible find their programs and the collection."""
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)]),
+        "ANSIBLE_COLLECTIONS_PATH": str(collection.parents[2]),
+    }

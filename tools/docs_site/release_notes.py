@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The release notes, with the fragments of changes that no release contains yet."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tools.docs_site.collection_pages import environment, programs
+
+# of a release that sorts behind all others; the page shows the heading instead
+VERSION = "9999.0.0"
+HEADING = "Unreleased"
+PARTS = ("galaxy.yml", "CHANGELOG.rst", "changelogs", "meta", "plugins", "roles")
+
+
+def page(collection: Path, folder: Path) -> bytes:
+    """Return the page: the committed release notes, and before them the fragments.
+
+    Args:
+        collection: a copy of the collection.
+        folder: takes a copy of its parts, because antsibull-changelog changes them.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in PARTS:
+        copy_part(collection / part, folder / part)
+    if any((folder / "changelogs" / "fragments").glob("*.y*ml")):
+        subprocess.run(
+            [programs() / "antsibull-changelog", "release", "--version", VERSION],
+            cwd=folder,
+            env=environment(collection),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    text = (folder / "CHANGELOG.rst").read_text(encoding="utf-8")
+    title = f"v{VERSION}"
+    return text.replace(f"{title}\n{'=' * len(title)}\n", f"{HEADING}\n{'=' * len(HEADING)}\n").encode()
+
+
+def copy_part(source: Path, target: Path) -> None:
+    """Copy a file or a folder."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copyfile(source, target)
