@@ -111,3 +111,9 @@ def test_script_stays_drained_while_another_vm_has_an_event(vm: OldVm) -> None:
     vm.azure.post(f"/events/{first}/cancel")
     vm.run()
     assert vm.calls == ["leave-load-balancer"]
+
+
+def test_commands_of_the_playbook_are_those_of_the_script() -> None:
+    script, playbook = find(PAGE, "#!/bin/sh").text, find(PAGE, "switch.yml").text
+    for name in ("leave-load-balancer", "join-load-balancer"):
+        assert f"/usr/local/bin/{name}" in script and f"exec /usr/local/bin/{name}\n" in playbook

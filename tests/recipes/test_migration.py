@@ -12,7 +12,6 @@ import pytest
 
 from support.hosts.host import Host
 from support.recipes.fleet import CALLS, Fleet
-from support.recipes.printed import find
 from support.recipes.project import TIMEOUT, Project, write_inventory
 from support.wait import wait_until
 
@@ -112,9 +111,3 @@ def test_command_of_the_old_manager_runs_as_a_hook_when_little_time_is_left(
         "Reboot manager1 finished",
     ]
     wait_until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)
-
-
-def test_commands_of_the_playbook_are_those_of_the_script() -> None:
-    script, playbook = find(PAGE, "#!/bin/sh").text, find(PAGE, "switch.yml").text
-    for name in ("leave-load-balancer", "join-load-balancer"):
-        assert f"/usr/local/bin/{name}" in script and f"exec /usr/local/bin/{name}\n" in playbook
