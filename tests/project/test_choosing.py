@@ -46,7 +46,7 @@ def test_figures_of_a_row_are_those_of_its_source(heading: str, cells: list[str]
 
 
 def test_figures_of_the_demonstration_are_those_of_its_page() -> None:
-    (sentence,) = re.findall(r"\[the demonstration\]\(zero-loss\.md\)(.*?ready hooks\.)", PAGE, re.DOTALL)
+    (sentence,) = re.findall(r"\[The demonstration\]\(zero-loss\.md\)(.*?ready hooks\.)", PAGE, re.DOTALL)
     assert len(numbers(sentence)) == 4
     assert numbers(sentence) <= numbers((DOCS / "zero-loss.md").read_text(encoding="utf-8"))
 

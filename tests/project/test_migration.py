@@ -30,17 +30,17 @@ from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "migration.md").read_text(encoding="utf-8")
-# the tables with a column of our settings, which is the second one
+# the tables whose second column has settings of this project
 HEADINGS = (
     "Script with curl",
     "Microsoft's sample",
     "azure-scheduledevents-manager",
     "azure-events-az of Pacemaker",
     "aks-node-termination-handler",
-    "AWS Node Termination Handler",
+    "aws-node-termination-handler",
     "Event Grid",
 )
-# texts in backquotes that are no settings of this project
+# texts in backquotes that are not settings of this project
 OTHERS = {"kubectl", "config.yml", "hook_runner", "NotBefore", "status", "history"}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/other-handlers.md names a repository and a commit for each program, and the facts of this project are true."""
+"""docs/other-handlers.md names a repository and a commit for each program."""
 
 from __future__ import annotations
 
