@@ -65,7 +65,7 @@ STAGES = (
     Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
     Stage(
         "recipes",
-        "every Ansible recipe that README and docs/ansible.md print, on real systemd hosts",
+        "every Ansible recipe that README, docs/ansible.md and docs/migration.md print, on real systemd hosts",
         hosts.recipes,
         partial(hosts.recipes, options=SHORT),
     ),

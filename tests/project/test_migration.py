@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Every setting of this project in the tables of docs/migration.md exists, with a value of the right kind."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from azure_scheduled_events.conditions import CONDITIONS
+from azure_scheduled_events.policy import ACTIONS, PRESETS
+from hook_runner.cli.verbs import parser
+from hook_runner.config.settings import HookSettings, Settings, load_settings
+from hook_runner.hooks.inputs import event_environment
+from hook_runner.records import STAGES
+from hook_runner.reporting.metrics import METRICS, PREFIX
+from imds_simulator.api_versions import EVENT_TYPES
+from ready_hooks import hooks
+from ready_hooks.cli import COMMON
+from ready_hooks.core import options
+from ready_hooks.core.errors import UsageError
+from support.daemon.documents import quoted, rows
+from support.daemon.record_factory import NOON, make_record
+from support.repository import REPOSITORY
+
+PAGE = (REPOSITORY / "docs" / "migration.md").read_text(encoding="utf-8")
+# the tables whose second column has settings of this project
+HEADINGS = (
+    "Script with curl",
+    "Microsoft's sample",
+    "azure-scheduledevents-manager",
+    "azure-events-az of Pacemaker",
+    "aks-node-termination-handler",
+    "aws-node-termination-handler",
+    "Event Grid",
+)
+# texts in backquotes that are not settings of this project
+OTHERS = {"kubectl", "config.yml", "hook_runner", "NotBefore", "status", "history"}
+
+
+def settings_of(heading: str) -> list[str]:
+    return [text for cells in rows(PAGE, heading) for text in quoted(cells[1]) if text not in OTHERS]
+
+
+def variables_of(role: str) -> set[str]:
+    specification = yaml.safe_load((REPOSITORY / "roles" / role / "meta" / "argument_specs.yml").read_text("utf-8"))
+    return {name for entry in specification["argument_specs"].values() for name in entry.get("options", {})}
+
+
+def words() -> set[str]:
+    """Return the names that stand alone in a table."""
+    record = event_environment(make_record(1), "prepare", "web-0", NOON, 9.0)
+    metrics = {PREFIX + name + ("_total" if metric.kind == "Counter" else "") for name, metric in METRICS.items()}
+    of_hooks = {option.name for name in hooks.NAMES for option in hooks.load(name).options}
+    return {
+        *Settings._fields,
+        *HookSettings._fields,
+        *CONDITIONS,
+        *ACTIONS,
+        *PRESETS,
+        *EVENT_TYPES,
+        *record,
+        *metrics,
+        *of_hooks,
+        *variables_of("hook_runner"),
+        *variables_of("maintenance"),
+    }
+
+
+def is_configuration(text: str, folder: Path) -> bool:
+    path = folder / "config.yml"
+    path.write_text(text, encoding="utf-8")
+    load_settings(str(path))
+    return True
+
+
+def is_ready_hook(entry: dict[str, Any]) -> bool:
+    given = {name: value for name, value in entry.items() if name not in ("use", "settings")}
+    options.from_mapping((*hooks.load(entry["use"]).options, *COMMON), given)
+    return True
+
+
+def is_verb(text: str) -> bool:
+    (verbs,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return text.split()[1] in verbs.choices
+
+
+def is_setting(text: str, folder: Path) -> bool:
+    """Return True if this text is a setting, a name or a command of this project.
+
+    Raises an error of the part that reads it if it has a wrong key or value.
+    """
+    if re.fullmatch(r"\w+", text):
+        return text in words()
+    if text.startswith("azure-scheduled-events "):
+        return is_verb(text)
+    if text.startswith("hooks.d/"):
+        return text.split("/")[1] in STAGES
+    given = yaml.safe_load(text)
+    if not isinstance(given, dict):
+        return False
+    if "use" in given:
+        settings = given.get("settings", {})
+        return is_configuration(yaml.safe_dump({"hooks": {"21-ready": settings}}), folder) and is_ready_hook(given)
+    if "when" in given:
+        return is_configuration(yaml.safe_dump({"policy": {"name": "one rule", "rules": [given]}}), folder)
+    if set(given) == {"settings"}:
+        return is_configuration(yaml.safe_dump({"hooks": {"10-drain": given["settings"]}}), folder)
+    if all(name.startswith(("hook_runner_", "maintenance_")) for name in given):
+        return set(given) <= variables_of("hook_runner") | variables_of("maintenance")
+    return is_configuration(text, folder)
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_each_setting_of_a_table_exists(heading: str, tmp_path: Path) -> None:
+    found = settings_of(heading)
+    assert found and [text for text in found if not is_setting(text, tmp_path)] == []
+
+
+def test_every_table_with_settings_is_checked() -> None:
+    sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+    found = [
+        text.splitlines()[0] for text in sections if re.search(r"^\| [^|]+ \| (?:Azure and )?here \|$", text, re.M)
+    ]
+    assert found == list(HEADINGS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "intervall",
+        "interval: soon",
+        "hooks.d/before/10-drain",
+        "azure-scheduled-events drain",
+        "settings: {typs: [Reboot]}",
+        "{when: {kind: Reboot}, do: [hold]}",
+        "{use: kubernetes, graceperiod: 30}",
+        "hook_runner_hoks: []",
+    ],
+)
+def test_setting_that_does_not_exist_is_found(wrong: str, tmp_path: Path) -> None:
+    try:
+        known = is_setting(wrong, tmp_path)
+    except (ValueError, UsageError):
+        known = False
+    assert not known

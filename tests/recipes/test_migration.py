@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The playbooks of docs/migration.md replace an old handling by the hook runner, and no host has two owners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from support.hosts.host import Host
+from support.recipes.fleet import CALLS, Fleet
+from support.recipes.project import TIMEOUT, Project, write_inventory
+from support.wait import wait_until
+
+PAGE = "docs/migration.md"
+SERVICE, TIMER = "azure-events.service", "azure-events.timer"
+SCRIPT, DRAINED = "/usr/local/sbin/azure-events", "/var/lib/azure-events-drained"
+SWITCH = "ansible-playbook --inventory hosts.yml switch.yml"
+CHECK = (
+    "ansible web --inventory hosts.yml --become --module-name ansible.builtin.command"
+    ' --args "azure-scheduled-events check"'
+)
+HOST_DRAIN = f'#!/bin/sh\necho "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ) host-drain.sh $*" >>{CALLS}\n'
+
+
+def install_timer(host: Host, project: Project) -> None:
+    """Give a host the old handling of the page, and start its timer."""
+    script = host.file(SCRIPT)
+    script.write_bytes(project.take_as("azure-events", PAGE, "#!/bin/sh").read_bytes())
+    script.chmod(0o755)
+    for unit in (SERVICE, TIMER):
+        host.file(f"/etc/systemd/system/{unit}").write_bytes(project.take_as(unit, PAGE, unit).read_bytes())
+    host.run(["systemctl", "daemon-reload"])
+    host.run(["systemctl", "enable", "--now", TIMER])
+
+
+def owners(host: Host) -> list[str]:
+    """Return the units that handle events on a host, and that start with it."""
+    units = (TIMER, "azure-scheduled-events.service")
+    return [
+        unit
+        for unit in units
+        if "active" in host.run(["systemctl", "is-active", unit], check=False).stdout.split()
+        and "enabled" in host.run(["systemctl", "is-enabled", unit], check=False).stdout.split()
+    ]
+
+
+@pytest.mark.follows(PAGE, "#!/bin/sh", SERVICE, TIMER, "switch.yml", SWITCH, CHECK)
+def test_each_host_changes_its_owner_when_it_has_no_event(fleet: Callable[..., Fleet], project: Project) -> None:
+    web = fleet("timer1", "timer2", "timer3")
+    for host in web.hosts.values():
+        install_timer(host, project)
+    event_id = web.announce("Reboot", "timer1")
+    web.hosts["timer2"].file(DRAINED).touch()
+    project.take(PAGE, "switch.yml")
+    write_inventory(project, "web", web.hosts)
+
+    project.run(SWITCH).must_succeed()
+    assert [owners(host) for host in web.hosts.values()] == [[TIMER], [TIMER], ["azure-scheduled-events.service"]]
+
+    web.azure.post(f"/events/{event_id}/cancel")
+    web.hosts["timer2"].file(DRAINED).unlink()
+    project.run(SWITCH).must_succeed()
+    assert [owners(host) for host in web.hosts.values()] == [["azure-scheduled-events.service"]] * 3
+    assert "all is well" in project.run(CHECK).must_succeed().text
+
+    web.announce("Reboot", "timer1")
+    expected = [
+        "timer1 leave-load-balancer",
+        "timer1 approved",
+        "Reboot timer1 started",
+        "Reboot timer1 finished",
+        "timer1 join-load-balancer",
+    ]
+    wait_until(lambda: web.steps()[-5:] == expected, "all steps", web.steps, TIMEOUT)
+    assert not any(host.file(DRAINED).exists() for host in web.hosts.values())
+
+
+@pytest.mark.follows(PAGE, "host-drain.yml")
+def test_command_of_the_old_manager_runs_as_a_hook_when_little_time_is_left(
+    fleet: Callable[..., Fleet], project: Project
+) -> None:
+    web = fleet("manager1")
+    host = web.hosts["manager1"]
+    project.take(PAGE, "host-drain.yml")
+    write_inventory(project, "web", web.hosts)
+    refused = project.run("ansible-playbook --inventory hosts.yml host-drain.yml")
+    assert refused.wait() != 0 and "host-drain" in refused.text, (
+        "the check of the hook finds that its command is missing"
+    )
+    program = host.file("/host-drain.sh")
+    program.write_text(HOST_DRAIN, encoding="utf-8")
+    program.chmod(0o755)
+    project.run("ansible-playbook --inventory hosts.yml host-drain.yml").must_succeed()
+    event_id = web.announce("Reboot", "manager1", notice="25m")
+
+    def known() -> bool:
+        status = host.run(["azure-scheduled-events", "status", "--json"], check=False).stdout
+        return event_id in [event["event_id"] for event in json.loads(status)["events"]]
+
+    wait_until(known, "the event in the status", web.steps, TIMEOUT)
+    assert web.steps() == []
+    web.azure.post(f"/events/{event_id}/change", {"notice": "14m"})
+    expected = [
+        "manager1 host-drain.sh Reboot",
+        "manager1 approved",
+        "Reboot manager1 started",
+        "Reboot manager1 finished",
+    ]
+    wait_until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)
