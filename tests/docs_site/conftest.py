@@ -5,13 +5,9 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import shutil
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,10 +17,15 @@ from support.browser import INSTALL, Page, chromium, find_browser
 from support.repository import REPOSITORY
 from tools.docs_site.__main__ import CACHE, SITE
 from tools.docs_site.built_site import BuiltSite
+from tools.docs_site.serving import served
 from tools.repository.collection_tree import only_one_at_a_time
 
 # `make docs` sets the same
 SOURCES = ("plugins/module_utils", "salt/_utils", "tests", ".")
+
+
+# the environment of the running test: make must not change it
+INSTALLED = ".venv/for-tests"
 
 
 class Build(NamedTuple):
@@ -48,9 +49,9 @@ def without_network() -> list[str]:
 def build() -> Build:
     with only_one_at_a_time(CACHE / "docs-lock"):
         ended = subprocess.run(
-            [*without_network(), sys.executable, "-m", "tools.docs_site"],
+            [*without_network(), "make", "--no-print-directory", f"--assume-old={INSTALLED}", "docs"],
             cwd=REPOSITORY,
-            env=environment(),
+            env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -69,19 +70,8 @@ def site(build: Build) -> BuiltSite:
 @pytest.fixture(scope="session")
 def address(site: BuiltSite) -> Iterator[str]:
     """Return the address of the site on loopback."""
-    handler = functools.partial(QuietHandler, directory=str(site.folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments: object) -> None:
-        """Print nothing."""
+    with served(site.folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

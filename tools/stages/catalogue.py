@@ -10,6 +10,7 @@ from functools import partial
 from tools.stage import Stage
 from tools.stages import ansible_test, hosts, oldest_requests, release_checks
 from tools.stages.browser import browser
+from tools.stages.docs_site import docs_site
 from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
@@ -128,6 +129,9 @@ STAGES = (
         partial(pytest_folder, folder="pictures", options=SHORT),
     ),
     Stage("browser", "the simulator's live page in a real browser", browser),
+    Stage(
+        "docs-site", "the site of the documentation: build, links, search and appearance in a real browser", docs_site
+    ),
     Stage("namespace", "the modules and cloud-init against 169.254.169.254 itself, in a network namespace", namespace),
     Stage(
         "soak",
