@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from support.repository import REPOSITORY
 from tools.prose import vocabulary
-from tools.prose.linter import check, passages
+from tools.prose.linter import check, files_with_prose, passages
 from tools.prose.passages import (
     CELL,
     CODE,
@@ -196,6 +197,29 @@ def test_rule_without_an_example_is_refused(tmp_path: Path) -> None:
     file.write_text("words: {one: {pattern: a, problem: b, remedy: c, breaks: a}}\nforms: {}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"rules.yml: one: missing \['keeps'\]"):
         vocabulary.load(file)
+
+
+FILES = files_with_prose(REPOSITORY)
+# groups of about equal size, for several workers
+PARTS = {
+    "unit tests": [name for name in FILES if name.parts[:2] == ("tests", "unit")],
+    "other tests": [name for name in FILES if name.parts[0] == "tests" and name.parts[1] != "unit"],
+    "roles": [name for name in FILES if name.parts[0] == "roles"],
+    "other files": [name for name in FILES if name.parts[0] not in ("tests", "roles")],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_prose_of_the_repository_keeps_the_rules(part: str) -> None:
+    findings = check(REPOSITORY, PARTS[part], VOCABULARY).findings
+    assert findings == [], "\n" + "\n".join(map(str, findings))
+
+
+@pytest.mark.parametrize("exemption", VOCABULARY.exemptions, ids=lambda exemption: exemption.rule)
+def test_exemption_has_a_reason_and_covers_a_finding(exemption: vocabulary.Exemption) -> None:
+    names = [name for name in FILES if fnmatch(name.as_posix(), exemption.file)]
+    assert exemption.reason
+    assert exemption in check(REPOSITORY, names, VOCABULARY).used
 
 
 def test_command_with_a_page_that_keeps_the_rules_succeeds() -> None:
