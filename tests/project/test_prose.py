@@ -26,9 +26,11 @@ from tools.prose.passages import (
     MESSAGE,
     NAME,
     PARAGRAPH,
+    PICTURE,
     SUMMARY,
     Finding,
 )
+from tools.prose.wrapping import wrapped
 
 VOCABULARY = vocabulary.load()
 
@@ -89,6 +91,28 @@ def test_sentence_with_semicolons_in_a_table_counts_by_its_parts(tmp_path: Path)
     assert len(found(tmp_path, "page.md", row.format(f"{NUMBERED} {NUMBERED}"))) == 1
 
 
+def test_text_of_a_picture_may_be_a_long_line_and_a_long_sentence(tmp_path: Path) -> None:
+    text = " ".join(f"{word}a" for word in NUMBERED.split() + NUMBERED.split())
+    assert found(tmp_path, "page.md", f"![{text}](picture.svg)\n") == []
+
+
+def test_wrapping_a_page_breaks_prose_and_keeps_code_tables_and_meaning() -> None:
+    words = NUMBERED.split()
+    code = f"`{' '.join(words[:9])}`"
+    page = f"- {' '.join(words)}\n\n> {' '.join(words)} {code}\n\n| {NUMBERED} |\n| --- |\n\n```\n{NUMBERED}\n```\n"
+    long = [number for number, line in enumerate(page.splitlines(), 1) if len(line) > 100]
+    lines = wrapped(page, long, 100).splitlines()
+    assert [line for line in lines if len(line) > 100] == [f"| {NUMBERED} |", NUMBERED]
+    assert [line[:2] for line in lines[:7]] == ["- ", "  ", "  ", "", "> ", "> ", "> "]
+    assert code in "\n".join(lines)
+
+
+def test_wrapping_that_would_begin_a_list_is_refused() -> None:
+    text = NUMBERED[:97] + " - more"
+    with pytest.raises(ValueError, match="break it by hand"):
+        wrapped(f"{text} words that follow\n", [1], 98)
+
+
 PAGE = """\
 <!--
 somebody
@@ -115,7 +139,7 @@ nobody
 def test_page_has_findings_in_its_prose_only_with_their_lines(tmp_path: Path) -> None:
     assert [finding.line for finding in found(tmp_path, "page.md", PAGE)] == [5, 8, 15, 17, 19]
     kinds = [passage.kind for passage in passages(Path("page.md"), PAGE)]
-    assert kinds == [HEADING, PARAGRAPH, ITEM, CELL, CELL, CELL, CELL]
+    assert kinds == [HEADING, PARAGRAPH, ITEM, CELL, CELL, CELL, PICTURE, CELL]
 
 
 MODULE = '''\
