@@ -33,7 +33,7 @@ class Outcome:
 
     @classmethod
     def from_exit_status(cls, exit_status: int, name: str = "") -> Outcome:
-        """Return the outcome of a check that reports nothing but its exit status; `name` is shown if it failed."""
+        """Return the outcome of a check that reports only its exit status; `name` is shown if it failed."""
         return cls(failed=1, failures=(name,) if name else ()) if exit_status else cls(passed=1)
 
     def __add__(self, other: Outcome) -> Outcome:

@@ -252,7 +252,7 @@ class Fleet:
             self._violated("prepared before NotBefore", host.name, event, unprepared)
 
     def _is_calm(self, host: Host, event: Event) -> bool:
-        """Return True if nothing but this event happened to a host since the announcement."""
+        """Return True if only this event happened to a host since the announcement."""
         others = [other for other in event.group.affecting(host.name) if other is not event]
         since = min(event.announced_at, event.announced_at if event.changed_at < 0 else event.changed_at)
         quiet = max(host.ledger.disturbed_at, self._last_over.get(host.name, -1.0), event.changed_at) < since

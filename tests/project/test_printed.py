@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Every example that a document prints is run by a test, or is listed here with a reason."""
+"""Every example that a document prints is run by a test, or is listed here with a reason.
+
+`python -m tools.repository.snippets` counts them by these tables.
+"""
 
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
+import re
+import subprocess
+import sys
 
 import pytest
+from markdown_it import MarkdownIt
 
-from support.recipes.printed import Printed, printed_in
+from support.recipes.printed import Printed, fences, printed_in
 from support.repository import REPOSITORY
+from tools.stages.catalogue import LONG, ON_REQUEST, STAGES
 
 DOCUMENTS = [
     path.relative_to(REPOSITORY).as_posix()
-    for pattern in ("README.md", "docs/**/*.md", "roles/*/README.md")
+    for pattern in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/**/*.md",
+        "roles/*/README.md",
+        "roles/*/files/README.md",
+        "tests/**/README.md",
+    )
     for path in REPOSITORY.glob(pattern)
 ]
 
@@ -75,12 +90,21 @@ WHOLE = {
     ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
 }
 
-README_TEST = "tests/readme/test_readme.py runs it in the checkout"
 READS_ONLY = "shows what the service has logged or does, and changes nothing"
 # examples that are too long for one line of code
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
 INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
 INSTALLS_WHEEL = "tests/simulator_wheel/test_wheel.py installs its wheel"
+POLICY_TESTS = (
+    ".venv/bin/python -m pytest tests/unit/plugins/module_utils/azure_scheduled_events/test_policy.py -k leader"
+)
+CHAOS = "takes up to hours; the stage chaos runs a few seeds"
+NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc"
+SALT_CLUSTER = (
+    'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
+    ' cluster(SaltInstallation.at(Path(".cache/salt/3008"))) as here:'
+)
+VERBS_OF_GUIDE = "tests/unit/imds_simulator/test_docs.py runs these verbs as docs/simulator.md prints them"
 STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
 CURL_IN_EXEC = (
     "imds-simulator exec --imds-address --scenario user-reboot -- curl -fsS -H Metadata:true"
@@ -108,6 +132,7 @@ EXCHANGE_ON_WINDOWS = (
     ' \'{"url": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",'
     ' "headers": {"Metadata": "true"}, "timeout": 130}\''
 )
+IMDS_ADDRESS_TEST = "tests/namespace/test_imds_address_page.py"
 REPORT = (
     "host  event                                        not before  prepared  approved  started   over      recovered"
     "  outcome    why not"
@@ -117,13 +142,43 @@ GET_TOKEN = (
     'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
     ' --query accessToken --output tsv)"'
 )
-LEFT_OUT = {
+# document -> name -> the test that takes it from the document and runs it
+BY_NAME = {
     "README.md": {
-        "make rehearsal": README_TEST,
+        "make rehearsal": "tests/readme/test_readme.py",
+        "make collection": "tests/readme/test_readme.py",
+        INSTALL: "tests/readme/test_readme.py",
+        "ansible-doc azure_imds.scheduled_events.event_approve": "tests/readme/test_readme.py",
+    },
+    "docs/simulator.md": {
+        "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py",
+        NOTIFY: "tests/unit/imds_simulator/test_docs.py",
+    },
+    "docs/simulator/imds-address.md": {
+        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": IMDS_ADDRESS_TEST,
+    },
+    "docs/windows.md": {"maintain-windows.yml": "tests/scenarios/test_windows_page.py"},
+    "roles/maintenance/README.md": {
+        "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py",
+        "arm.yml": "tests/maintenance/test_maintenance_arm.py",
+        "windows.yml": "tests/maintenance/test_maintenance_announced.py",
+    },
+}
+
+# document -> name -> the reason why no test runs it as it is printed
+LEFT_OUT = {
+    "CONTRIBUTING.md": {
+        "make venv": "it made the environment of this test",
+        "make quick": "it runs this test",
+        "make test": "it runs this test",
+        "make test-all": "it runs this test",
+        "make test-project": "it runs this test",
+        POLICY_TESTS: "the stage unit-plugins runs these tests",
+        ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the stage unit-hook_runner runs these tests",
+        ".venv/bin/python -m pytest -n 2 tests/unit/imds_simulator tests/scenarios": "stages run these tests",
+    },
+    "README.md": {
         "make test": "it is running now",
-        "make collection": README_TEST,
-        INSTALL: README_TEST,
-        "ansible-doc azure_imds.scheduled_events.event_approve": README_TEST,
         INSTALL_SIMULATOR: INSTALLS_WHEEL,
         CURL_IN_EXEC: "tests/namespace/test_imds_address_page.py runs it",
         "imds-simulator --scenario live-migration": STARTED,
@@ -155,14 +210,9 @@ LEFT_OUT = {
         ". ~/imds-simulator/bin/activate": "the same",
         REHEARSAL: "the playbook is the reader's; tests/recipes/test_guide.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
-        "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py runs it",
-        NOTIFY: "tests/unit/imds_simulator/test_docs.py runs it with another port",
     },
     "docs/simulator/imds-address.md": {
         "pasta --config-net -- imds-simulator exec --imds-address --keep-network -- ./run-tests": NO_PASTA,
-        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": (
-            "tests/namespace/test_imds_address_page.py starts it and compares its output"
-        ),
         "FROM python:3.12-slim": "needs docker; tests/simulator_wheel/test_wheel.py installs and runs the wheel",
         IN_DOCKER: NO_DOCKER,
         DETACHED: NO_DOCKER,
@@ -171,7 +221,6 @@ LEFT_OUT = {
     "docs/windows.md": {
         CURL_ON_WINDOWS: "needs Windows",
         "group_vars/windows.yml": "the connection is the reader's, to a host with Windows",
-        "maintain-windows.yml": "tests/scenarios/test_windows_page.py runs it",
         EXCHANGE_ON_WINDOWS: "needs a host with Windows; tests/scenarios/test_windows_page.py runs the module",
     },
     "roles/hook_runner/README.md": {
@@ -193,15 +242,53 @@ LEFT_OUT = {
     "roles/maintenance/README.md": {
         REPORT: "tests/recipes/test_maintenance.py compares the table of docs/ansible.md",
         PLAN: "test_check_mode_prints_the_plan of tests/maintenance/test_maintenance_limits.py reads this table",
-        "coordinate.yml": "tests/maintenance/test_maintenance_coordinate.py runs it",
-        "arm.yml": "tests/maintenance/test_maintenance_arm.py runs it",
-        "windows.yml": "tests/maintenance/test_maintenance_announced.py runs it",
         GET_TOKEN: "it needs a subscription of Azure",
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
             "the addresses are the reader's; tests/recipes/conftest.py has one simulator for many hosts too"
         ),
+    },
+    "roles/imds_simulator/files/README.md": {
+        "imds-simulator --scenario live-migration": STARTED,
+        "imds-simulator exec --imds-address --scenario user-reboot -- my-event-handler --once": (
+            "the handler is the reader's; tests/namespace/test_imds_address_page.py runs such a command"
+        ),
+        "imds-simulator schedule --type Redeploy --resources vm2 --notice 5m --name move": VERBS_OF_GUIDE,
+        "imds-simulator approve move --as vm1": VERBS_OF_GUIDE,
+        "pip install --no-deps azure_imds_simulator-0.1.0-py3-none-any.whl": INSTALLS_WHEEL,
+    },
+    "docs/helper.md": {
+        'New-Item -ItemType Directory "$env:ProgramData\\azure-scheduled-events"': "needs an administrator of Windows",
+    },
+    "tests/chaos/README.md": {
+        "make chaos CHAOS_SEEDS=1-100": CHAOS,
+        "make chaos CHAOS_SEED=7": CHAOS,
+        "make chaos CHAOS_SEEDS=1-100 CHAOS_OF=../older-checkout": CHAOS,
+    },
+    "tests/demo/README.md": {
+        "make demo-zero-loss": "the stage zero-loss runs a part of it",
+        'make demo-zero-loss DEMO_OF="nothing ours"': "the stage zero-loss runs a part of it",
+        "make test-zero-loss": "it is this stage",
+    },
+    "tests/hosts/README.md": {
+        'with Lab("azure-imds-lab", folder) as lab:': "the tests of this folder use the same methods",
+        f"{NAMESPACES} -- .venv/bin/python -m pytest tests/hosts": "the stage hosts starts pytest in this way",
+    },
+    "tests/promises/README.md": {
+        f'{NAMESPACES} -- .venv/bin/python -m pytest tests/promises -k "salt and cancelled"': (
+            "the stage promises starts pytest in this way"
+        ),
+    },
+    "tests/salt/README.md": {
+        SALT_CLUSTER: "the tests of tests/salt/live use the same functions",
+        "SALT_HOME=.cache/salt/3008 .venv/bin/python -m pytest tests/salt/live": "the stage salt-3008 starts the same",
+        "make salt-faults SALT_FAULTS_TIMES=2": "it takes long; the stage salt-3008 runs some of these tests",
+        'make salt-faults SALT_FAULTS_SERIES=3008 SALT_FAULTS_ONLY="two_masters or herd"': "the same",
+    },
+    "tests/soak/README.md": {
+        "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": "it takes an hour; the stage soak runs a few seeds",
+        "make soak SOAK_SEED=4711": "the stage soak runs other seeds",
     },
 }
 
@@ -224,25 +311,79 @@ def test_each_name_that_a_recipe_follows_is_printed_once() -> None:
     assert {place: names.count(place) for place in followed() if names.count(place) != 1} == {}
 
 
-def is_known(printed: Printed) -> bool:
-    # a block without a language is a picture
+FOLLOWED = followed()
+
+
+def is_run(printed: Printed) -> bool:
+    """Return True if a test takes it from the document and runs it."""
     return (
-        not printed.language
-        or (printed.document, printed.language) in WHOLE
-        or printed.name in LEFT_OUT.get(printed.document, {})
-        or (printed.document, printed.name) in followed()
+        (printed.document, printed.language) in WHOLE
+        or printed.name in BY_NAME.get(printed.document, {})
+        or (printed.document, printed.name) in FOLLOWED
     )
+
+
+def is_picture(printed: Printed) -> bool:
+    """Return True for a block without a language."""
+    return not printed.language
+
+
+def reason_of(printed: Printed) -> str:
+    """Return why no test runs it as it is printed; empty if one does, or if there is no reason."""
+    return "" if is_run(printed) else LEFT_OUT.get(printed.document, {}).get(printed.name, "")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_all_that_a_document_prints_is_run_or_left_out_for_a_reason(document: str) -> None:
-    assert [printed.name for printed in printed_in(document) if not is_known(printed)] == []
+    unknown = [
+        printed.name
+        for printed in printed_in(document)
+        if not (is_picture(printed) or is_run(printed) or reason_of(printed))
+    ]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_block_of_a_document_is_overlooked(document: str) -> None:
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    parsed = [token for token in MarkdownIt("commonmark").parse(text) if token.type in ("fence", "code_block")]
+    assert fences(text) == [(token.info, token.content) for token in parsed]
 
 
 def test_nothing_is_listed_that_is_not_printed() -> None:
     printed = [found for document in DOCUMENTS for found in printed_in(document)]
     names = {(found.document, found.name) for found in printed}
-    assert {(document, name) for document, reasons in LEFT_OUT.items() for name in reasons} <= names
+    listed = [(document, name) for table in (BY_NAME, LEFT_OUT) for document in table for name in table[document]]
+    assert set(listed) - names == set()
+    assert [place for place in listed if listed.count(place) > 1] == []
     assert followed() <= names
     assert set(WHOLE) <= {(found.document, found.language) for found in printed}
-    assert all((REPOSITORY / Path(test)).is_file() for test in WHOLE.values())
+    tests = {*WHOLE.values(), *(test for names in BY_NAME.values() for test in names.values())}
+    assert [test for test in tests if not (REPOSITORY / test).is_file()] == []
+
+
+def test_targets_and_tests_that_commands_without_a_test_name_exist() -> None:
+    commands = " ".join(name for names in LEFT_OUT.values() for name in names)
+    tests = set(re.findall(r"(?<![\w/])tests/[\w/.]+", commands))
+    targets = set(re.findall(r"\bmake ([\w-]+)", commands))
+    made = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    stages = {f"test-{stage.name}" for stage in (*STAGES, *LONG, *ON_REQUEST)}
+    assert tests and [name for name in tests if not (REPOSITORY / name).exists()] == []
+    assert targets and [each for each in targets - stages if not re.search(rf"^{each}:", made, re.MULTILINE)] == []
+
+
+def test_counter_of_snippets_finds_none_without_a_test_or_a_reason() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tools.repository.snippets"],
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": "tests:."},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    *_pages, total = ran.stdout.splitlines()
+    snippets, executed, explained, neither, page = total.split(maxsplit=4)
+    assert (int(neither), page) == (0, "all pages")
+    assert int(snippets) == int(executed) + int(explained) > 0

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from support.repository import REPOSITORY
 from tools.prose import vocabulary
-from tools.prose.linter import check, passages
+from tools.prose.linter import check, files_with_prose, passages
 from tools.prose.passages import (
     CELL,
     CODE,
@@ -25,9 +26,11 @@ from tools.prose.passages import (
     MESSAGE,
     NAME,
     PARAGRAPH,
+    PICTURE,
     SUMMARY,
     Finding,
 )
+from tools.prose.wrapping import wrapped
 
 VOCABULARY = vocabulary.load()
 
@@ -88,6 +91,28 @@ def test_sentence_with_semicolons_in_a_table_counts_by_its_parts(tmp_path: Path)
     assert len(found(tmp_path, "page.md", row.format(f"{NUMBERED} {NUMBERED}"))) == 1
 
 
+def test_text_of_a_picture_may_be_a_long_line_and_a_long_sentence(tmp_path: Path) -> None:
+    text = " ".join(f"{word}a" for word in NUMBERED.split() + NUMBERED.split())
+    assert found(tmp_path, "page.md", f"![{text}](picture.svg)\n") == []
+
+
+def test_wrapping_a_page_breaks_prose_and_keeps_code_tables_and_meaning() -> None:
+    words = NUMBERED.split()
+    code = f"`{' '.join(words[:9])}`"
+    page = f"- {' '.join(words)}\n\n> {' '.join(words)} {code}\n\n| {NUMBERED} |\n| --- |\n\n```\n{NUMBERED}\n```\n"
+    long = [number for number, line in enumerate(page.splitlines(), 1) if len(line) > 100]
+    lines = wrapped(page, long, 100).splitlines()
+    assert [line for line in lines if len(line) > 100] == [f"| {NUMBERED} |", NUMBERED]
+    assert [line[:2] for line in lines[:7]] == ["- ", "  ", "  ", "", "> ", "> ", "> "]
+    assert code in "\n".join(lines)
+
+
+def test_wrapping_that_would_begin_a_list_is_refused() -> None:
+    text = NUMBERED[:97] + " - more"
+    with pytest.raises(ValueError, match="break it by hand"):
+        wrapped(f"{text} words that follow\n", [1], 98)
+
+
 PAGE = """\
 <!--
 somebody
@@ -114,7 +139,7 @@ nobody
 def test_page_has_findings_in_its_prose_only_with_their_lines(tmp_path: Path) -> None:
     assert [finding.line for finding in found(tmp_path, "page.md", PAGE)] == [5, 8, 15, 17, 19]
     kinds = [passage.kind for passage in passages(Path("page.md"), PAGE)]
-    assert kinds == [HEADING, PARAGRAPH, ITEM, CELL, CELL, CELL, CELL]
+    assert kinds == [HEADING, PARAGRAPH, ITEM, CELL, CELL, CELL, PICTURE, CELL]
 
 
 MODULE = '''\
@@ -196,6 +221,29 @@ def test_rule_without_an_example_is_refused(tmp_path: Path) -> None:
     file.write_text("words: {one: {pattern: a, problem: b, remedy: c, breaks: a}}\nforms: {}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"rules.yml: one: missing \['keeps'\]"):
         vocabulary.load(file)
+
+
+FILES = files_with_prose(REPOSITORY)
+# groups of about equal size, for several workers
+PARTS = {
+    "unit tests": [name for name in FILES if name.parts[:2] == ("tests", "unit")],
+    "other tests": [name for name in FILES if name.parts[0] == "tests" and name.parts[1] != "unit"],
+    "roles": [name for name in FILES if name.parts[0] == "roles"],
+    "other files": [name for name in FILES if name.parts[0] not in ("tests", "roles")],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_prose_of_the_repository_keeps_the_rules(part: str) -> None:
+    findings = check(REPOSITORY, PARTS[part], VOCABULARY).findings
+    assert findings == [], "\n" + "\n".join(map(str, findings))
+
+
+@pytest.mark.parametrize("exemption", VOCABULARY.exemptions, ids=lambda exemption: exemption.rule)
+def test_exemption_has_a_reason_and_covers_a_finding(exemption: vocabulary.Exemption) -> None:
+    names = [name for name in FILES if fnmatch(name.as_posix(), exemption.file)]
+    assert exemption.reason
+    assert exemption in check(REPOSITORY, names, VOCABULARY).used
 
 
 def test_command_with_a_page_that_keeps_the_rules_succeeds() -> None:

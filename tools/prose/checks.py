@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.prose.markdown_passages import prose_lines
-from tools.prose.passages import CODE, HEADING, SUMMARY, Finding, Passage, sentences
+from tools.prose.passages import CODE, HEADING, PICTURE, SUMMARY, Finding, Passage, sentences
 
 _PREDICATE = re.compile(r"(?:is|has)_")
 _STATES_TRUTH = re.compile(r"(?:Return )?(?:True|False|whether|Whether)\b|Forget|Collect")
@@ -22,7 +22,8 @@ Settings = Mapping[str, Any]
 
 def form_findings(passage: Passage, forms: Mapping[str, Settings]) -> Iterator[Finding]:
     """Yield the findings of all checks of one passage, without those of lines."""
-    yield from _long_sentences(passage, forms["long-sentence"])
+    if passage.kind != PICTURE:
+        yield from _long_sentences(passage, forms["long-sentence"])
     if passage.kind == HEADING:
         yield from _capitals(passage, forms["heading-case"])
         if passage.text.rstrip().endswith((".", ":", ",", ";")):

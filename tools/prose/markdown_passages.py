@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tools.prose.passages import CELL, CODE, HEADING, ITEM, PARAGRAPH, Passage
+from tools.prose.passages import CELL, CODE, HEADING, ITEM, PARAGRAPH, PICTURE, Passage
 
 _PARSER = MarkdownIt("commonmark").enable("table")
 _QUOTATION = re.compile(r'"[^"]*"')
@@ -19,7 +19,7 @@ _KINDS = {"heading_open": HEADING, "th_open": CELL, "td_open": CELL}
 
 
 def markdown_passages(path: str, text: str) -> Iterator[Passage]:
-    """Yield the headings, paragraphs, list items and table cells of a page."""
+    """Yield the headings, paragraphs, list items and table cells of a page, and the texts of pictures."""
     line, items, opened = 0, 0, ""
     for token in _PARSER.parse(text):
         if token.map:
@@ -29,6 +29,9 @@ def markdown_passages(path: str, text: str) -> Iterator[Passage]:
         elif token.type == "list_item_close":
             items -= 1
         elif token.type == "inline":
+            for child in token.children or []:
+                if child.type == "image":
+                    yield Passage(path, line + 1, PICTURE, "".join(_shown(child.children or [])))
             shown = _QUOTATION.sub(_quoted, "".join(_shown(token.children or [])))
             if shown.strip():
                 yield Passage(path, line + 1, _KINDS.get(opened, ITEM if items else PARAGRAPH), shown)
@@ -36,12 +39,16 @@ def markdown_passages(path: str, text: str) -> Iterator[Passage]:
 
 
 def prose_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line of a paragraph or list item; code spans have no blanks."""
+    """Yield number and text of each line of a paragraph or list item; code spans have no blanks.
+
+    The text of a picture may be a long line.
+    """
     lines = text.splitlines()
     opened = ""
     for token in _PARSER.parse(text):
         if token.type == "inline" and opened == "paragraph_open" and token.map:
-            for number in range(*token.map):
+            pictures = any(child.type == "image" for child in token.children or [])
+            for number in range(*token.map) if not pictures else ():
                 yield number + 1, _without_blanks_in_code(lines[number])
         opened = token.type
 
@@ -51,10 +58,8 @@ def _shown(children: Sequence[Token]) -> Iterator[str]:
     for child in children:
         if child.type in ("softbreak", "hardbreak"):
             yield "\n"
-        elif child.type == "code_inline":
+        elif child.type in ("code_inline", "image"):
             yield CODE
-        elif child.type == "image":
-            yield "".join(_shown(child.children or []))
         elif child.type != "html_inline":
             yield child.content
 

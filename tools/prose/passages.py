@@ -12,7 +12,7 @@ from typing import NamedTuple
 CODE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 # parts of Markdown and of Markdown-like text in Python and YAML
-HEADING, PARAGRAPH, ITEM, CELL = "heading", "paragraph", "item", "cell"
+HEADING, PARAGRAPH, ITEM, CELL, PICTURE = "heading", "paragraph", "item", "cell", "picture"
 # parts of Python and YAML
 SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION = (
     "summary",
@@ -22,7 +22,7 @@ SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION = (
     "name",
     "description",
 )
-KINDS = (HEADING, PARAGRAPH, ITEM, CELL, SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION)
+KINDS = (HEADING, PARAGRAPH, ITEM, CELL, PICTURE, SUMMARY, DOCSTRING, COMMENT, MESSAGE, NAME, DESCRIPTION)
 
 # not the end of an ellipsis
 _END = re.compile(r"(?<!\.\.)[.!?][\"')]*\s+")

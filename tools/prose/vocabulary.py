@@ -85,8 +85,14 @@ class Word(NamedTuple):
 
 
 def _begins_statement(text: str, start: int) -> bool:
-    """Return True if a sentence begins at a position, and is not a question."""
-    return any(start == position and not sentence.endswith("?") for position, sentence in sentences(text))
+    """Return True if a sentence, or its part after a semicolon, begins at a position and is not a question."""
+    positions = {
+        position + match.end()
+        for position, sentence in sentences(text)
+        if not sentence.endswith("?")
+        for match in re.finditer(r"^|; ", sentence)
+    }
+    return start in positions
 
 
 class Vocabulary(NamedTuple):

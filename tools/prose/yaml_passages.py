@@ -30,16 +30,17 @@ _NO_PROSE = re.compile(r"SPDX-|Copyright:|noqa|yamllint|type:|fmt:|ruff:|pragma|
 _CODE = re.compile(
     r"`+[^`]+`+|\{\{.*?\}\}|\{%.*?%\}|\b(?:C|O|V|M|RV|E|P|U|R)\((?:[^()\\]|\\.|\([^)]*\))*\)|https?://\S+", re.DOTALL
 )
+_QUOTATION = re.compile(r'(?<!\w)"[^"]+"(?!\w)')
 _LINK = re.compile(r"\b(?:L|I|B)\(([^,)]*)[^)]*\)")
 
 
 def masked(text: str) -> str:
-    """Return a text with CODE in the place of each piece of code; line breaks stay."""
+    """Return a text with CODE in the place of each piece of code and each quotation; line breaks stay."""
 
     def replaced(match: re.Match[str]) -> str:
         return CODE + "\n" * match[0].count("\n")
 
-    return _CODE.sub(replaced, _LINK.sub(r"\1", text))
+    return _QUOTATION.sub(replaced, _CODE.sub(replaced, _LINK.sub(r"\1", text)))
 
 
 def comment_passages(path: str, text: str) -> Iterator[Passage]:

@@ -127,7 +127,7 @@ def moment(change: t.Mapping[str, t.Any]) -> float:
 
 
 def without_templates(value: t.Any, depth: int = 0) -> t.Any:
-    """Return JSON values with texts that Ansible does not render; what is nested too deeply becomes None.
+    """Return JSON values with texts that Ansible does not render; a value that is nested too deeply becomes None.
 
     Args:
         value: untrusted.

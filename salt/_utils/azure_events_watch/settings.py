@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     """One beacon's configuration, complete.
 
     Attributes:
-        name: of the beacon; any but "azure_events" needs ``beacon_module: azure_events``.
+        name: of the beacon; any except "azure_events" needs ``beacon_module: azure_events``.
         endpoint, api_versions: of IMDS.
         resource_name: this VM's name; None reads it from IMDS.
         timeout, first_timeout: seconds for one answer, and for the first one of all.

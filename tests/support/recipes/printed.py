@@ -19,7 +19,8 @@ from support.repository import REPOSITORY
 FILE, COMMAND, OTHER = "file", "command", "other"
 SHELLS = ("sh", "bash", "shell")
 PATH_COMMENT = re.compile(r"# ([\w.-]+(?:/[\w.-]+)*\.(?:cfg|ini|service|timer|ya?ml))$")
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# a block in a list item has its indentation
+FENCED = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 class Printed(NamedTuple):
@@ -39,8 +40,21 @@ class Printed(NamedTuple):
 
 def printed_in(document: str) -> list[Printed]:
     """Return everything that a document of the repository prints, in order."""
+    return [found for block in blocks_in(document) for found in block]
+
+
+def blocks_in(document: str) -> list[list[Printed]]:
+    """Return the files, commands and other texts of each block of a document."""
     text = (REPOSITORY / document).read_text(encoding="utf-8")
-    return [found for language, block in FENCED.findall(text) for found in of_block(document, language, block)]
+    return [list(of_block(document, language, block)) for language, block in fences(text)]
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """Return language and text of each fenced block, without the indentation of the fence."""
+    return [
+        (language, re.sub(f"^{indentation}", "", block, flags=re.MULTILINE))
+        for indentation, language, block in FENCED.findall(text)
+    ]
 
 
 def of_block(document: str, language: str, block: str) -> Iterator[Printed]:

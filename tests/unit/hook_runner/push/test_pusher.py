@@ -43,7 +43,7 @@ LIFE = (NOTHING, LISTED, STARTED, NOTHING, NOTHING)
 
 
 class Made:
-    """A pusher whose deliveries are answered by `status`; what was delivered is in a file."""
+    """A pusher whose deliveries are answered by `status`; the deliveries are in a file."""
 
     def __init__(self, folder: Path, most: int = 100, start: float = 0.0) -> None:
         self.folder, self.now, self.status = folder, start, 200

@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     recover = verb("recover", recover_event, "try again now to recover from an event that is over, or give it up")
     recover.add_argument("event_id", help="which event")
     recover.add_argument(
-        "--give-up", action="store_true", help="run its recover hooks no more; what was prepared may still hold"
+        "--give-up", action="store_true", help="do not run its recover hooks again; its preparation may still hold"
     )
     pause = verb(
         "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"

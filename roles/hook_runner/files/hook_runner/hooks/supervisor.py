@@ -48,7 +48,7 @@ GROUP_TERM_GRACE = 1.0
 MAX_POLL_TIMEOUT = 5.0
 # characters of output that fit into the reserved space of the result, even if each is escaped
 LITTLE_OUTPUT = 256
-# all but KILL and STOP: in the hook they have their default effect
+# all except KILL and STOP: in the hook they have their default effect
 ORDINARY_SIGNALS = [number for number in range(1, 32) if number not in (9, 19)]
 TERM, KILL, CONT, CHLD = 15, 9, 18, 17
 

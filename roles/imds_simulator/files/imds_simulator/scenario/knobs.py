@@ -239,7 +239,7 @@ class Knobs:
 
     # -- enabling (reference 4.1)
     enable_delay: float = field(
-        default=0.0, metadata=_knob("seconds", "4.1.2", "delay of the very first answer (Azure: up to 2m)")
+        default=0.0, metadata=_knob("seconds", "4.1.2", "delay of the first answer (Azure: up to 2m)")
     )
     empty_body_until_enabled: bool = field(
         default=False,
