@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from support.daemon.documents import shape
 from support.recipes.printed import FENCED
@@ -27,8 +27,14 @@ def blocks_of(document: str) -> list[tuple[str, str]]:
     return found
 
 
-def follow(document: str, user: NewUser, terminal: Terminal) -> None:
+def follow(document: str, user: NewUser, terminal: Terminal, failing: Collection[str] = ()) -> None:
     """Paste each block of commands; an output block behind it shows the output of this block.
+
+    Args:
+        document: the page.
+        user: the reader.
+        terminal: of the reader.
+        failing: the first command lines of blocks with a command that has to fail.
 
     Raises:
         AssertionError: a command failed, or an output differs.
@@ -36,7 +42,7 @@ def follow(document: str, user: NewUser, terminal: Terminal) -> None:
     began, output = time.monotonic(), ""
     for language, text in blocks_of(document):
         if language == "sh":
-            output = terminal.paste(text).replace(str(user.home), PRINTED_HOME)
+            output = terminal.paste(text, fails=text.splitlines()[0] in failing).replace(str(user.home), PRINTED_HOME)
             print(f"{document}: after {time.monotonic() - began:.0f} s: {text.splitlines()[-1]}")
         else:
             assert is_shown(shape(output), shape(text)), f"{document}: the output is\n{output}\nand the page has\n{text}"

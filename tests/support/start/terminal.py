@@ -19,14 +19,14 @@ import psutil
 from support.other_user import AS_USER
 
 # seconds; long, because only a command that hangs takes all of it
-PASTE_TIMEOUT = 300.0
+PASTE_TIMEOUT = 600.0
 END_TIMEOUT = 60.0
 _END = "end of the pasted block"
 # permits the group to write, as on Ubuntu
 _UMASK = 0o002
 # each command has to succeed, and reads nothing from the shell's own input
 _BLOCK = """\
-trap 'echo "exit status $? of: $BASH_COMMAND"; failed=1' ERR
+trap 'failed=1' ERR
 failed=0; eval "$(cat '{file}')" < /dev/null; trap - ERR; printf '\\n%s %s\\n' '{end}' "$failed"
 """
 
@@ -61,11 +61,15 @@ class Terminal:
     def __exit__(self, *_exc_info: object) -> None:
         self.close()
 
-    def paste(self, block: str) -> str:
+    def paste(self, block: str, fails: bool = False) -> str:
         """Run a block of commands, and return its output.
 
+        Args:
+            block: the commands.
+            fails: True if one of them has to fail.
+
         Raises:
-            AssertionError: a command failed, or the block did not end in time.
+            AssertionError: a command failed, or none did although one has to; or the block did not end in time.
         """
         self._blocks += 1
         file = self._pasted / f"block-{self._blocks}"
@@ -75,8 +79,8 @@ class Terminal:
         self._process.stdin.write(_BLOCK.format(file=file, end=_END).encode())
         self._process.stdin.flush()
         output, _end, status = self._read().rpartition(f"\n{_END} ")
-        if status.strip() != "0":
-            raise AssertionError(f"a command failed\n{block}\n{output}")
+        if status.strip() != str(int(fails)):
+            raise AssertionError(f"a command {'succeeded' if fails else 'failed'}\n{block}\n{output}")
         return output
 
     def close(self) -> None:
