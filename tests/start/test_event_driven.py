@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from support.eda.rulebook import java_home
 from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
@@ -13,6 +16,8 @@ PAGE = "docs/start/event-driven.md"
 
 
 def test_page_as_printed_prepares_approves_and_recovers() -> None:
+    if java_home() is None:
+        pytest.skip("ansible-rulebook needs Java 17 or later")
     with new_user("sys.version_info >= (3, 11)") as user, default_ports(), user.terminal() as terminal:
         follow(PAGE, user, terminal)
         folder = user.home / "rulebook"

@@ -20,8 +20,18 @@ from support.start.terminal import Terminal
 from tools.repository.collection_tree import copy_tree
 
 ADDRESS = "https://github.com/azure-imds/scheduled_events"
-# what a machine's administrator may have set for pip and for connections
-_KEPT = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+# what a machine's administrator may have set for pip, Java and connections
+_KEPT = (
+    "PIP_",
+    "JAVA_HOME",
+    "SSL_CERT_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
 _AUTHOR = ("-c", "user.name=Contributors", "-c", "user.email=contributors@example.com")
 
 
@@ -45,13 +55,13 @@ def new_user(requirement: str) -> Iterator[NewUser]:
         pytest.skip(f"the user has no Python with ensurepip and {requirement}")
     with folder_for_user() as folder:
         home, pasted, programs = (folder / name for name in ("you", "pasted", "bin"))
-        for path in (home, pasted, programs):
-            path.mkdir(mode=0o755)
+        for made in (home, pasted, programs):
+            made.mkdir(mode=0o755)
         (programs / "python3").symlink_to(python)
         origin = commit_checkout(folder / "origin")
         (home / ".gitconfig").write_text(f'[url "{origin.as_uri()}"]\n\tinsteadOf = {ADDRESS}\n', encoding="utf-8")
-        for path in (home, home / ".gitconfig"):
-            os.chown(path, USER, -1)
+        for owned in (home, home / ".gitconfig"):
+            os.chown(owned, USER, -1)
         path = os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])
         given = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
         yield NewUser(home, pasted, {**given, "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"})

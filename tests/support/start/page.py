@@ -45,7 +45,9 @@ def follow(document: str, user: NewUser, terminal: Terminal, failing: Collection
             output = terminal.paste(text, fails=text.splitlines()[0] in failing).replace(str(user.home), PRINTED_HOME)
             print(f"{document}: after {time.monotonic() - began:.0f} s: {text.splitlines()[-1]}")
         else:
-            assert is_shown(shape(output), shape(text)), f"{document}: the output is\n{output}\nand the page has\n{text}"
+            assert is_shown(shape(output), shape(text)), (
+                f"{document}: the output is\n{output}\nand the page has\n{text}"
+            )
 
 
 def is_shown(output: Sequence[str], printed: Sequence[str]) -> bool:
