@@ -15,6 +15,7 @@ from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
 from tools.stages.salt import guide, salt, salt_short
+from tools.stages.start_pages import start_pages
 from tools.stages.windows import windows
 
 SHORT = ("-m", "short")
@@ -128,6 +129,7 @@ STAGES = (
         partial(pytest_folder, folder="pictures"),
         partial(pytest_folder, folder="pictures", options=SHORT),
     ),
+    Stage("start", "the start pages as printed, by a new user", start_pages),
     Stage("browser", "the simulator's live page in a real browser", browser),
     Stage(
         "docs-site", "the site of the documentation: build, links, search and appearance in a real browser", docs_site
