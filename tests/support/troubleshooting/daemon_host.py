@@ -34,6 +34,7 @@ class DaemonHost:
         folder: everything of this VM.
         config: the keys of the configuration.
         prefix: a command that starts the daemon, such as one that mounts a small disk.
+        python_path: where Python finds the daemon and its libraries.
         page_config: a configuration of the page, which has precedence over these keys.
         places: text of the page -> text for this VM.
     """
@@ -61,6 +62,7 @@ class DaemonHost:
             "environment": {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
         }
         self.prefix: list[str] = []
+        self.python_path = PYTHONPATH
         self._log = folder / "log"
         self._daemon: subprocess.Popen[bytes] | None = None
         for name in ("etc/hooks.d/prepare", "etc/hooks.d/recover", "lib", "bin", "srv"):
@@ -192,7 +194,7 @@ class DaemonHost:
     def _environment(self) -> dict[str, str]:
         return {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-            "PYTHONPATH": PYTHONPATH,
+            "PYTHONPATH": self.python_path,
             "PYTHONDONTWRITEBYTECODE": "1",
             "LC_ALL": "C.UTF-8",
         }
