@@ -23,7 +23,8 @@ _DIFFERS = (
     (r"Python [\d.]+, requests [\d.]+, PyYAML [\d.]+", "VERSIONS"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
     (r"\b\d\d:\d\d:\d\d\b", "TIME"),
-    (r"\b(in|after|within) \d+(\.\d+)? s\b", r"\1 N s"),
+    (r"\b(in|after|within) \d+(\.\d+)? s(econds)?\b", r"\1 N s"),
+    (r"\brun \S+, process \d+ of \S+ on \S+,", "run ID, process N of USER on HOST,"),
     (r"\b\d+ (errors in a row|seconds ago)", r"N \1"),
     # columns are as wide as their content
     (r" {2,}", "  "),
