@@ -71,6 +71,9 @@ WHOLE = {
     ("docs/simulator/report.md", "bash"): "tests/unit/imds_simulator/report/test_report_docs.py",
     ("docs/simulator/report.md", "console"): "tests/unit/imds_simulator/report/test_report_docs.py",
     ("docs/simulator/report.md", "sh"): "tests/unit/imds_simulator/report/test_report_docs.py",
+    ("docs/troubleshooting.md", "console"): "tests/troubleshooting/test_page.py",
+    ("docs/troubleshooting.md", "sh"): "tests/troubleshooting/test_page.py",
+    ("docs/troubleshooting.md", "yaml"): "tests/troubleshooting/test_page.py",
     ("docs/zero-loss.md", "yaml"): "tests/demo/test_page.py",
     ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
 }
