@@ -20,8 +20,8 @@ from support.troubleshooting.page import Section
 def pytest_runtest_call(item: pytest.Function) -> Generator[None, None, None]:
     """A test has to take all blocks of its section."""
     yield
-    followed: Section | None = item.funcargs.get("section")
-    if followed is not None:
+    followed = item.funcargs.get("section")
+    if isinstance(followed, Section):
         assert followed.left() == []
 
 

@@ -102,9 +102,7 @@ def test_next_run_recovers_the_host(section: Section, project: AnsibleProject, p
 
 
 @pytest.mark.symptom("Another run has the host")
-def test_second_run_fails_while_the_first_one_works(
-    section: Section, project: AnsibleProject, pair: Simulator
-) -> None:
+def test_second_run_fails_while_the_first_one_works(section: Section, project: AnsibleProject, pair: Simulator) -> None:
     pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id()})
     first, second = project.at, section.take("console")
     project.at = {}

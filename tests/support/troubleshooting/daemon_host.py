@@ -184,7 +184,15 @@ class DaemonHost:
     def _start(self) -> None:
         with open(self._log, "ab") as log:
             self._daemon = subprocess.Popen(
-                [*self.prefix, sys.executable, "-m", "hook_runner", "run", "--config", str(self.folder / "etc" / "config.yml")],
+                [
+                    *self.prefix,
+                    sys.executable,
+                    "-m",
+                    "hook_runner",
+                    "run",
+                    "--config",
+                    self.folder / "etc" / "config.yml",
+                ],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -42,4 +42,3 @@ def free_disk(pid: int, folder: Path) -> None:
 def command_with_folder(content: Path, folder: str) -> list[str]:
     """Return a command that runs another one, with the content of a folder at a path below /etc."""
     return [*_OWN_MOUNTS, "sh", "-e", "-c", _OVERLAY, str(content), folder]
-

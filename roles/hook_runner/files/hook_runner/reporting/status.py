@@ -134,7 +134,8 @@ def to_text(data: dict[str, Any]) -> str:
             )
         )
     if not data["journal"]["ok"]:
-        lines.append(f"journal    {data['journal']['error'].removeprefix('the journal ')}; since {data['journal']['since']}")
+        error = data["journal"]["error"].removeprefix("the journal ")
+        lines.append(f"journal    {error}; since {data['journal']['since']}")
     if data.get("push"):
         lines += _push_lines(data["push"])
     for event in data["events"]:
