@@ -94,6 +94,9 @@ WHOLE = {
     ("docs/start/event-driven.md", "text"): "tests/start/test_event_driven.py",
     ("docs/start/one-vm.md", "sh"): "tests/start/test_one_vm.py",
     ("docs/start/one-vm.md", "text"): "tests/start/test_one_vm.py",
+    ("docs/troubleshooting.md", "console"): "tests/troubleshooting/test_page.py",
+    ("docs/troubleshooting.md", "sh"): "tests/troubleshooting/test_page.py",
+    ("docs/troubleshooting.md", "yaml"): "tests/troubleshooting/test_page.py",
     ("docs/zero-loss.md", "yaml"): "tests/demo/test_page.py",
     ("roles/ready_hooks/README.md", "yaml"): "tests/ready_hooks/test_overview.py",
 }

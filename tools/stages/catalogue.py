@@ -146,6 +146,11 @@ STAGES = (
         partial(pytest_folder, folder="fleet_simulation", options=("-n", "2", "--dist", "worksteal"), limit=3600),
         partial(pytest_folder, folder="fleet_simulation", options=SHORT),
     ),
+    Stage(
+        "troubleshooting",
+        "docs/troubleshooting.md: each situation with real processes, its output, and the remedy",
+        partial(pytest_folder, folder="troubleshooting", options=("-n", "2")),
+    ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", oldest_requests.transport),

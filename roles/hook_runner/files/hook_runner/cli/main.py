@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_with_error(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
-        return exit_with_error(NOT_PERMITTED, f"{error}; {remedy}", as_json)
+        subject = error.filename or " ".join(words[:1])
+        return exit_with_error(NOT_PERMITTED, f"{subject}: {error.strerror or error}; {remedy}", as_json)
     except BrokenPipeError:
         # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

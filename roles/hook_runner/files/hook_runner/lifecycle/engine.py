@@ -363,7 +363,9 @@ class Engine:
         if pause is not None:
             self.stage_runner.put_off(record, pause.text())
             prepared = self.preparation_state(record)
-        elif not record.on_hold and self._is_ready(record, holders):
+        elif record.on_hold:
+            self.stage_runner.put_off(record, "the matching rule has `hold`")
+        elif self._is_ready(record, holders):
             if is_late(record, self._clock.now()):
                 self.stage_runner.reopen_late(record)
             self.stage_runner.advance_stage(record, PREPARE, holders)

@@ -131,7 +131,8 @@ def _check_imds(settings: Settings, report: Report) -> None:
                 WARNING,
                 "imds",
                 imds.endpoint,
-                f"the name of this VM is {name}, but resource_name is {settings.resource_name}",
+                f"the name of this VM is {name}, but resource_name is {settings.resource_name};"
+                " remove resource_name unless Resources of events has that name",
             )
         document = imds.events()
     except ImdsUnreachable as error:

@@ -177,14 +177,16 @@ def _step_lines(step: HookRun) -> list[str]:
     seconds = _seconds(step)
     if seconds is not None and step.state != "skipped":
         parts.append(f"after {_duration_text(seconds)}")
+    end = ""
     if step.exit_status is not None:
-        parts.append("exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status)
+        end = "exit status %d" % step.exit_status if step.exit_status >= 0 else "signal %d" % -step.exit_status
+        parts.append(end)
     if step.attempt > 1:
         parts.append("attempt %d" % step.attempt)
     if step.void:
         parts.append(f"void ({_truncated(step.void)})")
     line = f"    {'  '.join(parts)}"
-    if step.reason:
+    if step.reason and step.reason != end:
         line += f": {_truncated(step.reason)}"
     return [line] + [f"      | {printable(text.expandtabs())}".rstrip() for text in step.output.splitlines()]
 

@@ -134,13 +134,14 @@ def to_text(data: dict[str, Any]) -> str:
             )
         )
     if not data["journal"]["ok"]:
-        lines.append(f"journal    {data['journal']['error']}; since {data['journal']['since']}")
+        error = data["journal"]["error"].removeprefix("the journal ")
+        lines.append(f"journal    {error}; since {data['journal']['since']}")
     if data.get("push"):
         lines += _push_lines(data["push"])
     for event in data["events"]:
         lines += _lines(event)
     if not data["events"]:
-        lines.append("events     none")
+        lines.append("events     none" if imds["ok"] else "events     none known; IMDS gives no good answer")
     return "\n".join(printable(line) for line in lines)
 
 

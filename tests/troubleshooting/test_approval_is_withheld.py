@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The hook runner does not approve an event: each cause, its output, and the effect of its remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.daemon.simulated_azure import Azure
+from support.troubleshooting.daemon_host import DaemonHost
+from support.troubleshooting.page import Section
+
+DRAIN = "prepare/10-drain"
+
+
+@pytest.mark.symptom("The policy approves nothing")
+def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.config = {"policy": "observe"}
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+    section.see(host.run)
+    host.wait(azure.approvals)
+
+
+@pytest.mark.symptom("The event affects several VMs")
+def test_event_of_several_vms_is_approved_by_hand(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.start()
+    event = azure.schedule("Freeze", "vm1", "vm2", duration=5, id=section.event_id())
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+    section.see(host.run)
+    host.wait(azure.approvals)
+
+
+@pytest.mark.symptom("A prepare hook has failed")
+def test_event_with_a_failed_hook_is_approved_by_force(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, 'echo "lb1.example.com: connection refused" >&2', "exit 1")
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id(), source="User")
+    host.wait_for(event, prepared="failed")
+    section.see(host.run, 1)
+    section.see(host.run)
+    section.see(host.run, 1)
+    section.see(host.run)
+    host.wait(azure.approvals)
+
+
+@pytest.mark.symptom("A gate is closed")
+def test_event_is_approved_when_the_gate_opens(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.page_config = section.take("yaml").text
+    (host.folder / "srv" / "cluster").mkdir(mode=0o755)
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+    section.see(host.run)
+    host.wait_for(event, approval="accepted")
+    section.see(host.run)
+
+
+@pytest.mark.symptom("IMDS refuses the approval")
+def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.start()
+    azure.fault("forbidden-html", method="POST")
+    event = azure.schedule("Reboot", id=section.event_id(), source="User")
+    host.wait_for(event, approval="refused")
+    host.wait(lambda: len(azure.requests("POST")) == 2)
+    host.wait_for(event, approval="refused")
+    section.see(host.run, 1)
+    azure.heal()
+    host.run(f"azure-scheduled-events approve {event}")
+
+
+@pytest.mark.symptom("Restarts of users wait 15 minutes")
+def test_policy_documented_approves_the_restart_of_a_user(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.config = {"policy": "observe"}
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id(), source="User")
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+    host.write_config(section.take("yaml").text)
+    section.see(host.run)
+    host.wait_for(event, approval="accepted")
+    section.see(host.run)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The host has a problem: a full disk, a second owner, a user without permission."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from support.daemon.simulated_azure import Azure
+from support.other_user import folder_for_user, python_for_user
+from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
+from support.troubleshooting.page import Section
+from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk, skip_reason
+
+pytestmark = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")
+
+# "nobody", who is in one group
+USER = pwd.getpwnam("nobody").pw_uid
+BEACON = "beacons:\n  azure_events:\n    - interval: 1\n"
+
+
+@pytest.mark.symptom("The journal cannot be written")
+def test_approval_waits_for_the_journal(section: Section, host: DaemonHost, azure: Azure) -> None:
+    disk = host.folder / "lib"
+    host.prefix = command_on_full_disk(disk)
+    host.hook("prepare/10-drain", "rm -f /srv/ready")
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id(), source="User")
+    host.wait_for(event, prepared="ok")
+    host.wait(lambda: not host.status()["journal"]["ok"])
+    section.see(host.run, 1)
+    assert azure.approvals() == []
+    free_disk(host.pid(), disk)
+    host.wait_for(event, approval="accepted")
+    section.see(host.run)
+
+
+@pytest.mark.symptom("Two components own the host")
+def test_beacon_of_salt_is_found_by_check(section: Section, host: DaemonHost, tmp_path: Path) -> None:
+    host.hook("prepare/10-drain", "rm -f /srv/ready")
+    host.hook("recover/10-drain", "touch /srv/ready")
+    host.write_config()
+    minion = tmp_path / "minion.d"
+    minion.mkdir()
+    (minion / "azure.conf").write_text(BEACON)
+
+    def run(command: str) -> tuple[int, str]:
+        return host.run(command, *command_with_folder(minion, "/etc/salt/minion.d"))
+
+    section.see(run)
+    section.see(run)
+    section.see(run)
+
+
+@pytest.mark.symptom("The command is not permitted")
+def test_member_of_the_status_group_may_use_status(section: Section, azure: Azure) -> None:
+    path = [*PYTHONPATH.split(os.pathsep), sysconfig.get_path("purelib")]
+    python = python_for_user(f"sys.path.extend({path}) or (__import__('yaml') and __import__('hook_runner'))")
+    if python is None:
+        pytest.skip("no Python that another user can run, or this user cannot read the checkout")
+    with folder_for_user() as folder:
+        host = DaemonHost(folder, azure.simulator.endpoints["vm1"], str(python))
+        host.python_path = os.pathsep.join(path)
+        host.places["monitoring"] = grp.getgrgid(USER).gr_name
+        host.start()
+        try:
+            section.see(lambda command: host.run(command, user=USER), 77)
+            host.write_config(section.take("yaml").text)
+            section.see(host.run)
+            section.see(lambda command: host.run(command, user=USER))
+        finally:
+            host.stop()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The hook runner prepares nothing: each cause, its output, and the effect of its remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.daemon.simulated_azure import Azure
+from support.troubleshooting.daemon_host import DaemonHost
+from support.troubleshooting.page import Section
+
+DRAIN = "prepare/10-drain"
+
+
+@pytest.mark.symptom("The daemon does not run")
+def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, host: DaemonHost) -> None:
+    host.config = {"policy": "documented", "hooks": {"10-drain": {"timout": "5m"}}}
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.write_config()
+    section.see(host.run, 78)
+    section.see(host.run, 1)
+    host.write_config(section.take("yaml").text)
+    section.see_all(host.run)
+
+
+@pytest.mark.symptom("The daemon finds no hook")
+def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready", mode=0o644)
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+    section.see(host.run)
+    section.see(host.run)
+    section.see(host.run)
+    host.wait(lambda: host.event(event)["hooks"])
+    section.see(host.run)
+
+
+@pytest.mark.symptom("The daemon uses an earlier configuration")
+def test_reload_ends_the_difference_to_the_disk(section: Section, host: DaemonHost) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.start()
+    host.config = {"policy": "observe"}
+    host.write_config()
+    section.see(host.run, 1)
+    section.see_all(host.run)
+
+
+@pytest.mark.symptom("An operator has paused the daemon")
+def test_paused_daemon_prepares_after_resume(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.start()
+    host.run("azure-scheduled-events pause --reason 'upgrade of the cluster'")
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, status="Scheduled")
+    section.see(host.run, 1)
+    section.see(host.run)
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+
+
+@pytest.mark.symptom("A rule postpones the preparation")
+def test_rule_with_hold_prepares_in_the_last_minutes(section: Section, host: DaemonHost, azure: Azure) -> None:
+    command, config, after = section.take("console"), section.take("yaml"), section.take("console")
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.page_config = config.text
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, status="Scheduled")
+    section.see_block(command, host.run)
+    azure.advance(11 * 60)
+    host.wait_for(event, approval="accepted")
+    section.see_block(after, host.run)
+
+
+@pytest.mark.symptom("The event names another VM")
+def test_wrong_resource_name_is_found_and_removed(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.config = {"policy": "documented", "resource_name": "web1"}
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id())
+    host.wait_for(event, status="Scheduled")
+    section.see(host.run)
+    section.see(host.run)
+    host.config = {"policy": "documented"}
+    host.write_config()
+    section.see(host.run)
+    host.wait_for(event, prepared="ok")
+    section.see(host.run)
+
+
+@pytest.mark.symptom("The event had started when the daemon saw it first")
+def test_started_event_has_emergency_hooks_only(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.hook("emergency/10-drain", "rm -f /srv/ready")
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id(), starts="hardware_failure")
+    host.wait_for(event, prepared="none")
+    section.see(host.run)
