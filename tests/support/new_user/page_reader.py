@@ -4,7 +4,8 @@
 """Follows a start page: pastes its commands into a shell, and compares what they print with the page.
 
 A block of the language sh is commands. A block of the languages text, yaml and json is the output of the
-commands before it; its line "..." stands for any lines. A test handles every other block itself.
+commands before it, unless its first line is a comment with the name of a file; its line "..." stands for any
+lines. A test handles every other block itself.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class Block(NamedTuple):
 
     language: str
     text: str
+
+    @property
+    def is_output(self) -> bool:
+        return self.language in OUTPUTS and not self.text.startswith("# ")
 
 
 def blocks_of(page: str) -> list[Block]:
@@ -79,7 +84,7 @@ class PageReader:
             The output of the last commands.
         """
         found = not last
-        while self._blocks and not (found and last and self._blocks[0].language not in OUTPUTS):
+        while self._blocks and not (found and last and not self._blocks[0].is_output):
             block = self._blocks.pop(0)
             if block.language == COMMANDS:
                 given = "".join(text for part, text in (answers or {}).items() if part in block.text)
@@ -105,5 +110,5 @@ class PageReader:
         return not self._blocks
 
     def _compare(self, block: Block) -> None:
-        assert block.language in OUTPUTS, f"no test follows this block: {block}"
+        assert block.is_output, f"no test follows this block: {block}"
         assert is_as_printed(block.text, self._output, self._home), f"{self._output}\nis not\n{block.text}"
