@@ -29,7 +29,7 @@ def test_simulator_page_as_printed_ends_with_a_report(user: NewUser) -> None:
     with user.shell(network=True) as shell:
         reader.go_on(shell, "pip install")
     with user.shell(network=False) as shell:
-        shell.paste("cd azure-handler\n. env/bin/activate\n")
+        shell.paste("cd azure-handler\n. venv/bin/activate\n")
         reader.go_on(shell, "user-reboot")
         print(f"first result after {time.monotonic() - began:.0f} s")
         reader.go_on(shell)

@@ -42,7 +42,7 @@ class NewUser:
     """
 
     def __init__(self, folder: Path, python: Path) -> None:
-        self.home = folder / "me"
+        self.home = folder / "you"
         self.home.mkdir()
         self.checkout = committed_copy(folder / "tree")
         self._hosts = folder / "hosts"

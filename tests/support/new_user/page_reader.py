@@ -3,9 +3,8 @@
 
 """Follows a start page: pastes its commands into a shell, and compares what they print with the page.
 
-A block of the language sh is commands. A block of the languages text, yaml and json is the output of the
-commands before it, unless its first line is a comment with the name of a file; its line "..." stands for any
-lines. A test handles every other block itself.
+A block of the language sh is commands. A block of the language text is the output of the commands before it;
+its line "..." stands for any lines. A test handles every other block itself.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from support.new_user.shell import Shell
 from support.repository import REPOSITORY
 
 COMMANDS = "sh"
-OUTPUTS = ("text", "yaml", "json")
+OUTPUT = "text"
 # the home folder of the reader on a page
-PRINTED_HOME = "/home/me"
+PRINTED_HOME = "/home/you"
 ANY_LINES = "(?:.*\n)*?"
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -35,11 +34,6 @@ class Block(NamedTuple):
 
     language: str
     text: str
-
-    @property
-    def is_output(self) -> bool:
-        return self.language in OUTPUTS and not self.text.startswith("# ")
-
 
 def blocks_of(page: str) -> list[Block]:
     """Return the blocks of a page in their order."""
@@ -84,7 +78,7 @@ class PageReader:
             The output of the last commands.
         """
         found = not last
-        while self._blocks and not (found and last and not self._blocks[0].is_output):
+        while self._blocks and not (found and last and self._blocks[0].language != OUTPUT):
             block = self._blocks.pop(0)
             if block.language == COMMANDS:
                 given = "".join(text for part, text in (answers or {}).items() if part in block.text)
@@ -110,5 +104,5 @@ class PageReader:
         return not self._blocks
 
     def _compare(self, block: Block) -> None:
-        assert block.is_output, f"no test follows this block: {block}"
+        assert block.language == OUTPUT, f"no test follows this block: {block}"
         assert is_as_printed(block.text, self._output, self._home), f"{self._output}\nis not\n{block.text}"
