@@ -4,15 +4,19 @@
 """Lets plain pytest import the collection by its full name, as Ansible does.
 
 That name needs folders of that name, so pytest gets a copy of the checkout in them. ansible-test
-works in such a copy already.
+works in such a copy already. The code refuses folders that other users can change; therefore the
+tests make none, whichever umask the user has.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+os.umask(0o022)
 
 if "ansible_collections" not in REPOSITORY.parts:
     from tools.repository.collection_tree import copy_tree

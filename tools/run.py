@@ -60,6 +60,8 @@ def chosen(names: Sequence[str], everything: bool, short: bool) -> list[Stage]:
 def run(environment: Environment, stages: Sequence[Stage], side_by_side: int) -> int:
     """Run the stages, and return 130 if a signal ended the run."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # the code refuses folders that other users can change, and stages make some
+    os.umask(0o022)
     try:
         return run_stages(environment, stages, side_by_side)
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from tools.stages.eda import eda
 from tools.stages.namespace import namespace
 from tools.stages.pytest_stage import pytest_folder
 from tools.stages.salt import guide, salt, salt_short
+from tools.stages.start_pages import start_pages
 from tools.stages.windows import windows
 
 SHORT = ("-m", "short")
@@ -121,6 +122,7 @@ STAGES = (
         "the wheel of the simulator, installed and used outside of the checkout by its oldest Python",
         partial(pytest_folder, folder="simulator_wheel"),
     ),
+    Stage("start", "the start pages as printed, by a new user", start_pages),
     Stage("browser", "the simulator's live page in a real browser", browser),
     Stage("namespace", "the modules and cloud-init against 169.254.169.254 itself, in a network namespace", namespace),
     Stage(

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A user with an empty home directory, for whom the repository's address leads to the present checkout."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.other_user import USER, folder_for_user, python_for_user
+from support.repository import REPOSITORY
+from support.start.terminal import Terminal
+from tools.repository.collection_tree import copy_tree
+
+ADDRESS = "https://github.com/azure-imds/scheduled_events"
+# what a machine's administrator may have set for pip, Java and connections
+_KEPT = (
+    "PIP_",
+    "JAVA_HOME",
+    "SSL_CERT_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
+_AUTHOR = ("-c", "user.name=Contributors", "-c", "user.email=contributors@example.com")
+
+
+class NewUser(NamedTuple):
+    """A home directory, a folder for pasted commands, and the environment."""
+
+    home: Path
+    pasted: Path
+    environment: dict[str, str]
+
+    def terminal(self) -> Terminal:
+        """Open a terminal in the home directory."""
+        return Terminal(self.home, self.pasted, self.environment)
+
+
+@contextlib.contextmanager
+def new_user(requirement: str) -> Iterator[NewUser]:
+    """Make the user, whose python3 meets the requirement and has venv."""
+    python = python_for_user(f"{requirement} and __import__('ensurepip')")
+    if python is None:
+        pytest.skip(f"the user has no Python with ensurepip and {requirement}")
+    with folder_for_user() as folder:
+        home, pasted, programs = (folder / name for name in ("you", "pasted", "bin"))
+        for made in (home, pasted, programs):
+            made.mkdir(mode=0o755)
+        (programs / "python3").symlink_to(python)
+        origin = commit_checkout(folder / "origin")
+        (home / ".gitconfig").write_text(f'[url "{origin.as_uri()}"]\n\tinsteadOf = {ADDRESS}\n', encoding="utf-8")
+        for owned in (home, home / ".gitconfig"):
+            os.chown(owned, USER, -1)
+        path = os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])
+        given = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
+        yield NewUser(home, pasted, {**given, "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"})
+
+
+def commit_checkout(folder: Path) -> Path:
+    """Make a repository with the files of the checkout in one commit, and return its folder."""
+    repository = copy_tree(REPOSITORY, folder)
+    for command in (["add", "--all"], [*_AUTHOR, "commit", "--quiet", "--message", "the present checkout"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    for here, folders, files in os.walk(repository):
+        for name in (".", *folders, *files):
+            os.chown(os.path.join(here, name), USER, -1, follow_symlinks=False)
+    return repository
