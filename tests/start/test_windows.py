@@ -3,22 +3,24 @@
 
 """docs/start/windows.md as printed on Linux, with stand-ins for Windows.
 
-tests/windows/test_start_page.py follows its section about Salt.
+tests/windows/test_start_page.py follows the section about Salt.
 """
 
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Iterator, Mapping
 
-import pytest
+from support.daemon.documents import shape
+from support.recipes.printed import FENCED
+from support.repository import REPOSITORY
+from support.start.default_ports import default_ports
+from support.start.new_user import NewUser, new_user
+from support.start.page import is_shown
 
-from support.new_user.new_user import NewUser, new_user
-from support.new_user.page_reader import PageReader
-
-OLDEST_PYTHON = (3, 10)
-SALT_BLOCKS = ("yaml", "powershell", "sh", "text")
+PAGE = REPOSITORY / "docs" / "start" / "windows.md"
+# of the Linux machine, which is the Windows machine, too
+PRINTED, ADDRESS = "192.0.2.10", "127.0.0.1"
+SALT = "## Or read it with Salt\n"
 # loaded by Ansible in place of its own connection
 PSRP = '''
 DOCUMENTATION = """
@@ -40,49 +42,45 @@ class Connection(StandIn):
 '''
 
 
-@pytest.fixture
-def user() -> Iterator[NewUser]:
-    with new_user(OLDEST_PYTHON) as found:
-        yield found
-
-
-def stand_in(user: NewUser) -> Mapping[str, str]:
-    """Create a connection plugin psrp that reaches a Windows host without Windows, and return its variables."""
-    plugins, host = user.programs.parent / "plugins", user.home / "windows-host"
+def with_stand_in(user: NewUser) -> NewUser:
+    """Return the user with a connection psrp that reaches a host without Windows."""
+    plugins = user.pasted.with_name("plugins")
     plugins.mkdir()
-    (plugins / "psrp.py").write_text(PSRP)
-    return {
+    (plugins / "psrp.py").write_text(PSRP, encoding="utf-8")
+    sources = user.origin
+    variables = {
         "ANSIBLE_CONNECTION_PLUGINS": str(plugins),
-        "PYTHONPATH": f"{user.checkout}:{user.checkout / 'tests'}",
-        "STAND_IN_FOLDER": str(host),
+        "PYTHONPATH": f"{sources}:{sources / 'tests'}",
+        "STAND_IN_FOLDER": str(user.home),
     }
+    return NewUser(user.home, user.pasted, {**user.environment, **variables}, user.account, user.origin)
 
 
-def on_linux(windows_command: str) -> str:
-    """Return a command of cmd.exe for the shell, which would replace its asterisk."""
-    program, *words = shlex.split(windows_command)
+def on_linux(command: str) -> str:
+    """Return a command of PowerShell for bash, which would replace its asterisk by file names."""
+    program, *words = shlex.split(command)
     assert program == "curl.exe"
     return shlex.join(["curl", "--silent", *words])
 
 
-def test_windows_page_as_printed_reads_and_approves_an_event(user: NewUser) -> None:
-    began = time.monotonic()
-    reader = PageReader("docs/start/windows.md", str(user.home))
-    folder = user.home / "azure-windows"
-    log = folder / "simulator.log"
-    with user.shell(network=True) as shell:
-        reader.go_on(shell, "pip install")
-    with user.shell(network=False, variables=stand_in(user)) as shell:
-        shell.paste("cd azure-windows\n. venv/bin/activate\nmkdir ../windows-host\n")
-        reader.go_on(shell, "imds-simulator --vm")
-        reader.go_on(shell, "imds-simulator schedule")
-        reader.prints(shell.paste(on_linux(reader.take("powershell"))) + "\n")
-        print(f"first result after {time.monotonic() - began:.0f} s")
-        reader.go_on(shell, "read -r", answers={"WIN_PASSWORD": "secret\n"})
-        reader.go_on(shell, "event_approve")
-        assert " approved " in log.read_text()
-        for language in SALT_BLOCKS:
-            reader.take(language)
-        reader.go_on(shell)
-        print(f"end after {time.monotonic() - began:.0f} s")
-    assert reader.is_at_end() and not folder.exists()
+def without_salt() -> list[tuple[str, str]]:
+    """Return (language, text) of each block that this test follows."""
+    before, _heading, section = PAGE.read_text(encoding="utf-8").partition(SALT)
+    found: list[tuple[str, str]] = FENCED.findall(before + section[section.index("\n## ") :])
+    return found
+
+
+def test_page_as_printed_reads_and_approves_an_event() -> None:
+    with new_user("sys.version_info >= (3, 10)") as plain, default_ports():
+        user = with_stand_in(plain)
+        with user.terminal() as terminal:
+            output = ""
+            for language, text in without_salt():
+                block = text.replace(PRINTED, ADDRESS)
+                if language == "text":
+                    assert is_shown(shape(output), shape(block)), f"the output is\n{output}\nand the page has\n{block}"
+                else:
+                    assert language in ("sh", "powershell"), text
+                    output = terminal.paste(on_linux(block) if language == "powershell" else block)
+        log = (user.home / "azure-windows" / "simulator.log").read_text(encoding="utf-8")
+        assert log.count(" approved ") == 1

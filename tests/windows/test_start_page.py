@@ -17,24 +17,20 @@ from pathlib import PureWindowsPath
 import pytest
 
 from support import simulator_process
-from support.new_user.page_reader import Block, blocks_of, is_as_printed
+from support.daemon.documents import shape
+from support.recipes.printed import FENCED
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.salt_installation import QUIET
 from support.simulator_process import Simulator
+from support.start.page import is_shown
 from support.windows.windows_minion import HOME, TIMEOUT, WindowsMinion
 from support.windows.wine import Wine
 
-PAGE = "docs/start/windows.md"
-ENDPOINT = "http://linux1:8169"
+PAGE = (REPOSITORY / "docs" / "start" / "windows.md").read_text(encoding="utf-8")
+SECTION = PAGE.split("## Or read it with Salt\n")[1].partition("\n## ")[0]
+ENDPOINT = "http://192.0.2.10:8169"
 EVENT = "F29FDFA2-BE90-4942-94D0-E137DE9DA355"
-
-
-def salt_blocks() -> list[Block]:
-    """Return the blocks from the configuration of the minion to the answer of the command."""
-    blocks = blocks_of(PAGE)
-    first = next(number for number, block in enumerate(blocks) if block.text.startswith("# C:\\"))
-    return blocks[first : first + 4]
 
 
 @pytest.fixture
@@ -61,16 +57,16 @@ def win1(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
 
 
 def test_minion_with_the_printed_file_lists_the_event(win1: WindowsMinion, linux1: Simulator) -> None:
-    file, restart, command, answer = salt_blocks()
-    path = PureWindowsPath(file.text.partition("\n")[0].removeprefix("# "))
-    assert PureWindowsPath(HOME) in path.parents and ENDPOINT in file.text
+    file, restart, command, answer = (text for _language, text in FENCED.findall(SECTION))
+    path = PureWindowsPath(file.partition("\n")[0].removeprefix("# "))
+    assert PureWindowsPath(HOME) in path.parents and ENDPOINT in file
     win1.wine.inside(path).parent.mkdir(parents=True, exist_ok=True)
-    win1.wine.inside(path).write_text(file.text.replace(ENDPOINT, linux1.endpoints["win1"]), encoding="utf-8")
-    assert restart.text == "Restart-Service salt-minion\n"
+    win1.wine.inside(path).write_text(file.replace(ENDPOINT, linux1.endpoints["win1"]), encoding="utf-8")
+    assert restart == "Restart-Service salt-minion\n"
     win1.kill()
     win1.start()
     linux1.post("/events", {"type": "Reboot", "resources": ["win1"], "notice": "10m", "id": EVENT})
-    place, line = command.text.splitlines()
+    place, line = command.splitlines()
     assert place == "# on the master"
     program, *words = shlex.split(line)
     master = win1.master
@@ -82,4 +78,4 @@ def test_minion_with_the_printed_file_lists_the_event(win1: WindowsMinion, linux
         timeout=2 * TIMEOUT,
         check=False,
     )
-    assert is_as_printed(answer.text, ran.stdout, str(master.folder)), ran.stdout + ran.stderr
+    assert is_shown(shape(ran.stdout), shape(answer)), ran.stdout + ran.stderr
