@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from support.other_user import USER, folder_for_user, python_for_user
+from support.other_user import AS_USER, USER, folder_for_user, python_for_user
 from support.repository import REPOSITORY
 from support.start.terminal import Terminal
 from tools.repository.collection_tree import copy_tree
@@ -32,24 +33,38 @@ _KEPT = (
     "https_proxy",
     "no_proxy",
 )
+# a user with a name, which some programs need
+NAMED = {**AS_USER, **dict.fromkeys(["user", "group"] if AS_USER else [], pwd.getpwnam("nobody").pw_uid)}
 _AUTHOR = ("-c", "user.name=Contributors", "-c", "user.email=contributors@example.com")
 
 
 class NewUser(NamedTuple):
-    """A home directory, a folder for pasted commands, and the environment."""
+    """A home directory, a folder for pasted commands, the environment, and arguments of subprocess for the user.
+
+    Attributes:
+        origin: the repository that the user reaches by its public address.
+    """
 
     home: Path
     pasted: Path
     environment: dict[str, str]
+    account: Mapping[str, Any]
+    origin: Path
 
     def terminal(self) -> Terminal:
         """Open a terminal in the home directory."""
-        return Terminal(self.home, self.pasted, self.environment)
+        return Terminal(self.home, self.pasted, self.environment, self.account)
 
 
 @contextlib.contextmanager
-def new_user(requirement: str) -> Iterator[NewUser]:
-    """Make the user, whose python3 meets the requirement and has venv."""
+def new_user(requirement: str, account: Mapping[str, Any] = AS_USER) -> Iterator[NewUser]:
+    """Make the user, whose python3 meets the requirement and has venv.
+
+    Args:
+        requirement: an expression of Python.
+        account: arguments of subprocess for the user.
+    """
+    owner = account.get("user", USER)
     python = python_for_user(f"{requirement} and __import__('ensurepip')")
     if python is None:
         pytest.skip(f"the user has no Python with ensurepip and {requirement}")
@@ -58,21 +73,22 @@ def new_user(requirement: str) -> Iterator[NewUser]:
         for made in (home, pasted, programs):
             made.mkdir(mode=0o755)
         (programs / "python3").symlink_to(python)
-        origin = commit_checkout(folder / "origin")
+        origin = commit_checkout(folder / "origin", owner)
         (home / ".gitconfig").write_text(f'[url "{origin.as_uri()}"]\n\tinsteadOf = {ADDRESS}\n', encoding="utf-8")
         for owned in (home, home / ".gitconfig"):
-            os.chown(owned, USER, -1)
+            os.chown(owned, owner, -1)
         path = os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"])
         given = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
-        yield NewUser(home, pasted, {**given, "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"})
+        given |= {"HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}
+        yield NewUser(home, pasted, given, account, origin)
 
 
-def commit_checkout(folder: Path) -> Path:
+def commit_checkout(folder: Path, owner: int) -> Path:
     """Make a repository with the files of the checkout in one commit, and return its folder."""
     repository = copy_tree(REPOSITORY, folder)
     for command in (["add", "--all"], [*_AUTHOR, "commit", "--quiet", "--message", "the present checkout"]):
         subprocess.run(["git", *command], cwd=repository, check=True)
     for here, folders, files in os.walk(repository):
         for name in (".", *folders, *files):
-            os.chown(os.path.join(here, name), USER, -1, follow_symlinks=False)
+            os.chown(os.path.join(here, name), owner, -1, follow_symlinks=False)
     return repository

@@ -16,8 +16,6 @@ from typing import Any
 
 import psutil
 
-from support.other_user import AS_USER
-
 # seconds; long, because only a command that hangs takes all of it
 PASTE_TIMEOUT = 600.0
 END_TIMEOUT = 60.0
@@ -32,15 +30,16 @@ failed=0; eval "$(cat '{file}')" < /dev/null; trap - ERR; printf '\\n%s %s\\n' '
 
 
 class Terminal:
-    """A bash of the user of `support.other_user`; commands that it leaves in the background end with it.
+    """A bash of a user; commands that it leaves in the background end with it.
 
     Args:
         folder: its present folder; another folder, which the user can read, has what is pasted.
         pasted: that folder.
         environment: its whole environment.
+        account: arguments of subprocess for the user.
     """
 
-    def __init__(self, folder: Path, pasted: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, pasted: Path, environment: Mapping[str, str], account: Mapping[str, Any]) -> None:
         self._pasted = pasted
         self._blocks = 0
         self._process = subprocess.Popen(
@@ -52,7 +51,7 @@ class Terminal:
             stderr=subprocess.STDOUT,
             umask=_UMASK,
             start_new_session=True,
-            **AS_USER,
+            **account,
         )
 
     def __enter__(self) -> Terminal:
