@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from statistics import median
 
 from demo.load import Answer
 from demo.result import Phases, Result
+from tools.pictures.svg import document, text
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
 HEAD, PANEL, STRIP, GAP, FOOT = 44, 136, 10, 46, 34
@@ -21,30 +21,15 @@ NAMES = 28
 LOWEST, HIGHEST = 0.002, 100.0
 MARKS = ((0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s"))
 BIN = 0.5
-STYLE = """\
-text { font: 12px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600; font-size: 14px }
-.small { font-size: 11px; fill: #59636e }
-.page { fill: #ffffff }
-.frame { fill: none; stroke: #d1d9e0 }
-.grid { stroke: #d1d9e0; stroke-width: .5 }
-.announced { fill: #0969da; fill-opacity: .13 }
-.interrupted { fill: #bf8700; fill-opacity: .32 }
+LIGHT = """\
 .approved { stroke: #0969da; stroke-width: 1.5; stroke-dasharray: 3 2 }
 .slowest { fill: none; stroke: #59636e; stroke-width: 1 }
 .median { fill: none; stroke: #0969da; stroke-width: 1.5 }
-.failed { fill: #d1242f }
-@media (prefers-color-scheme: dark) {
-text { fill: #f0f6fc }
-.small { fill: #9198a1 }
-.page { fill: #0d1117 }
-.frame, .grid { stroke: #3d444d }
-.announced { fill: #4493f8; fill-opacity: .2 }
-.interrupted { fill: #d29922; fill-opacity: .4 }
+.failed { fill: #d1242f }"""
+DARK = """\
 .approved, .median { stroke: #4493f8 }
 .slowest { stroke: #9198a1 }
-.failed { fill: #f85149 }
-}"""
+.failed { fill: #f85149 }"""
 LEGEND = (
     ("announced", "event announced"),
     ("interrupted", "host frozen, off or booting"),
@@ -64,19 +49,9 @@ def drawing(results: Sequence[Result]) -> str:
     for number, result in enumerate(results):
         top = HEAD + number * (PANEL + STRIP + GAP) + 20
         body += [f'<g transform="translate({LEFT} {top})">', *_panel(result, across, end), "</g>"]
-    body.append(_text(WIDTH / 2, height - 10, "seconds since the begin of the load", "small", "middle"))
-    return "\n".join(
-        [
-            "<!-- written by `make demo-zero-loss` -->",
-            "<!-- SPDX-License-Identifier: GPL-3.0-or-later -->",
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-            f"<title>{escape('; '.join(_summary(result) for result in results))}</title>",
-            f"<style>\n{STYLE}\n</style>",
-            f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
-            *body,
-            "</svg>\n",
-        ]
-    )
+    body.append(text(WIDTH / 2, height - 10, "seconds since the begin of the load", "small", "middle"))
+    title = "; ".join(_summary(result) for result in results)
+    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK)
 
 
 def _summary(result: Result) -> str:
@@ -88,12 +63,12 @@ def _summary(result: Result) -> str:
 
 def _panel(result: Result, across: float, end: float) -> list[str]:
     width = end * across
-    lines = [_text(0, -8, _summary(result), "title")]
+    lines = [text(0, -8, _summary(result), "title")]
     for phases in result.phases:
         lines += _shades(phases, across)
     for seconds, label in MARKS:
         lines.append(f'<path class="grid" d="M0 {_y(seconds):.1f}H{width:.1f}"/>')
-        lines.append(_text(-6, _y(seconds) + 4, label, "small", "end"))
+        lines.append(text(-6, _y(seconds) + 4, label, "small", "end"))
     bins = _bins(result.answers)
     lines.append(_line("slowest", [(moment, max(found)) for moment, found in bins], across))
     lines.append(_line("median", [(moment, median(found)) for moment, found in bins], across))
@@ -105,7 +80,7 @@ def _panel(result: Result, across: float, end: float) -> list[str]:
         )
     lines.append(f'<rect class="frame" width="{width:.1f}" height="{PANEL + STRIP}"/>')
     lines += [
-        _text(seconds * across, PANEL + STRIP + 14, str(seconds), "small", "middle")
+        text(seconds * across, PANEL + STRIP + 14, str(seconds), "small", "middle")
         for seconds in range(0, int(end) + 1, 20)
     ]
     return lines
@@ -119,8 +94,8 @@ def _shades(phases: Phases, across: float) -> list[str]:
     lines = [
         shade("announced", phases.announced, phases.started),
         shade("interrupted", phases.started, phases.over),
-        _text(phases.announced * across + 3, 12, phases.kind, "small"),
-        _text(phases.announced * across + 3, 25, phases.host, "small"),
+        text(phases.announced * across + 3, 12, phases.kind, "small"),
+        text(phases.announced * across + 3, 25, phases.host, "small"),
     ]
     if phases.approved is not None:
         lines.append(f'<path class="approved" d="M{phases.approved * across:.1f} {NAMES}V{PANEL + STRIP}"/>')
@@ -162,13 +137,9 @@ def _legend() -> str:
             lines.append(f'<rect class="{kind}" x="{x:.0f}" y="14" width="18" height="12"/>')
         else:
             lines.append(f'<path class="{kind}" d="M{x:.0f} 20h18"/>')
-        lines.append(_text(x + 24, 24, label, "small"))
+        lines.append(text(x + 24, 24, label, "small"))
         x += 24 + 6.0 * len(label) + 18
     return "\n".join(lines)
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _seconds(seconds: float) -> str:

@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import struct
-import sys
 import tempfile
 import zlib
-from pathlib import Path
 
 from imds_simulator.cli.report_command import main as report_main
 from support import simulator_process
 from support.browser import Page, chromium
 from support.simulator.raw_http import send_request
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 SCENARIO = "two-at-once"
 # name of the file -> width and height in pixels, and colour scheme
 VIEWS = {
@@ -27,8 +24,9 @@ VIEWS = {
 REPORT_VIEW = (1100, 445, "light")
 
 
-def main() -> int:
-    """Make the images and return the exit code."""
+def pictures() -> dict[str, bytes]:
+    """Return name of the file -> PNG; needs Chromium and its driver."""
+    made: dict[str, bytes] = {}
     with (
         simulator_process.start(SCENARIO, args=["--clock", "manual", "--speed", "10"]) as simulator,
         chromium() as driver,
@@ -40,7 +38,7 @@ def main() -> int:
             page.open(simulator.control)
             page.wait_for_part("freeze", ".approved", "by vm1")
             page.wait_for("tr[data-vm='vm2'] .request", "429")
-            save(name, driver.get_screenshot_as_png())
+            made[name] = deflated(driver.get_screenshot_as_png())
     with (
         simulator_process.start("live-migration", args=["--clock", "manual"]) as simulator,
         tempfile.NamedTemporaryFile(suffix=".html") as report,
@@ -52,14 +50,8 @@ def main() -> int:
         page.show(*REPORT_VIEW)
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         driver.get(f"file://{report.name}")
-        save("report.png", driver.get_screenshot_as_png())
-    return 0
-
-
-def save(name: str, png: bytes) -> None:
-    """Write an image and print its size."""
-    (IMAGES / name).write_bytes(deflated(png))
-    print(f"docs/images/{name}: {(IMAGES / name).stat().st_size // 1024} kB")
+        made["report.png"] = deflated(driver.get_screenshot_as_png())
+    return made
 
 
 def deflated(png: bytes) -> bytes:
@@ -119,7 +111,3 @@ def migrate(simulator: simulator_process.Simulator) -> None:
     note("vm1", "recovered")
     simulator.advance(1)
     note("vm2", "recovered")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

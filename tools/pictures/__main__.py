@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Make the committed pictures of docs/images: python -m tools.pictures [NAME...]; without a name, all of them.
+
+A picture is a function of the code or of recorded data. It has the module ``tools.pictures.NAME`` with a
+function ``pictures``, which returns the name of each file and its content.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tools.pictures import screenshots, time_lines
+
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+
+# name for the command line -> function that returns name of a file in docs/images -> its content
+PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
+    "time-lines": time_lines.pictures,
+    "screenshots": screenshots.pictures,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pictures and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.pictures", description="Make the pictures of docs/images.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(PICTURES)}; by default, all")
+    names = parser.parse_args(arguments).names or list(PICTURES)
+    unknown = [name for name in names if name not in PICTURES]
+    if unknown:
+        parser.error(f"{unknown[0]}: not a picture; use one of: {', '.join(PICTURES)}")
+    for name in names:
+        for file, content in PICTURES[name]().items():
+            data = content.encode() if isinstance(content, str) else content
+            (IMAGES / file).write_bytes(data)
+            print(f"docs/images/{file}: {len(data) // 1024 + 1} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
