@@ -28,15 +28,15 @@ class Edge(NamedTuple):
     Attributes:
         tail, head: names of its nodes.
         lines: the lines of its text.
-        kind: class of its style: "" or "rare".
-        is_ranking: whether its head is to be below its tail.
+        kind: class of its style: "", "rare" or "faint".
+        is_upward: whether its head is above its tail.
     """
 
     tail: str
     head: str
     lines: tuple[str, ...] = ()
     kind: str = ""
-    is_ranking: bool = True
+    is_upward: bool = False
 
 
 class Graph(NamedTuple):
@@ -62,7 +62,7 @@ def as_dot(graph: Graph) -> str:
     numbers = {node.name: f"n{number}" for number, node in enumerate(graph.nodes)}
     lines = [
         "digraph {",
-        f"graph [rankdir=TB ranksep={graph.separation} nodesep=0.3 splines=spline]",
+        f"graph [rankdir=TB ranksep={graph.separation} nodesep=0.12 splines=spline]",
         'node [shape=box fontname="DejaVu Sans" fontsize=13 margin="0.14,0.09" height=0.3]',
         'edge [arrowhead=none fontname="DejaVu Sans" fontsize=11]',
     ]
@@ -72,10 +72,10 @@ def as_dot(graph: Graph) -> str:
     for above, below in zip(graph.rows, graph.rows[1:]):
         lines.append(f"{numbers[above[0]]} -> {numbers[below[0]]} [style=invis weight=2]")
     for number, edge in enumerate(graph.edges):
-        # the colour, which Graphviz hands on, is the number of the edge
-        options = f"color=e{number}" + ("" if edge.is_ranking else " constraint=false")
         label = f" label={_quoted(edge.lines)}" if edge.lines else ""
-        lines.append(f"{numbers[edge.tail]} -> {numbers[edge.head]} [{options}{label}]")
+        above, below = (edge.head, edge.tail) if edge.is_upward else (edge.tail, edge.head)
+        # Graphviz hands the colour on, which identifies the edge
+        lines.append(f"{numbers[above]} -> {numbers[below]} [color=e{number}{label}]")
     return "\n".join([*lines, "}", ""])
 
 

@@ -7,36 +7,38 @@ from __future__ import annotations
 
 from html import escape
 
+from tools.pictures import svg
 from tools.pictures.graph import Graph
 from tools.pictures.graph_layout import Curve, Layout, Point
 
 MARGIN = 14
 # pixels between two lines of text, in a node and at an edge
 NODE_LINE, EDGE_LINE = 16, 14
-STYLE = """\
-text { font: 13px system-ui, sans-serif; fill: #1f2328; text-anchor: middle }
-.page { fill: #ffffff }
+LIGHT = """\
+text { font-size: 13px; text-anchor: middle }
 .node { fill: #ddf4ff; stroke: #0969da }
 .outside { fill: #f6f8fa; stroke: #818b98 }
 .arrow { fill: none; stroke: #59636e; stroke-width: 1.2 }
-.rare { stroke-dasharray: 4 3 }
+.rare { stroke-dasharray: 5 3 }
+.faint { stroke: #d1d9e0; stroke-width: 1 }
 .tip { fill: #59636e }
-.label { font-size: 11.5px; fill: #424a53; stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }
-@media (prefers-color-scheme: dark) {
-text { fill: #f0f6fc }
-.page { fill: #0d1117 }
+.label { font-size: 11.5px; fill: #424a53; stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }"""
+DARK = """\
 .node { fill: #121d2f; stroke: #4493f8 }
 .outside { fill: #151b23; stroke: #656c76 }
 .arrow { stroke: #9198a1 }
+.faint { stroke: #3d444d }
 .tip { fill: #9198a1 }
-.label { fill: #c8d1da; stroke: #0d1117 }
-}"""
+.label { fill: #c8d1da; stroke: #0d1117 }"""
+TIP = (
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
+    'markerUnits="userSpaceOnUse" orient="auto"><path class="tip" d="M0 0.8L8 4L0 7.2z"/></marker></defs>'
+)
 
 
 def drawing(graph: Graph, layout: Layout) -> str:
     """Return the SVG."""
-    width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
-    lines = []
+    lines = [TIP, f'<g transform="translate({MARGIN} {MARGIN})">']
     for edge, curve in zip(graph.edges, layout.curves):
         kind = f"arrow {edge.kind}".strip()
         lines.append(f'<path class="{kind}" marker-end="url(#tip)" d="{_path(curve)}"/>')
@@ -50,21 +52,15 @@ def drawing(graph: Graph, layout: Layout) -> str:
     for edge, curve in zip(graph.edges, layout.curves):
         if curve.label is not None:
             lines += _texts(edge.lines, curve.label, EDGE_LINE, ' class="label"')
-    return "\n".join(
-        [
-            "<!-- written by `make pictures` -->",
-            "<!-- SPDX-License-Identifier: GPL-3.0-or-later -->",
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-            f'viewBox="{-MARGIN} {-MARGIN} {width:.0f} {height:.0f}" role="img">',
-            f"<title>{escape(graph.title)}</title>",
-            f"<desc>{escape(graph.description)}</desc>",
-            f"<style>\n{STYLE}\n</style>",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
-            'markerUnits="userSpaceOnUse" orient="auto"><path class="tip" d="M0 0.8L8 4L0 7.2z"/></marker></defs>',
-            f'<rect class="page" x="{-MARGIN}" y="{-MARGIN}" width="{width:.0f}" height="{height:.0f}" rx="6"/>',
-            *lines,
-            "</svg>\n",
-        ]
+    return svg.document(
+        "make pictures",
+        (layout.width + 2 * MARGIN, layout.height + 2 * MARGIN),
+        graph.title,
+        [*lines, "</g>"],
+        light=LIGHT,
+        dark=DARK,
+        description=graph.description,
+        natural=True,
     )
 
 

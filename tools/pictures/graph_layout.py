@@ -110,7 +110,8 @@ def _parsed(plain: str, graph: Graph) -> Layout:
             points = tuple((x, height * SCALE - y) for x, y in zip(numbers[::2], numbers[1::2]))
             after = words[3 + 2 * count : -2]
             label = (float(after[1]) * SCALE, (height - float(after[2])) * SCALE) if after else None
-            curves[words[-1]] = Curve(points, label)
+            is_upward = graph.edges[int(words[-1][1:])].is_upward
+            curves[words[-1]] = Curve(points[::-1] if is_upward else points, label)
     return Layout(
         width * SCALE,
         height * SCALE,

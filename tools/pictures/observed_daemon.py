@@ -23,7 +23,7 @@ from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
-from hook_runner.records import CLOSED, EventRecord
+from hook_runner.records import EventRecord
 from tools.pictures.transitions import Transitions
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
@@ -53,9 +53,10 @@ AFTER: dict[str, Listing] = {
     "start": ("Started", (US,), "Reboot"),
     "end": None,
 }
+ENDS = ("start", "end")
 INPUTS, STEPS = (*ANSWERS, WITHHELD, *AFTER), 4
 NOT_LISTED, NOT_REQUESTED = "not listed", "not requested"
-STARTED, OVER = "started", "over"
+ENDED = "event started or over"
 
 
 class Watcher(io.StringIO):
@@ -161,7 +162,7 @@ def phases() -> Transitions:
 def approvals() -> Transitions:
     """Return the transitions of an approval that a rule requests, through all courses of STEPS steps."""
     found = Transitions()
-    courses = {f"E{number}": course for number, course in enumerate(itertools.product(INPUTS, repeat=STEPS))}
+    courses = {f"E{number}": course for number, course in enumerate(filter(_ends, itertools.product(INPUTS, repeat=STEPS)))}
     policy = Policy.from_rules([{"name": "all", "when": {}, "do": ["approve"]}])
     with _run(_approval_of, NOT_REQUESTED, found, policy) as run:
         run.document([(key, LISTED) for key in courses])
@@ -178,11 +179,13 @@ def approvals() -> Transitions:
 
 
 def _approval_of(record: EventRecord) -> str:
-    if record.gone_at is not None or record.phase == CLOSED:
-        return OVER
-    if record.seen_started:
-        return STARTED
-    return record.approval or NOT_REQUESTED
+    has_ended = record.seen_started or record.gone_at is not None
+    return ENDED if has_ended else record.approval or NOT_REQUESTED
+
+
+def _ends(course: Sequence[str]) -> bool:
+    """Return True if the event stays started, or stays away, once it has."""
+    return all(before not in ENDS or before == after for before, after in itertools.pairwise(course))
 
 
 @contextlib.contextmanager

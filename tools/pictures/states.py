@@ -19,7 +19,7 @@ CAUSES = {
     "scheduled": "announced",
     "automatic_approval": "started for a user",
     "hardware_failure": "failed hardware",
-    "changed": "back, which Azure rules out",
+    "changed": "back",
     "NotBefore reached": "NotBefore has passed",
 }
 OVER = "nothing; it is over"
@@ -65,8 +65,8 @@ def daemon_graph() -> Graph:
 def approval_graph() -> Graph:
     """Return the states of an approval in the hook runner."""
     found = observed_daemon.approvals()
-    order = [observed_daemon.NOT_REQUESTED, "sent", "refused", "accepted", "started", "over"]
-    return _graph("States of an approval in the hook runner", _words(found), order, outside=("started", "over"))
+    order = [observed_daemon.NOT_REQUESTED, "sent", "refused", "accepted", observed_daemon.ENDED]
+    return _graph("States of an approval in the hook runner", _words(found), order, outside=order[-1:])
 
 
 def engine_graph() -> Graph:
@@ -84,7 +84,7 @@ def engine_graph() -> Graph:
         "recovery",
         OVER,
     ]
-    return _graph("A maintenance in Salt's engine", _words(found), order, outside=(order[0], OVER))
+    return _graph("A maintenance in Salt's engine", _words(found), order, outside=(order[0], OVER), in_column=True)
 
 
 def _words(found: Transitions) -> dict[tuple[str, str], list[str]]:
@@ -97,6 +97,7 @@ def _graph(
     order: list[str],
     label: Callable[[str], str] = str,
     outside: Iterable[str] = (),
+    in_column: bool = False,
 ) -> Graph:
     """Return a graph whose states are in this order from the top.
 
@@ -108,14 +109,20 @@ def _graph(
         raise ValueError(f"{title}: the states {sorted(states ^ set(order))} differ; mend their order")
     nodes = tuple(Node(state, (label(state),), "outside" if state in outside else "") for state in order)
     arrows = tuple(
-        Edge(before, after, tuple(edges[before, after]), is_ranking=order.index(before) < order.index(after))
+        Edge(before, after, tuple(edges[before, after]), *_style(is_forward=order.index(before) < order.index(after)))
         for before, after in sorted(edges, key=lambda pair: (order.index(pair[0]), order.index(pair[1])))
     )
     steps = "; ".join(
         f"{label(edge.tail)} to {label(edge.head)}" + (f" ({', '.join(edge.lines)})" if edge.lines else "")
         for edge in arrows
     )
-    return Graph(title, f"Transitions: {steps}.", nodes, arrows)
+    rows = tuple((state,) for state in order) if in_column else ()
+    return Graph(title, f"Transitions: {steps}.", nodes, arrows, rows)
+
+
+def _style(is_forward: bool) -> tuple[str, bool]:
+    """Return the kind of an edge, and whether its head is above its tail."""
+    return ("", False) if is_forward else ("rare", True)
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
