@@ -16,11 +16,8 @@ import pytest
 
 from support.repository import REPOSITORY
 from tools.repository.imports import foreign, internal_imports, sources
+from tools.repository.layers import HELPER, HOOK_RUNNER, LAYERS, READY_HOOKS, SIMULATOR
 
-HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
-SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
-READY_HOOKS = REPOSITORY / "roles" / "ready_hooks" / "files" / "ready_hooks"
-HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
 # width of the first column of the figure there
 FIGURE_COLUMN = 32
@@ -29,43 +26,6 @@ FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "modul
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
 # multidict is what aiohttp keeps headers in; only the recorder imports requests and its errors of urllib3
 SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "requests", "urllib3", "yaml", "imds_simulator"}
-
-# packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one
-# set do not import each other.
-LAYERS: dict[Path, tuple[set[str], ...]] = {
-    HOOK_RUNNER: (
-        {""},
-        {"records", "atomic_file", "permissions", "log", "event_ids", "known_resources"},
-        {"clock"},
-        {"gates"},
-        {"journal"},
-        {"config"},
-        {"hooks"},
-        {"lifecycle", "push"},
-        {"preflight"},
-        {"reporting"},
-        {"service"},
-        {"cli"},
-        {"__main__"},
-    ),
-    SIMULATOR: (
-        {""},
-        {"times", "api_versions", "instance_members", "suggestions", "namespace"},
-        {"moments"},
-        {"scenario", "report"},
-        {"model", "instance_metadata"},
-        {"protocol"},
-        {"server"},
-        {"control"},
-        {"simulator"},
-        {"cli"},
-        {"recording"},
-        {"comparison"},
-        {"replay"},
-        {"__main__"},
-    ),
-    READY_HOOKS: ({"core"}, {"hooks"}, {"", "cli"}, {"__main__"}),
-}
 
 
 def test_helper_imports_no_frontend() -> None:
