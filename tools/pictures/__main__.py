@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tools.pictures import packages, screenshots, states, time_lines
+from tools.pictures import dashboard, packages, screenshots, states, time_lines
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 
@@ -23,6 +23,7 @@ PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
     "time-lines": time_lines.pictures,
     "states": states.pictures,
     "packages": packages.pictures,
+    "dashboard": dashboard.pictures,
     "screenshots": screenshots.pictures,
 }
 

@@ -29,10 +29,10 @@ SCRAPE_INTERVAL = 5
 POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
 # STAGE/NAME -> body; the VM is known by its folder
 HOOKS = {
-    "prepare/10-drain": "sleep $((4 + $(printf %d \"'${VM#web}\") % 4 * 3))",
-    "prepare/20-flush": '[ "$VM $EVENT_TYPE" != "web2 Freeze" ] && sleep 1',
+    "prepare/10-drain": 'sleep "$((3 * ${VM#web}))"',
+    "prepare/20-flush": '[ "$VM $EVENT_TYPE" != "web2 Freeze" ] || exit 3; sleep 1',
     "recover/20-flush": "sleep 1",
-    "recover/10-drain": '[ "$VM $EVENT_TYPE" != "web2 Reboot" ] && sleep 3',
+    "recover/10-drain": '[ "$VM $EVENT_TYPE" != "web2 Reboot" ] || exit 3; sleep 3',
 }
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

@@ -34,7 +34,7 @@ EVENTS: list[dict[str, Any]] = [
 FAULTS: list[dict[str, Any]] = [
     {"kind": "unavailable", "vm": "web1", "route": "scheduledevents", "method": "GET", "from": "100s", "for": "20s"},
     {"kind": "too-many-requests", "vm": "web2", "route": "scheduledevents", "method": "GET", "from": "200s", "for": "30s"},
-    {"kind": "bad-request", "vm": "web3", "route": "scheduledevents", "method": "POST", "from": "275s", "for": "14s"},
+    {"kind": "bad-request", "vm": "web3", "route": "scheduledevents", "method": "POST", "from": "275s", "for": "25s"},
     {"kind": "gone", "vm": "web2", "route": "scheduledevents", "method": "GET", "from": "465s", "for": "60s"},
 ]
 # Grafana's variables, with its own rule for $__rate_interval
