@@ -80,7 +80,7 @@ def lane(name: str, steps: Sequence[tuple[float, str]], work: Sequence[tuple[flo
     """Return a lane with its steps in the order of their times, in hundredths of a second."""
     return Lane(
         name,
-        tuple(sorted((Step(round(at, 2), step) for at, step in steps), key=lambda step: step.at)),
+        tuple(Step(round(at, 2), step) for at, step in sorted(steps, key=lambda step: step[0])),
         tuple(sorted(Work(round(begin, 2), round(end, 2), of) for begin, end, of in work)),
     )
 

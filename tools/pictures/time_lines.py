@@ -164,7 +164,7 @@ def placed(lane: Lane, scale: Scale, lower: float) -> Iterator[Label]:
         if work.end - work.begin >= LABELLED
     ]
     lowest = 0.0
-    for at, words, time in sorted(wanted):
+    for at, words, time in sorted(wanted, key=lambda label: label[0]):
         y = max(scale.y(at) + lower, lowest)
         lowest = y + LINE
         yield Label(at, y, words, time)

@@ -121,6 +121,12 @@ STAGES = (
         "the wheel of the simulator, installed and used outside of the checkout by its oldest Python",
         partial(pytest_folder, folder="simulator_wheel"),
     ),
+    Stage(
+        "pictures",
+        "the pictures of the documentation are those of the code and of recorded runs",
+        partial(pytest_folder, folder="pictures"),
+        partial(pytest_folder, folder="pictures", options=SHORT),
+    ),
     Stage("browser", "the simulator's live page in a real browser", browser),
     Stage("namespace", "the modules and cloud-init against 169.254.169.254 itself, in a network namespace", namespace),
     Stage(

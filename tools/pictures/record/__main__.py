@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tools.pictures.record import host, playbook, salt
 from tools.pictures.recording import FOLDER, Recording
+from tools.pictures.time_lines import table
 
 RECORDINGS: dict[str, Callable[[], Recording]] = {
     "host": host.record,
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         recording = RECORDINGS[name]()
         (FOLDER / f"{name}.json").write_text(recording.as_json(), encoding="utf-8")
-        print(f"recorded {name}: {recording.end:.1f} s")
+        print(f"tools/pictures/recorded/{name}.json; the table of docs/time-lines.md:\n\n{table(recording)}")
     return 0
 
 

@@ -33,13 +33,13 @@ OUTCOMES = {
 NEVER = "this step is missing"
 
 
-def record() -> Recording:
-    """Run master and minions through an event and return the recording."""
-    if not HOME.exists():
-        raise RuntimeError(f"{HOME}: no Salt; run make test-salt-3008 once")
+def record(installation: SaltInstallation | None = None) -> Recording:
+    """Run master and minions of an installation, by default the newest one, through an event; return the recording."""
+    if installation is None and not HOME.exists():
+        raise RuntimeError(f"{HOME.relative_to(REPOSITORY)}: Salt is not installed; run make test-salt-3008 once")
     with (
         azure(*VMS) as simulator,
-        cluster(SaltInstallation.at(HOME), engines=[{"azure_events": {}}], **MASTER_DIRS) as here,
+        cluster(installation or SaltInstallation.at(HOME), engines=[{"azure_events": {}}], **MASTER_DIRS) as here,
     ):
         for vm in VMS:
             beacon = {"azure_events": [{"interval": 1}]}
