@@ -19,8 +19,6 @@ from tools.repository.imports import foreign, internal_imports, sources
 from tools.repository.layers import HELPER, HOOK_RUNNER, LAYERS, READY_HOOKS, SIMULATOR
 
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
-# width of the first column of the figure there
-FIGURE_COLUMN = 32
 FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
@@ -78,15 +76,10 @@ def test_package_imports_only_packages_below_it(package: Path) -> None:
 
 @pytest.mark.parametrize("package", [HOOK_RUNNER, SIMULATOR], ids=lambda package: package.name)
 def test_architecture_page_shows_the_layers(package: Path) -> None:
-    (figure,) = re.findall(
-        r"```\n  hook_runner +imds_simulator\n\n(.+?)```", ARCHITECTURE.read_text("utf-8"), re.DOTALL
-    )
-    place = slice(0, FIGURE_COLUMN) if package == HOOK_RUNNER else slice(FIGURE_COLUMN, None)
-    column = "\n".join(line[place].strip() for line in figure.splitlines())
-    # a line that ends with a comma continues in the next one
-    shown = [set(row.split(", ")) for row in column.replace(",\n", ", ").split("\n") if row]
+    pattern = rf"!\[[^]]+, from the top: ([^]]+)\]\(images/import-order-{package.name}\.svg\)"
+    (order,) = re.findall(pattern, ARCHITECTURE.read_text("utf-8"))
     layers = [names for names in LAYERS[package] if names not in ({""}, {"__main__"})]
-    assert shown == layers[::-1]
+    assert [set(row.split(", ")) for row in order.split("; ")] == layers[::-1]
 
 
 @pytest.mark.parametrize("package", [*LAYERS, HELPER], ids=lambda package: package.name)

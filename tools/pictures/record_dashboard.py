@@ -20,7 +20,7 @@ from tools.pictures.dashboard_run import SCRAPE_INTERVAL, Prometheus, command_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DASHBOARD = REPOSITORY / "docs" / "monitoring" / "grafana-dashboard.json"
-RECORDED = Path(__file__).parent / "recorded" / "dashboard.json"
+RECORDED = Path(__file__).parent / "metrics" / "dashboard.json"
 # seconds of the run, and the moment at which an operator pauses web1
 DURATION, PAUSED_AT = 480, 455
 EVENTS: list[dict[str, Any]] = [
