@@ -108,9 +108,10 @@ def test_prometheus_reads_the_daemon_and_answers_the_dashboard(web: Host, azure:
     web.file("/etc/prometheus/prometheus.yml").write_text(PRINTED[PROMETHEUS], encoding="utf-8")
     web.run(["promtool", "check", "config", "/etc/prometheus/prometheus.yml"])
     web.run(["systemctl", "start", "prometheus"])
-    azure.announce("Reboot", "web", notice="15m")
     result = 'azure_scheduled_events_hook_runs_total{stage="prepare", hook="10-fails", result="failed"}'
-    wait_until(lambda: query(web, result), "Prometheus has the failed hook", timeout=120)
+    wait_until(lambda: query(web, f"{result} == 0"), "Prometheus has the result before it occurs", timeout=120)
+    azure.announce("Reboot", "web", notice="15m")
+    wait_until(lambda: query(web, f"{result} > 0"), "Prometheus has the failed hook", timeout=120)
     assert query(web, 'up{job="azure-scheduled-events"}')[0]["value"][1] == "1"
     condition = rule_of("AzureEventPrepareFailed")
     wait_until(lambda: query(web, condition), "the first failure of a hook meets the alert's condition", timeout=120)

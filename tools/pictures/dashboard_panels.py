@@ -13,7 +13,7 @@ from tools.pictures.plot_area import Area, Values, bars, frame, line
 from tools.pictures.svg import text
 
 # colours of the series, in order
-COLOURS = 9
+COLOURS = 12
 LINE, LEGEND_LINE, CHARACTER = 18, 15, 6.2
 LABEL = re.compile(r"\{\{(\w+)\}\}")
 # of Grafana's names of units
