@@ -45,7 +45,9 @@ def test_recording_has_the_answers_to_each_query() -> None:
     for panel in PANELS:
         found = RECORDING["panels"][str(panel["id"])]
         assert found, panel["title"]
-        assert {series["expr"] for series in found} == set(expressions(panel)), "python -m tools.pictures.record_dashboard"
+        assert {series["expr"] for series in found} == set(expressions(panel)), (
+            "python -m tools.pictures.record_dashboard"
+        )
 
 
 def test_recording_has_a_value_for_each_step() -> None:

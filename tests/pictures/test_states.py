@@ -10,8 +10,8 @@ from functools import cache
 from xml.etree import ElementTree
 
 import pytest
-
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import report
+
 from azure_events_engine import progress
 from hook_runner.records import ACCEPTED, PHASES, REFUSED, SENT
 from support.repository import REPOSITORY
@@ -51,7 +51,9 @@ def test_picture_shows_each_state_and_each_transition(name: str) -> None:
     graph = graph_of(name)
     root = ElementTree.fromstring((IMAGES / f"{name}.svg").read_text(encoding="utf-8"))
     texts = [element.text for element in root.iter(f"{SVG}text")]
-    shown = [line for node in graph.nodes for line in node.lines] + [line for edge in graph.edges for line in edge.lines]
+    shown = [line for node in graph.nodes for line in node.lines] + [
+        line for edge in graph.edges for line in edge.lines
+    ]
     assert sorted(filter(None, texts)) == sorted(shown)
     assert sum("marker-end" in element.attrib for element in root.iter(f"{SVG}path")) == len(graph.edges)
     assert root.findtext(f"{SVG}title") == graph.title and root.findtext(f"{SVG}desc") == graph.description

@@ -46,7 +46,11 @@ class Panel(NamedTuple):
     def names(self) -> list[str]:
         """Return the legend's text of each series."""
         pattern = self.definition["targets"][0]["legendFormat"]
-        return [LABEL.sub(lambda found: labels.get(found[1], ""), pattern) for labels, _values in self.series]
+        return [_filled(pattern, labels) for labels, _values in self.series]
+
+
+def _filled(pattern: str, labels: dict[str, str]) -> str:
+    return LABEL.sub(lambda found: labels.get(found[1], ""), pattern)
 
 
 def panel(given: Panel) -> list[str]:

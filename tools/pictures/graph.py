@@ -14,7 +14,7 @@ class Node(NamedTuple):
     Attributes:
         name: identifies it.
         lines: the lines of its text.
-        kind: class of its style: "" for a box, "edge" for the first and the last state.
+        kind: class of its style: "", or "outside" for a grey box.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Edge(NamedTuple):
     Attributes:
         tail, head: names of its nodes.
         lines: the lines of its text.
-        kind: class of its style: "", "rare" or "faint".
+        kind: class of its style: "", or "rare" for a dashed line.
         is_upward: whether its head is above its tail.
     """
 

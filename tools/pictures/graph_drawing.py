@@ -20,14 +20,13 @@ text { font-size: 13px; text-anchor: middle }
 .outside { fill: #f6f8fa; stroke: #818b98 }
 .arrow { fill: none; stroke: #59636e; stroke-width: 1.2 }
 .rare { stroke-dasharray: 5 3 }
-.faint { stroke: #d1d9e0; stroke-width: 1 }
 .tip { fill: #59636e }
-.label { font-size: 11.5px; fill: #424a53; stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }"""
+.label { font-size: 11.5px; fill: #424a53 }
+.label { stroke: #ffffff; stroke-width: 4; paint-order: stroke; stroke-linejoin: round }"""
 DARK = """\
 .node { fill: #121d2f; stroke: #4493f8 }
 .outside { fill: #151b23; stroke: #656c76 }
 .arrow { stroke: #9198a1 }
-.faint { stroke: #3d444d }
 .tip { fill: #9198a1 }
 .label { fill: #c8d1da; stroke: #0d1117 }"""
 TIP = (

@@ -73,7 +73,9 @@ def _follow(starts: str, course: tuple[str, ...], found: Observed) -> None:
             occurrences += simulation.advance_to(now + 1.0)
             now += 1.0
         for each in occurrences:
-            after = ENDED if each.kind in ("finished", "cancelled") else each.snapshot.status if each.snapshot else status
+            after = (
+                ENDED if each.kind in ("finished", "cancelled") else each.snapshot.status if each.snapshot else status
+            )
             if after != status:
                 found.transitions.add(status, after, str(each.detail.get("why", each.kind)))
                 status = after

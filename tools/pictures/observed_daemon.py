@@ -11,7 +11,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -26,7 +26,7 @@ from hook_runner.log import Log
 from hook_runner.records import EventRecord
 from tools.pictures.transitions import Transitions
 
-BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
+BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 US, OTHER = "web1", "web2"
 # status, Resources and type of an event in one document; None: the document does not list it
 Listing = tuple[str, tuple[str, ...], str] | None
@@ -162,7 +162,9 @@ def phases() -> Transitions:
 def approvals() -> Transitions:
     """Return the transitions of an approval that a rule requests, through all courses of STEPS steps."""
     found = Transitions()
-    courses = {f"E{number}": course for number, course in enumerate(filter(_ends, itertools.product(INPUTS, repeat=STEPS)))}
+    courses = {
+        f"E{number}": course for number, course in enumerate(filter(_ends, itertools.product(INPUTS, repeat=STEPS)))
+    }
     policy = Policy.from_rules([{"name": "all", "when": {}, "do": ["approve"]}])
     with _run(_approval_of, NOT_REQUESTED, found, policy) as run:
         run.document([(key, LISTED) for key in courses])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from tools.pictures.graph import Edge, Graph, Node
@@ -15,6 +16,8 @@ from tools.repository.imports import internal_imports
 from tools.repository.layers import HOOK_RUNNER, LAYERS, SIMULATOR
 
 PROGRAMS = {HOOK_RUNNER: "hook runner", SIMULATOR: "simulator"}
+# characters of a line in a box
+NARROW = 14
 # layers that are no packages of their own
 WHOLE = ({""}, {"__main__"})
 
@@ -35,13 +38,12 @@ def components_graph() -> Graph:
     order = {component.name: number for number, component in enumerate(COMPONENTS)}
     edges = tuple(Edge(tail, head) for tail, head in sorted(pairs, key=lambda pair: (order[pair[0]], order[pair[1]])))
     alone = [name for name in order if not any(name in pair for pair in pairs)]
-    nodes = tuple(
-        Node(name, (name,), "outside" if name in alone else "") for name in [*order] if name != HELPER
-    )
+    names = [*(name for name in order if name != HELPER), HELPER]
+    nodes = tuple(Node(name, tuple(textwrap.wrap(name, NARROW)), "outside" if name in alone else "") for name in names)
     return Graph(
         "The components and their imports",
         f"{_sentences(pairs)} Without imports between components: {', '.join(alone)}.",
-        (*nodes, Node(HELPER, (HELPER,))),
+        nodes,
         edges,
         _rows(order, pairs),
     )

@@ -26,14 +26,28 @@ DURATION, PAUSED_AT = 480, 455
 EVENTS: list[dict[str, Any]] = [
     {"name": "a", "at": "25s", "type": "Reboot", "resources": ["web1"], "notice": "90s", "started_for": "25s"},
     {"name": "b", "at": "80s", "type": "Freeze", "resources": ["web2"], "notice": "60s", "started_for": "15s"},
-    {"name": "c", "at": "150s", "type": "Redeploy", "resources": ["web1", "web3"], "notice": "60s", "started_for": "30s"},
+    {
+        "name": "c",
+        "at": "150s",
+        "type": "Redeploy",
+        "resources": ["web1", "web3"],
+        "notice": "60s",
+        "started_for": "30s",
+    },
     {"name": "d", "at": "275s", "type": "Reboot", "resources": ["web3"], "notice": "120s", "started_for": "30s"},
     {"name": "e", "at": "350s", "type": "Reboot", "resources": ["web2"], "notice": "45s", "started_for": "20s"},
     {"name": "f", "at": "440s", "type": "Redeploy", "resources": ["web3"], "notice": "120s", "started_for": "30s"},
 ]
 FAULTS: list[dict[str, Any]] = [
     {"kind": "unavailable", "vm": "web1", "route": "scheduledevents", "method": "GET", "from": "100s", "for": "20s"},
-    {"kind": "too-many-requests", "vm": "web2", "route": "scheduledevents", "method": "GET", "from": "200s", "for": "30s"},
+    {
+        "kind": "too-many-requests",
+        "vm": "web2",
+        "route": "scheduledevents",
+        "method": "GET",
+        "from": "200s",
+        "for": "30s",
+    },
     {"kind": "bad-request", "vm": "web3", "route": "scheduledevents", "method": "POST", "from": "275s", "for": "25s"},
     {"kind": "gone", "vm": "web2", "route": "scheduledevents", "method": "GET", "from": "465s", "for": "60s"},
 ]

@@ -72,9 +72,7 @@ def owner_of(file: Path) -> str:
     path = file.relative_to(REPOSITORY).as_posix()
     if file.is_symlink():
         return ""
-    return next(
-        (each.name for each in COMPONENTS if any(path.startswith(f"{folder}/") for folder in each.folders)), ""
-    )
+    return next((each.name for each in COMPONENTS if any(path.startswith(f"{folder}/") for folder in each.folders)), "")
 
 
 def imported(module: str) -> str:
