@@ -90,7 +90,7 @@ def test_panels_have_ids_and_titles_of_their_own() -> None:
 
 
 def test_panels_are_in_the_grid_and_do_not_overlap() -> None:
-    cells = []
+    cells: list[tuple[int, int]] = []
     for panel in PANELS:
         place = panel["gridPos"]
         columns = range(place["x"], place["x"] + place["w"])

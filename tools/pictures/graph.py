@@ -69,8 +69,8 @@ def as_dot(graph: Graph) -> str:
     lines += [f"{numbers[node.name]} [label={_quoted(node.lines)}]" for node in graph.nodes]
     for row in graph.rows:
         lines.append("{rank=same; " + "; ".join(numbers[name] for name in row) + "}")
-    for above, below in zip(graph.rows, graph.rows[1:]):
-        lines.append(f"{numbers[above[0]]} -> {numbers[below[0]]} [style=invis weight=2]")
+    for row, next_row in zip(graph.rows, graph.rows[1:]):
+        lines.append(f"{numbers[row[0]]} -> {numbers[next_row[0]]} [style=invis weight=2]")
     for number, edge in enumerate(graph.edges):
         label = f" label={_quoted(edge.lines)}" if edge.lines else ""
         above, below = (edge.head, edge.tail) if edge.is_upward else (edge.tail, edge.head)

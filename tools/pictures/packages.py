@@ -17,9 +17,9 @@ from tools.repository.layers import HOOK_RUNNER, LAYERS, SIMULATOR
 
 PROGRAMS = {HOOK_RUNNER: "hook runner", SIMULATOR: "simulator"}
 # characters of a line in a box
-NARROW = 14
+NARROW = 15
 # layers that are no packages of their own
-WHOLE = ({""}, {"__main__"})
+WHOLE: tuple[set[str], ...] = ({""}, {"__main__"})
 
 
 def pictures() -> dict[str, str]:
@@ -76,7 +76,7 @@ def package_imports(package: Path) -> set[tuple[str, str]]:
         for module, found in internal_imports(package).items()
         for imported in found
     }
-    return {(tail, head) for tail, head in pairs if tail != head and not {tail, head} & set.union(*WHOLE)}
+    return {(tail, head) for tail, head in pairs if tail != head and not {tail, head} & {"", "__main__"}}
 
 
 def direct(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
