@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The configuration, the alerts and the dashboard of docs/monitoring.md, with Debian's Prometheus and a real daemon."""
+"""Configuration, alerts and dashboard of docs/monitoring.md, with Debian's Prometheus and a real daemon."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tools.repository.imports import sources
 
 pytestmark = pytest.mark.short
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
-# folders with Python files of a user's installation that are no component: links, and the plugins' documentation
+# folders of a user's installation
 SHIPPED = ("plugins", "extensions", "roles", "salt")
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from xml.etree import ElementTree
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import report
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import outcomes, report
 
 from azure_events_engine import progress
 from hook_runner.records import ACCEPTED, PHASES, REFUSED, SENT
@@ -18,7 +18,7 @@ from support.repository import REPOSITORY
 from tools.pictures import states
 from tools.pictures.graph import Graph
 from tools.pictures.graph_drawing import drawing
-from tools.pictures.graph_layout import StaleLayout, stored_layout
+from tools.pictures.graph_layout import StaleLayout, layout_of, stored_layout
 
 PAGE = (REPOSITORY / "docs" / "states.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "reference" / "scheduled-events.md").read_text(encoding="utf-8")
@@ -60,9 +60,18 @@ def test_picture_shows_each_state_and_each_transition(name: str) -> None:
 
 
 def test_layout_of_a_changed_graph_is_stale() -> None:
-    graph = graph_of("event-states")
     with pytest.raises(StaleLayout, match="make pictures"):
-        stored_layout("event-states", graph._replace(edges=graph.edges[1:]))
+        stored_layout("event-states", changed(graph_of("event-states")))
+
+
+def test_layout_of_a_changed_graph_needs_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(StaleLayout, match="install the package graphviz"):
+        layout_of("event-states", changed(graph_of("event-states")))
+
+
+def changed(graph: Graph) -> Graph:
+    return graph._replace(edges=graph.edges[1:])
 
 
 @pytest.mark.short
@@ -93,7 +102,7 @@ def test_states_of_an_event_agree_with_the_reference() -> None:
 
 @pytest.mark.short
 def test_table_of_names_has_words_of_the_code() -> None:
-    section = PAGE.split("## The same step by its names")[1]
+    section = PAGE.split("## The same step by its names")[1].split("The playbook's")[0]
     rows = [re.findall(r"(?<=\| )[^|]*(?=\|)", line) for line in section.splitlines() if line.startswith("| ")][2:]
     entries, events, columns = ([row[number].strip(" `") for row in rows] for number in (1, 2, 3))
     observed = {line for edge in graph_of("maintenance-states").edges for line in edge.lines}
@@ -102,6 +111,13 @@ def test_table_of_names_has_words_of_the_code() -> None:
     assert {*filter(None, entries)} <= observed | {"hook-started", "hook-ended"}
     assert {*filter(None, events)} == {*progress.STEPS} - {progress.FAILED}
     assert {*filter(None, columns)} <= {*report.table_of([{**ROW}])[0].split()}
+
+
+@pytest.mark.short
+def test_page_lists_the_outcomes_of_the_report() -> None:
+    section = PAGE.split("one of these outcomes:")[1]
+    constants = {value for name, value in vars(outcomes).items() if name.isupper() and isinstance(value, str)}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == constants
 
 
 ROW = {

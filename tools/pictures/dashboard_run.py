@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Runs three daemons, a simulator and a Prometheus that reads the daemons, on loopback addresses of this machine."""
+"""Runs three daemons, a simulator, and a Prometheus that reads the daemons, on loopback addresses."""
 
 from __future__ import annotations
 

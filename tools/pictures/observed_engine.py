@@ -72,13 +72,13 @@ class Situation(NamedTuple):
 
     @property
     def waiting_for(self) -> str:
-        """What the maintenance waits for, as the runner's status shows it."""
+        """Return the value of waiting_for that the runner's status shows."""
         rows = event_rows(self.state, EVENT.casefold())
         return str(rows[0]["waiting_for"]) if rows else NOT_LISTED
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What distinguishes situations, without times and tokens."""
+        """Return a value that distinguishes situations, without times and tokens."""
         found = [*self.state.maintenances.values()]
         of_engine = [
             (each.announced, each.hold is not None, each.approval and (each.approval.outcome, each.approval.forced))

@@ -18,7 +18,7 @@ from tools.repository.layers import HOOK_RUNNER, LAYERS, SIMULATOR
 PROGRAMS = {HOOK_RUNNER: "hook runner", SIMULATOR: "simulator"}
 # characters of a line in a box
 NARROW = 15
-# layers that are no packages of their own
+# layers of the package itself, which the pictures leave out
 WHOLE: tuple[set[str], ...] = ({""}, {"__main__"})
 
 

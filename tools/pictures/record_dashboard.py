@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Record the answers of a real Prometheus to the queries of the dashboard: python -m tools.pictures.record_dashboard.
+"""Record the answers of a real Prometheus to the queries of the dashboard: make record-metrics.
 
 Three real daemons meet events of a simulator for eight minutes. Needs Debian's package prometheus.
 """

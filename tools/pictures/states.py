@@ -14,7 +14,7 @@ from tools.pictures.graph_drawing import drawing
 from tools.pictures.graph_layout import layout_of
 from tools.pictures.transitions import Transitions
 
-# of the simulator's causes, those that are no words of the log
+# texts in place of the simulator's names of causes
 CAUSES = {
     "scheduled": "announced",
     "automatic_approval": "started for a user",
