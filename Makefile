@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings docs docs-screenshots changelog collection wheel simulator-wheel clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings record-metrics docs docs-screenshots changelog collection wheel simulator-wheel clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -78,13 +78,16 @@ salt-faults: $(VENV)/for-tests  ## run every fault and attack on real Salt, and 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
 
-# PICTURES="time-lines": only these; screenshots needs Chromium and its driver
+# PICTURES="time-lines states": only these; screenshots needs Chromium and its driver, states and packages need graphviz if they change
 pictures: $(VENV)/for-tests  ## make the images of docs/images from the code and from recorded runs (PICTURES="time-lines")
-	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.pictures $(PICTURES)
+	@$(WITH_SOURCES):roles/hook_runner/files:salt/_utils $(VENV)/bin/python -m tools.pictures $(PICTURES)
 
 # RECORDINGS="host": only these; playbook and salt need root
 recordings: $(VENV)/for-tests  ## record the runs of which `make pictures` draws the time lines (RECORDINGS="host playbook salt")
 	@$(WITH_SOURCES):roles/hook_runner/files $(VENV)/bin/python -m tools.pictures.record $(RECORDINGS)
+
+record-metrics: $(VENV)/for-tests  ## record the metrics of which `make pictures` draws the dashboard; needs prometheus
+	@$(WITH_SOURCES):roles/hook_runner/files $(VENV)/bin/python -m tools.pictures.record_dashboard
 
 # without a network, and without Chromium
 docs: $(VENV)/for-tests  ## build the site of the documentation in .cache/docs, and print the path of its first page

@@ -74,6 +74,12 @@ def dashboard_queries() -> list[str]:
     return [TIME_SPANS.sub("5m", text).replace("$instance", ".*") for text in found]
 
 
+def rule_of(alert: str) -> str:
+    """Return the condition of an alert."""
+    rules = yaml.safe_load((FILES / "prometheus-alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    return next(str(rule["expr"]) for rule in rules if rule["alert"] == alert)
+
+
 def test_page_prints_only_what_these_tests_run() -> None:
     blocks = {name for name, text in PRINTED.items() if not name.startswith("promtool")}
     assert blocks == {SITE, PROMETHEUS, WITH_NODE_EXPORTER}
@@ -102,10 +108,13 @@ def test_prometheus_reads_the_daemon_and_answers_the_dashboard(web: Host, azure:
     web.file("/etc/prometheus/prometheus.yml").write_text(PRINTED[PROMETHEUS], encoding="utf-8")
     web.run(["promtool", "check", "config", "/etc/prometheus/prometheus.yml"])
     web.run(["systemctl", "start", "prometheus"])
-    azure.announce("Reboot", "web", notice="15m")
     result = 'azure_scheduled_events_hook_runs_total{stage="prepare", hook="10-fails", result="failed"}'
-    wait_until(lambda: query(web, result), "Prometheus has the failed hook", timeout=120)
+    wait_until(lambda: query(web, f"{result} == 0"), "Prometheus has the result before it occurs", timeout=120)
+    azure.announce("Reboot", "web", notice="15m")
+    wait_until(lambda: query(web, f"{result} > 0"), "Prometheus has the failed hook", timeout=120)
     assert query(web, 'up{job="azure-scheduled-events"}')[0]["value"][1] == "1"
+    condition = rule_of("AzureEventPrepareFailed")
+    wait_until(lambda: query(web, condition), "the first failure of a hook meets the alert's condition", timeout=120)
     empty = [text for text in dashboard_queries() if not query(web, text)]
     # rates need two scrapes, and this run has no approval and no error of IMDS
     assert {re.findall(r"azure_scheduled_events_\w+", text)[0] for text in empty} <= {

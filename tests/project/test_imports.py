@@ -16,56 +16,14 @@ import pytest
 
 from support.repository import REPOSITORY
 from tools.repository.imports import foreign, internal_imports, sources
+from tools.repository.layers import HELPER, HOOK_RUNNER, LAYERS, READY_HOOKS, SIMULATOR
 
-HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
-SIMULATOR = REPOSITORY / "roles" / "imds_simulator" / "files" / "imds_simulator"
-READY_HOOKS = REPOSITORY / "roles" / "ready_hooks" / "files" / "ready_hooks"
-HOOK_RUNNER = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
-# width of the first column of the figure there
-FIGURE_COLUMN = 32
 FRONTENDS = [REPOSITORY / "plugins" / "modules", REPOSITORY / "plugins" / "module_utils"]
 
 HELPER_MAY_IMPORT = {"requests", "urllib3", "yaml"}
 # multidict is what aiohttp keeps headers in; only the recorder imports requests and its errors of urllib3
 SIMULATOR_MAY_IMPORT = {"aiohttp", "multidict", "jsonschema", "requests", "urllib3", "yaml", "imds_simulator"}
-
-# packages and modules from the lowest to the highest; docs/architecture.md shows them. Those in one
-# set do not import each other.
-LAYERS: dict[Path, tuple[set[str], ...]] = {
-    HOOK_RUNNER: (
-        {""},
-        {"records", "atomic_file", "permissions", "log", "event_ids", "known_resources"},
-        {"clock"},
-        {"gates"},
-        {"journal"},
-        {"config"},
-        {"hooks"},
-        {"lifecycle", "push"},
-        {"preflight"},
-        {"reporting"},
-        {"service"},
-        {"cli"},
-        {"__main__"},
-    ),
-    SIMULATOR: (
-        {""},
-        {"times", "api_versions", "instance_members", "suggestions", "namespace"},
-        {"moments"},
-        {"scenario", "report"},
-        {"model", "instance_metadata"},
-        {"protocol"},
-        {"server"},
-        {"control"},
-        {"simulator"},
-        {"cli"},
-        {"recording"},
-        {"comparison"},
-        {"replay"},
-        {"__main__"},
-    ),
-    READY_HOOKS: ({"core"}, {"hooks"}, {"", "cli"}, {"__main__"}),
-}
 
 
 def test_helper_imports_no_frontend() -> None:
@@ -118,15 +76,10 @@ def test_package_imports_only_packages_below_it(package: Path) -> None:
 
 @pytest.mark.parametrize("package", [HOOK_RUNNER, SIMULATOR], ids=lambda package: package.name)
 def test_architecture_page_shows_the_layers(package: Path) -> None:
-    (figure,) = re.findall(
-        r"```\n  hook_runner +imds_simulator\n\n(.+?)```", ARCHITECTURE.read_text("utf-8"), re.DOTALL
-    )
-    place = slice(0, FIGURE_COLUMN) if package == HOOK_RUNNER else slice(FIGURE_COLUMN, None)
-    column = "\n".join(line[place].strip() for line in figure.splitlines())
-    # a line that ends with a comma continues in the next one
-    shown = [set(row.split(", ")) for row in column.replace(",\n", ", ").split("\n") if row]
+    pattern = rf"!\[[^]]+, from the top: ([^]]+)\]\(images/import-order-{package.name}\.svg\)"
+    (order,) = re.findall(pattern, ARCHITECTURE.read_text("utf-8"))
     layers = [names for names in LAYERS[package] if names not in ({""}, {"__main__"})]
-    assert shown == layers[::-1]
+    assert [set(row.split(", ")) for row in order.split("; ")] == layers[::-1]
 
 
 @pytest.mark.parametrize("package", [*LAYERS, HELPER], ids=lambda package: package.name)

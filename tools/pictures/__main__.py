@@ -14,13 +14,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tools.pictures import screenshots, time_lines
+from tools.pictures import dashboard, packages, screenshots, states, time_lines
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 
 # name for the command line -> function that returns name of a file in docs/images -> its content
 PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
     "time-lines": time_lines.pictures,
+    "states": states.pictures,
+    "packages": packages.pictures,
+    "dashboard": dashboard.pictures,
     "screenshots": screenshots.pictures,
 }
 

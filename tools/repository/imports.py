@@ -20,6 +20,15 @@ def absolute_imports(file: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
 
 
+def imported_modules(file: Path) -> Iterator[str]:
+    """Yield the dotted names of the modules that a file imports by absolute names, with those of their members."""
+    for node in _imports(file):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif not node.level and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def foreign(file: Path) -> set[str]:
     """Return the top-level packages that a file imports from outside of the standard library."""
     return set(absolute_imports(file)) - sys.stdlib_module_names

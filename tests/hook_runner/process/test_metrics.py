@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hook_runner.atomic_file import replace_file
+from hook_runner.records import RUNNING, STEP_STATES
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import parse, read
@@ -42,6 +43,22 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert found["journal_degraded", ()] == 0 == found["journal_degraded_since_timestamp_seconds", ()]
     assert file.stat().st_mode & 0o777 == 0o644
     assert [path.name for path in vm.harness.folder.glob("metrics*")] == ["metrics.prom"]
+
+
+def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    file = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(file))
+    vm.harness.hook("prepare/10-a")
+    vm.start()
+    vm.wait(lambda: read(file).get(("imds_ok", ())) == 1)
+    found = read(file)
+    hook = ("hook", "10-a"), ("stage", "prepare")
+    for state in sorted({*STEP_STATES} - {RUNNING}):
+        assert found["hook_runs_total", tuple(sorted((*hook, ("result", state))))] == 0
+    assert found["hook_duration_seconds_count", hook] == 0
+    assert found["approval_answers_total", (("result", "status-403"),)] == 0
+    assert found["imds_errors_total", (("kind", "unreachable"),)] == 0
 
 
 def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemon) -> None:

@@ -17,12 +17,15 @@ from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.log import printable
 from hook_runner.push.delivery_queue import DELIVERED, DISCARD_REASONS, FAILED
 from hook_runner.push.pusher import Pusher
-from hook_runner.records import PREPARE, EventRecord, HookRun
+from hook_runner.records import PREPARE, RUNNING, STEP_STATES, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
 BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
+# the usual results of requests to IMDS, which are counted from 0 on; others appear with their first occurrence
+ACCEPTED = "accepted"
+ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)), "unreachable", "unreadable")
 
 
 class Definition(NamedTuple):
@@ -77,6 +80,11 @@ class Metrics:
         self._metrics = {name: self._make(name, definition) for name, definition in METRICS.items()}
         self._reported: collections.Counter[str] = collections.Counter()
         self._shown: set[tuple[str, str]] = set()
+        self._hooks: Mapping[str, Any] | None = None
+        for error in ERRORS:
+            self._metrics["imds_errors"].labels(error)
+        for result in (ACCEPTED, *ERRORS):
+            self._metrics["approval_answers"].labels(result)
 
     def _make(self, name: str, definition: Definition) -> Any:
         options = {"buckets": BUCKETS} if definition.kind == "Histogram" else {}
@@ -95,7 +103,7 @@ class Metrics:
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
-        self._metrics["approval_answers"].labels("accepted" if error is None else kind_of(error)).inc()
+        self._metrics["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
 
     def update_push(self, pusher: Pusher) -> None:
         """Set the metrics of the push."""
@@ -113,6 +121,7 @@ class Metrics:
         self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None
     ) -> None:
         """Set the metrics that show the present state."""
+        self._begin_at_zero(engine)
         # texts of IMDS and file names may be invalid UTF-8
         events = collections.Counter((printable(record.event.event_type), record.phase) for record in engine.records)
         # the HTTP server reads at any time: a metric that keeps its value is not removed for a moment
@@ -135,6 +144,18 @@ class Metrics:
         self._metrics["journal_degraded_since_timestamp_seconds"].set(
             0 if degraded_since is None else degraded_since.timestamp()
         )
+
+    def _begin_at_zero(self, engine: Engine) -> None:
+        """Show each result of each hook as 0: Prometheus does not see the increase to the first value of a series."""
+        if self._hooks is engine.runtime.hooks:
+            return
+        self._hooks = engine.runtime.hooks
+        for stage, hooks in self._hooks.items():
+            for name in {printable(hook.name) for hook in hooks}:
+                self._metrics["hook_duration_seconds"].labels(stage, name)
+                for state in STEP_STATES:
+                    if state != RUNNING:
+                        self._metrics["hook_runs"].labels(stage, name, state)
 
     def as_text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
