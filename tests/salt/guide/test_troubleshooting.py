@@ -120,6 +120,7 @@ def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
     site.file("web2", "fail-prepare").unlink()
     section.see(site.run)
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/approved")
+    section.see(site.run)
     assert section.left() == []
 
 
