@@ -79,7 +79,9 @@ class Site:
 
 @pytest.fixture(scope="module")
 def running(installation: SaltInstallation) -> Iterator[Site]:
-    with simulated(GROUPS) as azure, cluster(installation, engines=[{"azure_events": {}}], **MASTER_DIRS) as here:
+    # the engine polls minions without a maintenance more often than by default
+    master: dict[str, Any] = {"engines": [{"azure_events": {}}], "azure_events": {"sweep": "10s"}, **MASTER_DIRS}
+    with simulated(GROUPS) as azure, cluster(installation, **master) as here:
         yield Site(here, azure)
 
 
