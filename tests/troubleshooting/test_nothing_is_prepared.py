@@ -22,6 +22,7 @@ def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, ho
     section.see(host.run, 78)
     section.see(host.run, 1)
     host.write_config(section.take("yaml").text)
+    section.see(host.run, 3)
     section.see_all(host.run)
 
 
@@ -89,6 +90,20 @@ def test_wrong_resource_name_is_found_and_removed(section: Section, host: Daemon
     host.write_config()
     section.see(host.run)
     host.wait_for(event, prepared="ok")
+    section.see(host.run)
+
+
+@pytest.mark.symptom("IMDS lists no event")
+def test_old_api_version_hides_an_event_until_it_is_removed(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.config = {"policy": "documented", "api_version": "2017-11-01"}
+    host.start()
+    event = azure.schedule("Terminate", id=section.event_id())
+    section.see(host.run)
+    host.config = {"policy": "documented"}
+    host.write_config()
+    section.see(host.run)
+    host.wait_for(event, approval="accepted")
     section.see(host.run)
 
 

@@ -79,7 +79,9 @@ class Site:
 
 @pytest.fixture(scope="module")
 def running(installation: SaltInstallation) -> Iterator[Site]:
-    with simulated(GROUPS) as azure, cluster(installation, engines=[{"azure_events": {}}], **MASTER_DIRS) as here:
+    # the engine polls minions without a maintenance more often than by default
+    master: dict[str, Any] = {"engines": [{"azure_events": {}}], "azure_events": {"sweep": "10s"}, **MASTER_DIRS}
+    with simulated(GROUPS) as azure, cluster(installation, **master) as here:
         yield Site(here, azure)
 
 
@@ -120,6 +122,7 @@ def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
     site.file("web2", "fail-prepare").unlink()
     section.see(site.run)
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/approved")
+    section.see(site.run)
     assert section.left() == []
 
 

@@ -26,6 +26,8 @@ _DIFFERS = (
     (r"\b(in|after|within) \d+(\.\d+)? s(econds)?\b", r"\1 N s"),
     (r"\brun \S+, process \d+ of \S+ on \S+,", "run ID, process N of USER on HOST,"),
     (r"\b\d+ (errors in a row|seconds ago)", r"N \1"),
+    # seconds since the answer of a minion
+    (r"  \d+  ", "  N  "),
     # columns are as wide as their content
     (r" {2,}", "  "),
 )
