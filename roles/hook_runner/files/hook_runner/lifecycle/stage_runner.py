@@ -106,7 +106,7 @@ class StageRunner:
         return bool(self._active) or self._runs.has_orphans()
 
     def is_recovering(self) -> bool:
-        """Return True if a recover hook runs that may undo any preparation: it has no prepare hook of its name."""
+        """Return True if a recover hook runs that may undo any preparation: it has no pair."""
         running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
         return any(partner(self._runtime.hooks, RECOVER, step.hook) is None for step in running)
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The folder of receipts on Windows; all except the default uses no function of Windows, and also runs elsewhere."""
+"""The folder of receipts on Windows; all except the default runs elsewhere, too."""
 
 from __future__ import annotations
 
