@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings record-metrics docs docs-screenshots changelog collection wheel simulator-wheel clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings record-metrics docs docs-pictures changelog collection wheel simulator-wheel clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -93,7 +93,7 @@ record-metrics: $(VENV)/for-tests  ## record the metrics of which `make pictures
 docs: $(VENV)/for-tests  ## build the site of the documentation in .cache/docs, and print the path of its first page
 	@$(WITH_SOURCES):salt/_utils $(VENV)/bin/python -m tools.docs_site
 
-docs-screenshots: docs  ## write pictures of pages of this site into .cache/docs-screenshots; needs Chromium and its driver
+docs-pictures: docs  ## write pictures of pages of this site into .cache/docs-screenshots; needs Chromium and its driver
 	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.docs_site.screenshots
 
 changelog: $(VENV)/for-tests  ## turn changelogs/fragments into a release of the changelog

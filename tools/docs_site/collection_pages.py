@@ -16,8 +16,6 @@ COLLECTION = "azure_imds.scheduled_events"
 OPTIONS = ("--use-current", "--fail-on-error", "--no-add-antsibull-docs-version", "--no-breadcrumbs")
 INDEX = "collections/azure_imds/scheduled_events/index.rst"
 KINDS = ("module", "role", "filter", "test")
-# indexes over all collections, of which there is one
-UNUSED = ("collections/index.rst", "collections/azure_imds/index.rst")
 
 
 def pages(collection: Path, trees: Path) -> dict[str, bytes]:
@@ -38,7 +36,8 @@ def pages(collection: Path, trees: Path) -> dict[str, bytes]:
         check=True,
     )
     found = {file.relative_to(output).as_posix(): file for file in sorted(output.rglob("*")) if file.is_file()}
-    result = {name: file.read_bytes() for name, file in found.items() if name not in UNUSED}
+    # without the indexes over all collections, of which there is one
+    result = {name: file.read_bytes() for name, file in found.items() if Path(name).parent == Path(INDEX).parent}
     result[INDEX] += navigation(result).encode()
     return result
 
@@ -48,7 +47,7 @@ def navigation(names: Iterable[str]) -> str:
     entries = []
     for name in names:
         plugin, _, kind = Path(name).stem.rpartition("_")
-        if Path(name).parent == Path(INDEX).parent and plugin:
+        if plugin:
             entries.append(f"    {plugin} {kind} <{Path(name).stem}>\n")
     return "\n.. toctree::\n    :hidden:\n\n" + "".join(sorted(entries, key=by_kind))
 

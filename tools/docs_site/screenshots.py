@@ -32,7 +32,7 @@ def main() -> int:
             for view, (width, height, scheme) in VIEWS.items():
                 page.show(width, height, scheme)
                 driver.get(address + location)
-                page.wait(lambda: page.find("article h1").text, "a heading")
+                page.wait(lambda: page.find("article h1, article h2").text, "a heading")
                 file = FOLDER / f"{name}-{view}.png"
                 file.write_bytes(driver.get_screenshot_as_png())
                 print(file)

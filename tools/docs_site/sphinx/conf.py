@@ -34,7 +34,7 @@ nitpick_ignore_regex = [
 ]
 
 highlight_language = "text"
-# both are legible: the least contrast of a colour is 4.5 to 1 on its own background
+# tests/docs_site/test_browser.py measures their contrast
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 default_role = None
