@@ -19,7 +19,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings record-metrics docs docs-pictures changelog collection wheel simulator-wheel clean
+.PHONY: help venv rehearsal quick test test-all test-list test-stages soak chaos demo-zero-loss salt-faults bench pictures recordings docs docs-pictures changelog collection wheel simulator-wheel clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,12 +82,9 @@ bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 pictures: $(VENV)/for-tests  ## make the images of docs/images from the code and from recorded runs (PICTURES="time-lines")
 	@$(WITH_SOURCES):roles/hook_runner/files:salt/_utils $(VENV)/bin/python -m tools.pictures $(PICTURES)
 
-# RECORDINGS="host": only these; playbook and salt need root
-recordings: $(VENV)/for-tests  ## record the runs of which `make pictures` draws the time lines (RECORDINGS="host playbook salt")
+# RECORDINGS="host": only these; playbook and salt need root, dashboard needs prometheus
+recordings: $(VENV)/for-tests  ## record the runs of which `make pictures` draws time lines and the dashboard (RECORDINGS="host salt")
 	@$(WITH_SOURCES):roles/hook_runner/files $(VENV)/bin/python -m tools.pictures.record $(RECORDINGS)
-
-record-metrics: $(VENV)/for-tests  ## record the metrics of which `make pictures` draws the dashboard; needs prometheus
-	@$(WITH_SOURCES):roles/hook_runner/files $(VENV)/bin/python -m tools.pictures.record_dashboard
 
 # without a network, and without Chromium
 docs: $(VENV)/for-tests  ## build the site of the documentation in .cache/docs, and print the path of its first page

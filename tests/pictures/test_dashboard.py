@@ -15,8 +15,8 @@ import pytest
 
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from support.repository import REPOSITORY
-from tools.pictures.dashboard import pictures
-from tools.pictures.record_dashboard import DASHBOARD, RECORDED, expression_of
+from tools.pictures.dashboard.drawing import pictures
+from tools.pictures.dashboard.recording import DASHBOARD, RECORDED, expression_of
 
 pytestmark = pytest.mark.short
 BOARD: dict[str, Any] = json.loads(DASHBOARD.read_text(encoding="utf-8"))
@@ -45,9 +45,7 @@ def test_recording_has_the_answers_to_each_query() -> None:
     for panel in PANELS:
         found = RECORDING["panels"][str(panel["id"])]
         assert found, panel["title"]
-        assert {series["expr"] for series in found} == set(expressions(panel)), (
-            "python -m tools.pictures.record_dashboard"
-        )
+        assert {series["expr"] for series in found} == set(expressions(panel)), "make recordings RECORDINGS=dashboard"
 
 
 def test_recording_has_a_value_for_each_step() -> None:

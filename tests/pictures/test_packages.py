@@ -12,8 +12,8 @@ import pytest
 
 from support.repository import REPOSITORY
 from tools.pictures import packages
-from tools.pictures.graph_drawing import drawing
-from tools.pictures.graph_layout import stored_layout
+from tools.pictures.graphs.drawing import drawing
+from tools.pictures.graphs.layout import stored_layout
 from tools.repository.components import COMPONENTS, HELPER, imports, owner_of
 from tools.repository.imports import sources
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tools.pictures.record import host, playbook
-from tools.pictures.recording import ANNOUNCED, OVER, STARTED, Recording
-from tools.pictures.time_lines import drawing
+from tools.pictures.time_lines.drawing import drawing
+from tools.pictures.time_lines.recording import ANNOUNCED, OVER, STARTED, Recording
+from tools.pictures.time_lines.runs import host, playbook
 
 STEPS = ["seen", "prepared", "approved", "started", "over", "recovered"]
 

@@ -15,10 +15,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 from azure_events_engine import progress
 from hook_runner.records import ACCEPTED, PHASES, REFUSED, SENT
 from support.repository import REPOSITORY
-from tools.pictures import states
-from tools.pictures.graph import Graph
-from tools.pictures.graph_drawing import drawing
-from tools.pictures.graph_layout import StaleLayout, layout_of, stored_layout
+from tools.pictures.graphs.drawing import drawing
+from tools.pictures.graphs.graph import Graph
+from tools.pictures.graphs.layout import StaleLayout, layout_of, stored_layout
+from tools.pictures.states import drawing as states
 
 PAGE = (REPOSITORY / "docs" / "states.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "reference" / "scheduled-events.md").read_text(encoding="utf-8")

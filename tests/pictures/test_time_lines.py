@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from support.repository import REPOSITORY
-from tools.pictures.recording import FOLDER, Lane, Recording, Step, Work, read
-from tools.pictures.time_lines import NAMES, Scale, drawing, pictures, placed, table
+from tools.pictures.time_lines.drawing import NAMES, Scale, drawing, pictures, placed, table
+from tools.pictures.time_lines.recording import FOLDER, Lane, Recording, Step, Work, read
 
 pytestmark = pytest.mark.short
 PAGE = (REPOSITORY / "docs" / "time-lines.md").read_text(encoding="utf-8")

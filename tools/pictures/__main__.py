@@ -3,8 +3,8 @@
 
 """Make the committed pictures of docs/images: python -m tools.pictures [NAME...]; without a name, all of them.
 
-A picture is a function of the code or of recorded data. It has the module ``tools.pictures.NAME`` with a
-function ``pictures``, which returns the name of each file and its content.
+A picture is a function of the code or of recorded data. Its module has the function
+``pictures``, which returns the name of each file and its content.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tools.pictures import dashboard, packages, screenshots, states, time_lines
+from tools.pictures import packages, screenshots
+from tools.pictures.dashboard import drawing as dashboard
+from tools.pictures.states import drawing as states
+from tools.pictures.time_lines import drawing as time_lines
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from tools.pictures.graph import Edge, Graph, Node
-from tools.pictures.graph_drawing import drawing
-from tools.pictures.graph_layout import layout_of
+from tools.pictures.graphs.drawing import drawing
+from tools.pictures.graphs.graph import Edge, Graph, Node
+from tools.pictures.graphs.layout import layout_of
 from tools.repository.components import COMPONENTS, HELPER, imports
 from tools.repository.imports import internal_imports
 from tools.repository.layers import HOOK_RUNNER, LAYERS, SIMULATOR

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from support.salt.salt_installation import SaltInstallation
-from tools.pictures.record import salt
-from tools.pictures.recording import ANNOUNCED, OVER, STARTED
+from tools.pictures.time_lines.recording import ANNOUNCED, OVER, STARTED
+from tools.pictures.time_lines.runs import salt
 
 pytestmark = pytest.mark.xdist_group("time_line")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tools.pictures.recording import ANNOUNCED, FOLDER, OVER, STARTED, Lane, Recording, read
 from tools.pictures.svg import document, text
+from tools.pictures.time_lines.recording import ANNOUNCED, FOLDER, OVER, STARTED, Lane, Recording, read
 
 NAMES = ("host", "playbook", "salt")
 LEFT, RIGHT, NARROWEST, LEAST = 42, 10, 138, 420

@@ -14,8 +14,8 @@ from support.daemon.daemon_process import DaemonProcess
 from support.daemon.engine_harness import EngineHarness
 from support.daemon.simulated_azure import Azure
 from support.wait import wait_until
-from tools.pictures.record.azure_side import EVENT, Account, azure, collection_version
-from tools.pictures.recording import Lane, Recording, lane
+from tools.pictures.time_lines.recording import Lane, Recording, lane
+from tools.pictures.time_lines.runs.azure_side import EVENT, Account, azure, collection_version
 
 VM = "vm1"
 # hook -> its shell command

@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from tools.pictures import svg
-from tools.pictures.dashboard_panels import Panel, panel
-from tools.pictures.record_dashboard import DASHBOARD, RECORDED
+from tools.pictures.dashboard.panels import Panel, panel
+from tools.pictures.dashboard.recording import DASHBOARD, RECORDED
 
 # pixels of a unit of Grafana's grid, and between two panels
 COLUMN, ROW, GAP = 30, 27, 6

@@ -8,8 +8,8 @@ from __future__ import annotations
 from html import escape
 
 from tools.pictures import svg
-from tools.pictures.graph import Graph
-from tools.pictures.graph_layout import Curve, Layout, Point
+from tools.pictures.graphs.graph import Graph
+from tools.pictures.graphs.layout import Curve, Layout, Point
 
 MARGIN = 14
 # pixels between two lines of text, in a node and at an edge

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Record the answers of a real Prometheus to the queries of the dashboard: make record-metrics.
+"""Record the answers of a real Prometheus to the queries of the dashboard: make recordings RECORDINGS=dashboard.
 
 Three real daemons meet events of a simulator for eight minutes. Needs Debian's package prometheus.
 """
@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from tools.pictures.dashboard_run import SCRAPE_INTERVAL, Prometheus, command_of, fleet, wait_for
+from tools.pictures.dashboard.run import SCRAPE_INTERVAL, Prometheus, command_of, fleet, wait_for
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 DASHBOARD = REPOSITORY / "docs" / "monitoring" / "grafana-dashboard.json"
-RECORDED = Path(__file__).parent / "metrics" / "dashboard.json"
+RECORDED = Path(__file__).with_name("recorded.json")
 # seconds of the run, and the moment at which an operator pauses web1
 DURATION, PAUSED_AT = 480, 455
 EVENTS: list[dict[str, Any]] = [
@@ -55,8 +54,8 @@ FAULTS: list[dict[str, Any]] = [
 VARIABLES = {"$__rate_interval": f"{4 * SCRAPE_INTERVAL}s", "$__range": f"{DURATION}s", "$instance": ".*"}
 
 
-def main() -> int:
-    """Write the recorded answers and return the exit code."""
+def record() -> str:
+    """Write the recorded answers, and return the logs of the daemons."""
     with tempfile.TemporaryDirectory() as name, fleet(Path(name), EVENTS, FAULTS) as addresses:
         folder = Path(name)
         folder.chmod(0o755)
@@ -68,14 +67,13 @@ def main() -> int:
             wait_for(clock + DURATION)
             version = prometheus.get("status/buildinfo")["version"]
             panels = {str(panel["id"]): _answers(prometheus, panel, began) for panel in _panels()}
-        for vm in addresses:
-            print((folder / vm / "log").read_text(encoding="utf-8"))
+        logs = "".join((folder / vm / "log").read_text(encoding="utf-8") for vm in addresses)
     recorded = {"prometheus": version, "seconds": DURATION, "step": SCRAPE_INTERVAL, "vms": len(addresses)}
     text = json.dumps({**recorded, "panels": panels}, indent=1)
     # one series on one line
     text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
     RECORDED.write_text(text + "\n", encoding="utf-8")
-    return 0
+    return f"the logs of the daemons:\n\n{logs}"
 
 
 def expression_of(text: str) -> str:
@@ -110,7 +108,3 @@ def _answers(prometheus: Prometheus, panel: dict[str, Any], began: float) -> lis
 def _rounded(value: float | None) -> float | None:
     # NaN is the quantile of a histogram without observations
     return None if value is None or value != value else round(value, 2)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ from support import simulator_process
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 from support.wait import wait_until
-from tools.pictures.recording import ANNOUNCED, OVER, STARTED, Lane, lane, moment
+from tools.pictures.time_lines.recording import ANNOUNCED, OVER, STARTED, Lane, lane, moment
 
 # the words of the simulator's log -> the steps of Azure's lane
 STEPS = {"scheduled": ANNOUNCED, "started": STARTED, "finished": OVER}

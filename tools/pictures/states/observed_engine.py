@@ -25,7 +25,7 @@ from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
 from azure_events_engine.status_rows import event_rows
 from support.salt_simulation.driver import EVENT, done, event, record, status
-from tools.pictures.transitions import Transitions
+from tools.pictures.states.transitions import Transitions
 
 MINION = "web1"
 # the value of waiting_for before the engine knows the event

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.pictures.graph import Graph, as_dot
+from tools.pictures.graphs.graph import Graph, as_dot
 
 LAYOUTS = Path(__file__).parent / "layouts"
 # pixels of an inch

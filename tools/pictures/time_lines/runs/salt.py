@@ -15,8 +15,8 @@ from support.salt.event_bus import Event
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS
 from support.wait import wait_until
-from tools.pictures.record.azure_side import EVENT, Account, azure, collection_version
-from tools.pictures.recording import Lane, Recording, lane
+from tools.pictures.time_lines.recording import Lane, Recording, lane
+from tools.pictures.time_lines.runs.azure_side import EVENT, Account, azure, collection_version
 
 HOME = REPOSITORY / ".cache" / "salt" / "3008"
 VMS = ("vm1", "vm2")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tools.pictures.plot_area import Area, Values, bars, frame, line
+from tools.pictures.dashboard.plot_area import Area, Values, bars, frame, line
 from tools.pictures.svg import text
 
 # colours of the series, in order

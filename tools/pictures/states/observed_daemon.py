@@ -24,7 +24,7 @@ from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
 from hook_runner.records import EventRecord
-from tools.pictures.transitions import Transitions
+from tools.pictures.states.transitions import Transitions
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 US, OTHER = "web1", "web2"

@@ -20,7 +20,7 @@ from imds_simulator.model.world import World
 from imds_simulator.protocol.document import document
 from imds_simulator.scenario.files import parse
 from imds_simulator.scenario.plans import AUTOMATIC_APPROVAL, BY_NOTICE, HARDWARE_FAILURE, Change
-from tools.pictures.transitions import Transitions
+from tools.pictures.states.transitions import Transitions
 
 VM, VERSION = "web1", "2020-07-01"
 BEGIN, NOTICE, LASTS = 1_800_000_000.0, 900.0, 60.0

@@ -14,8 +14,8 @@ from typing import Any
 
 from support.ansible_hosts import Hosts
 from support.maintenance.reports import rows
-from tools.pictures.record.azure_side import EVENT, Account, azure, collection_version
-from tools.pictures.recording import Lane, Recording, lane
+from tools.pictures.time_lines.recording import Lane, Recording, lane
+from tools.pictures.time_lines.runs.azure_side import EVENT, Account, azure, collection_version
 
 VMS = ("vm1", "vm2")
 # step -> VM -> seconds that its tasks take

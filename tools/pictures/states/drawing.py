@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from imds_simulator.model.events import ENDED, PLANNED
-from tools.pictures import observed_azure, observed_daemon, observed_engine
-from tools.pictures.graph import Edge, Graph, Node
-from tools.pictures.graph_drawing import drawing
-from tools.pictures.graph_layout import layout_of
-from tools.pictures.transitions import Transitions
+from tools.pictures.graphs.drawing import drawing
+from tools.pictures.graphs.graph import Edge, Graph, Node
+from tools.pictures.graphs.layout import layout_of
+from tools.pictures.states import observed_azure, observed_daemon, observed_engine
+from tools.pictures.states.transitions import Transitions
 
 # texts in place of the simulator's names of causes
 CAUSES = {
