@@ -21,7 +21,7 @@ from support.start.terminal import Terminal
 from tools.repository.collection_tree import copy_tree
 
 ADDRESS = "https://github.com/azure-imds/scheduled_events"
-# what a machine's administrator may have set for pip, Java and connections
+# settings of a machine's administrator for pip, Java and connections
 _KEPT = (
     "PIP_",
     "JAVA_HOME",
