@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 
 from support.browser import Page
 from tools.docs_site.built_site import BuiltSite
@@ -43,6 +44,11 @@ LEAST_CONTRAST, LEAST_OF_LARGE = 4.5, 3.0
 def open_page(page: Page, address: str) -> None:
     page.driver.get(address)
     page.wait(lambda: page.find("article h1").text, f"the heading of {address}")
+
+
+def follow(link: WebElement) -> None:
+    """Follow a link by the keyboard: excerpts and smooth scrolling move links away from a pointer."""
+    link.send_keys(Keys.ENTER)
 
 
 def is_at(page: Page, address: str) -> bool:
@@ -95,7 +101,7 @@ def test_search_finds_a_word_and_leads_to_it(page: Page, address: str) -> None:
     results = page.driver.find_elements(By.CSS_SELECTOR, "ul.search li a")
     assert len(results) >= 5
     title = results[0].text
-    results[0].click()
+    follow(results[0])
     page.wait(lambda: page.find("article h1").text == title.partition(" > ")[0], f"the page {title}")
     assert "NotBefore" in page.find("article").text
     assert_loads_only_from(page, address)
@@ -120,8 +126,7 @@ def test_first_path_leads_through_its_pages(page: Page, address: str, size: tupl
         link = page.driver.find_elements(
             By.CSS_SELECTOR, "section#start tbody tr:first-child a, section#start ol li a"
         )[number]
-        page.evaluate("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", link)
-        link.click()
+        follow(link)
         page.wait(partial(is_at, page, target), target)
         assert page.find("article h1").text
         assert page.evaluate(FITS)
@@ -136,8 +141,7 @@ def test_menu_of_a_phone_leads_to_a_page(page: Page, address: str) -> None:
     page.find(".nav-overlay-icon").click()
     entry = page.find(".sidebar-tree a[href='salt.html']")
     page.wait(lambda: entry.is_displayed() and entry.rect["x"] >= 0, "the open menu")
-    page.evaluate("arguments[0].scrollIntoView({block: 'center'})", entry)
-    entry.click()
+    follow(entry)
     page.wait(lambda: page.driver.current_url == f"{address}salt.html", "the page about Salt")
     assert page.evaluate(FITS)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs_site.__main__ import SETTINGS, SITE, STRICT
+from tools.docs_site.__main__ import SETTINGS, SITE, STRICT, remove_former_pages
 
 from .conftest import Build, environment
 
@@ -46,3 +46,13 @@ def test_build_with_a_mistake_fails_and_names_it(tmp_path: Path, pages: dict[str
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode == 0) == (not problem), ended.stderr
     assert problem in ended.stderr
+
+
+def test_page_without_a_document_is_removed_from_the_site(tmp_path: Path) -> None:
+    source, output = tmp_path / "source", tmp_path / "output"
+    for file in (source / "start" / "one.md", output / "start" / "one.html", output / "gone.html"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    (output / "search.html").touch()
+    remove_former_pages(source, output)
+    assert sorted(page.name for page in output.rglob("*.html")) == ["one.html", "search.html"]

@@ -19,6 +19,8 @@ SITE = CACHE / "docs"
 SETTINGS = Path(__file__).with_name("sphinx")
 # each warning is a failure, and all of them are shown
 STRICT = ("--fail-on-warning", "--keep-going", "--nitpicky", "--quiet")
+SUFFIXES = (".md", ".rst")
+WITHOUT_SOURCE = {Path("genindex"), Path("search")}
 
 
 def main() -> int:
@@ -30,9 +32,18 @@ def main() -> int:
     write_source_tree(REPOSITORY, source, CACHE / "trees" / "docs-site")
     arguments = ["--jobs", "auto", "--doctree-dir", CACHE / "docs-doctrees", "--conf-dir", SETTINGS, source, output]
     status = build_main([*STRICT, *map(str, arguments)])
+    remove_former_pages(source, output)
     if status == 0:
         print(output / "index.html")
     return status
+
+
+def remove_former_pages(source: Path, output: Path) -> None:
+    """Remove the pages of documents that the source tree no longer has; Sphinx leaves them."""
+    documents = {file.relative_to(source).with_suffix("") for file in source.rglob("*") if file.suffix in SUFFIXES}
+    for page in output.rglob("*.html"):
+        if page.relative_to(output).with_suffix("") not in documents | WITHOUT_SOURCE:
+            page.unlink()
 
 
 if __name__ == "__main__":

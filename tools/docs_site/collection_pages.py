@@ -37,7 +37,7 @@ def pages(collection: Path, trees: Path) -> dict[str, bytes]:
     )
     found = {file.relative_to(output).as_posix(): file for file in sorted(output.rglob("*")) if file.is_file()}
     # without the indexes over all collections, of which there is one
-    result = {name: file.read_bytes() for name, file in found.items() if Path(name).parent == Path(INDEX).parent}
+    result = {name: file.read_bytes() for name, file in found.items() if Path(INDEX).parent in Path(name).parents}
     result[INDEX] += navigation(result).encode()
     return result
 
@@ -47,7 +47,7 @@ def navigation(names: Iterable[str]) -> str:
     entries = []
     for name in names:
         plugin, _, kind = Path(name).stem.rpartition("_")
-        if plugin:
+        if Path(name).parent == Path(INDEX).parent and plugin:
             entries.append(f"    {plugin} {kind} <{Path(name).stem}>\n")
     return "\n.. toctree::\n    :hidden:\n\n" + "".join(sorted(entries, key=by_kind))
 
