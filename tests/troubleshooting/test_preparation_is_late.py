@@ -36,7 +36,7 @@ def test_hook_that_was_ended_succeeds_with_a_longer_limit(section: Section, host
     next_event_is_prepared(host, azure)
 
 
-@pytest.mark.symptom("A hook is skipped for lack of time")
+@pytest.mark.symptom("A hook is skipped because the time is too short")
 def test_skipped_hook_runs_with_smaller_needs(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(BACKUP, "touch /srv/backup")
     host.config = {"policy": "documented", "hooks": {"20-backup": {"timeout": "10m", "needs": "10m"}}}

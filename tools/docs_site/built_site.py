@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the HTML files of a site refer to: links, anchors, and the files that a page loads."""
+"""The references of the HTML files of a site: links, anchors, and the files that a page loads."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SaltModule(NamedTuple):
         return [self.name_in_salt(name) for name in names if not name.startswith("_")]
 
     def name_in_salt(self, name: str) -> str:
-        """Return the name without the underscore that tells it from a name of Python."""
+        """Return the name without the underscore that distinguishes it from a name of Python."""
         return name.rstrip("_")
 
 

@@ -99,7 +99,7 @@ def site_of(repository: Path) -> SiteMap:
 
 
 def place_of_page(path: str) -> str | None:
-    """Return the place of a page in the source tree, or None for a file that is no page of the site."""
+    """Return the place of a page in the source tree, or None for a file that is not a page of the site."""
     folder, name = posixpath.split(path)
     if path in NAMED:
         return NAMED[path]

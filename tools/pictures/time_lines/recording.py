@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The recording of one maintenance: the steps of each actor with their times. Seconds count from the announcement."""
+"""The recording of one maintenance: the steps of each actor, in seconds from the announcement."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def azure(*vms: str) -> Iterator[Simulator]:
 
 
 class Account:
-    """What the simulator's log says about one event.
+    """The entries of the simulator's log about one event.
 
     Attributes:
         began: Unix time of the announcement.
