@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
@@ -12,6 +14,7 @@ from support.start.page import follow
 PAGE = "docs/start/one-vm.md"
 
 
+@pytest.mark.short
 def test_page_as_printed_prepares_approves_and_recovers() -> None:
     with new_user("sys.version_info >= (3, 9)") as user, default_ports(), user.terminal() as terminal:
         follow(PAGE, user, terminal)

@@ -14,6 +14,7 @@ from support.troubleshooting.page import Section
 DRAIN = "prepare/10-drain"
 
 
+@pytest.mark.short
 @pytest.mark.symptom("The policy approves nothing")
 def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
@@ -77,6 +78,7 @@ def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, hos
     host.run(f"azure-scheduled-events approve {event}")
 
 
+@pytest.mark.short
 @pytest.mark.symptom("Restarts of users wait 15 minutes")
 def test_policy_documented_approves_the_restart_of_a_user(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")

@@ -14,6 +14,7 @@ from support.troubleshooting.page import Section
 DRAIN, JOIN = "prepare/10-drain", "recover/10-drain"
 
 
+@pytest.mark.short
 @pytest.mark.symptom("A recover hook fails")
 def test_host_recovers_with_the_corrected_hook(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")

@@ -19,8 +19,8 @@ def is_good(host: DaemonHost) -> bool:
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param("too-many-requests", marks=pytest.mark.symptom("Status 429")),
-        pytest.param("gone", marks=pytest.mark.symptom("Status 410")),
+        pytest.param("too-many-requests", marks=[pytest.mark.symptom("Status 429"), pytest.mark.short]),
+        pytest.param("gone", marks=[pytest.mark.symptom("Status 410"), pytest.mark.short]),
         pytest.param("forbidden-html", marks=pytest.mark.symptom("A proxy answers")),
         pytest.param("refuse", marks=pytest.mark.symptom("No connection")),
     ],

@@ -12,6 +12,8 @@ import pytest
 from support.repository import REPOSITORY
 from support.troubleshooting.page import ANY_LINES, Block, compare, sections
 
+pytestmark = pytest.mark.short
+
 FOLDERS = ("tests/troubleshooting", "tests/salt/guide")
 # a mark of a test here, and the section of a test of Salt
 _FOLLOWS = re.compile(r"(?:symptom|Section)\(\"(.+?)\"\)")

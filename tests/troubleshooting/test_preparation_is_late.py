@@ -21,6 +21,7 @@ def next_event_is_prepared(host: DaemonHost, azure: Azure, *resources: str) -> N
     host.wait_for(event, prepared="ok")
 
 
+@pytest.mark.short
 @pytest.mark.symptom("A hook reaches its time limit")
 def test_hook_that_was_ended_succeeds_with_a_longer_limit(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, 'echo "17 connections are open"', UNTIL_RELEASED)

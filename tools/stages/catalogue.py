@@ -129,7 +129,12 @@ STAGES = (
         partial(pytest_folder, folder="pictures"),
         partial(pytest_folder, folder="pictures", options=SHORT),
     ),
-    Stage("start", "the start pages as printed, by a new user", start_pages),
+    Stage(
+        "start",
+        "the start pages as printed, by a new user",
+        start_pages,
+        partial(start_pages, options=SHORT),
+    ),
     Stage("browser", "the simulator's live page in a real browser", browser),
     Stage(
         "docs-site", "the site of the documentation: build, links, search and appearance in a real browser", docs_site
@@ -150,6 +155,7 @@ STAGES = (
         "troubleshooting",
         "docs/troubleshooting.md: each situation with real processes, its output, and the remedy",
         partial(pytest_folder, folder="troubleshooting", options=("-n", "2")),
+        partial(pytest_folder, folder="troubleshooting", options=SHORT),
     ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
     Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
