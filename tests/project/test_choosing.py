@@ -47,7 +47,7 @@ def test_figures_of_a_row_are_those_of_its_source(heading: str, cells: list[str]
 
 def test_figures_of_the_demonstration_are_those_of_its_page() -> None:
     (sentence,) = re.findall(r"\[The demonstration\]\(zero-loss\.md\)(.*?ready hooks\.)", PAGE, re.DOTALL)
-    assert len(numbers(sentence)) == 4
+    assert len(numbers(sentence)) == 5
     assert numbers(sentence) <= numbers((DOCS / "zero-loss.md").read_text(encoding="utf-8"))
 
 
@@ -56,3 +56,5 @@ def test_notices_are_those_of_the_reference() -> None:
     least = (DOCS / "reference" / "scheduled-events.md").read_text(encoding="utf-8")
     table = least.split("### 2.4 Notice and durations")[1].split("| # | statement")[0]
     assert numbers(sentence[1]) <= numbers(table)
+    (least_seen,) = re.findall(r"one Freeze had (.*?) left", " ".join(PAGE.split()))
+    assert f"for one Freeze {least_seen}." in least
