@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 
 from support.daemon.documents import shape
-from support.recipes.printed import FENCED
+from support.recipes.printed import fences
 from support.repository import REPOSITORY
 from support.start.default_ports import default_ports
 from support.start.new_user import NewUser, new_user
@@ -66,8 +66,7 @@ def on_linux(command: str) -> str:
 def without_salt() -> list[tuple[str, str]]:
     """Return (language, text) of each block that this test follows."""
     before, _heading, section = PAGE.read_text(encoding="utf-8").partition(SALT)
-    found: list[tuple[str, str]] = FENCED.findall(before + section[section.index("\n## ") :])
-    return found
+    return fences(before + section[section.index("\n## ") :])
 
 
 def test_page_as_printed_reads_and_approves_an_event() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from support import simulator_process
 from support.daemon.documents import shape
-from support.recipes.printed import FENCED
+from support.recipes.printed import fences
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.salt_installation import QUIET
@@ -57,7 +57,7 @@ def win1(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
 
 
 def test_minion_with_the_printed_file_lists_the_event(win1: WindowsMinion, linux1: Simulator) -> None:
-    file, restart, command, answer = (text for _language, text in FENCED.findall(SECTION))
+    file, restart, command, answer = (text for _language, text in fences(SECTION))
     path = PureWindowsPath(file.partition("\n")[0].removeprefix("# "))
     assert PureWindowsPath(HOME) in path.parents and ENDPOINT in file
     win1.wine.inside(path).parent.mkdir(parents=True, exist_ok=True)

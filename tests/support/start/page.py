@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from support.daemon.documents import shape
-from support.recipes.printed import FENCED
+from support.recipes.printed import fences
 from support.repository import REPOSITORY
 from support.start.new_user import NewUser
 from support.start.terminal import Terminal
@@ -22,7 +22,7 @@ PRINTED_HOME = "/home/you"
 
 def blocks_of(document: str) -> list[tuple[str, str]]:
     """Return (language, text) of each block, in order; pages of a start have commands and outputs only."""
-    found: list[tuple[str, str]] = FENCED.findall((REPOSITORY / document).read_text(encoding="utf-8"))
+    found = fences((REPOSITORY / document).read_text(encoding="utf-8"))
     assert {language for language, _text in found} <= {"sh", "text"}, document
     return found
 
