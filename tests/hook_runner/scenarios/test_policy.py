@@ -107,8 +107,10 @@ def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, mak
     vm.poll()
     vm.poll(after=299)
     assert vm.ran() == []
+    assert vm.status()["events"][0]["waiting"] == "no prepare hook begins: the matching rule has `hold`"
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    assert vm.status()["events"][0]["waiting"] is None
 
 
 def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_vm: MakeVm) -> None:
