@@ -154,6 +154,12 @@ def test_each_change_of_the_trouble_is_one_line(azure: Azure, vm: EngineHarness)
     assert warnings(vm) == 3
 
 
+def test_status_of_a_proxy_names_the_remedy(azure: Azure, vm: EngineHarness) -> None:
+    azure.fault("forbidden-html")
+    vm.poll()
+    assert vm.status()["imds"]["error"].endswith("not from IMDS; exclude the address from the proxy or service mesh")
+
+
 def test_t57_a_day_of_silence_ends_nothing_by_itself(azure: Azure, vm: EngineHarness) -> None:
     first = azure.schedule("Reboot", notice="5d", hold=True)
     second = azure.schedule("Freeze", notice="5d", hold=True)
