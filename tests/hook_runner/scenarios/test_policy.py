@@ -91,6 +91,7 @@ def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -
     vm.poll()
     vm.poll(after=60)
     assert azure.approvals() == []
+    assert vm.status()["events"][0]["reason"].endswith("; closed gates: quiet")
     gate.touch()
     vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]
