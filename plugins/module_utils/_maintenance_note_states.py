@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     run_of,
 )
 
-REMEDY = "wait until it has ended, or set maintenance_take_over if it is known to have ended"
+REMEDY = "wait until that run has ended, or set maintenance_take_over if it is known to have ended"
 
 NOTE_OPTIONS: dict[str, t.Any] = dict(
     notes=dict(type="path"),

@@ -41,7 +41,7 @@ def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path:
     assert failed(second[0]) == {"vm1", "vm2"}
     assert (
         str(tmp_path / "vm1" / "notes" / "note.json") in second[0].stdout
-        and "maintenance_take_over" in second[0].stdout
+        and "; wait until that run has ended, or set maintenance_take_over" in second[0].stdout
     )
     assert ran.returncode == 0, ran.stdout
     assert fleet.course_of("prepare").count("vm1") == fleet.course_of("recover").count("vm1") == 1

@@ -290,6 +290,7 @@ class Imds:
             text += ": a redirect, which IMDS never sends; something else answers on this address"
         elif answer.status in _PROXY_STATUSES:
             text += "; this status comes from a proxy or another service, not from IMDS"
+            text += "; exclude the address from the proxy or service mesh"
         elif answer.status == 410:
             text += "; IMDS is being updated, for up to 70 seconds"
         return ImdsRefused(

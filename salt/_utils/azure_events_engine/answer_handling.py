@@ -131,7 +131,7 @@ def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) 
     changed = _apply_absences_and_records(update, minion, status, listed, asked_at) or changed
     state = {
         "complaint": _complaint(update, minion, status),
-        "unavailable": "" if status.available else status.reason or "no reason given",
+        "unavailable": "" if status.available else status.reason or "its IMDS gives no document, without a reason",
         "working": status.working or "",
         "interrupted": any(
             event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()

@@ -109,7 +109,7 @@ def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
     if known.complaint:
         return "odd_answer", f"minion {owner}: {known.complaint}"
     if known.unavailable:
-        return "unavailable", f"minion {owner}: IMDS: {known.unavailable}"
+        return "unavailable", f"minion {owner}: {known.unavailable}"
     return None
 
 

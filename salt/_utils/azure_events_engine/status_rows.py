@@ -64,7 +64,7 @@ def _problem(state: State | StateUpdate, minion: str) -> str:
         return known.complaint
     if known.silent > 1:
         return "does not answer"
-    return f"IMDS: {known.unavailable}" if known.unavailable else ""
+    return known.unavailable
 
 
 def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:

@@ -91,6 +91,7 @@ def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -
     vm.poll()
     vm.poll(after=60)
     assert azure.approvals() == []
+    assert vm.status()["events"][0]["reason"].endswith("; closed gates: quiet")
     gate.touch()
     vm.poll(after=1)
     assert azure.approvals() == [("vm1", event)]
@@ -107,8 +108,10 @@ def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, mak
     vm.poll()
     vm.poll(after=299)
     assert vm.ran() == []
+    assert vm.status()["events"][0]["waiting"] == "no prepare hook begins: the matching rule has `hold`"
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    assert vm.status()["events"][0]["waiting"] is None
 
 
 def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_vm: MakeVm) -> None:

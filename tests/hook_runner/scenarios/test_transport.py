@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hook_runner.reporting.status import to_text
 from support.daemon.engine_harness import EngineHarness
 from support.daemon.simulated_azure import Azure
 
@@ -152,6 +153,18 @@ def test_each_change_of_the_trouble_is_one_line(azure: Azure, vm: EngineHarness)
         azure.fault(kind)
         vm.poll(after=1)
     assert warnings(vm) == 3
+
+
+def test_status_of_a_proxy_names_the_remedy(azure: Azure, vm: EngineHarness) -> None:
+    azure.fault("forbidden-html")
+    vm.poll()
+    assert vm.status()["imds"]["error"].endswith("not from IMDS; exclude the address from the proxy or service mesh")
+
+
+def test_status_without_a_good_answer_does_not_claim_no_events(azure: Azure, vm: EngineHarness) -> None:
+    azure.fault("refuse")
+    vm.poll()
+    assert to_text(vm.status()).endswith("events     none known; IMDS gives no good answer")
 
 
 def test_t57_a_day_of_silence_ends_nothing_by_itself(azure: Azure, vm: EngineHarness) -> None:

@@ -25,7 +25,7 @@ def a_story() -> EventRecord:
     skipped = add_step(record, 4, stage=RECOVER, hook="10-app", state=SKIPPED)
     skipped.reason = "one run serves this event and E-0"
     again = add_step(record, 5, stage=RECOVER, hook="30-again")
-    again.attempt = 2
+    again.attempt, again.reason = 2, "exit status 3"
     end_step(record, again, "no\n", "failed", 3)
     close_record(record)
     return record
