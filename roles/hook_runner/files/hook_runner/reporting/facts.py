@@ -24,10 +24,11 @@ MAX_BYTES = 4 << 20
 def to_dict(engine: Engine, health: ImdsHealth) -> dict[str, Any]:
     """Return this VM's events as facts. Members that `event_facts` returns, too, have its names and meanings.
 
-    Keys: available, reason, resource_name, events (the common shape of an event, with stage,
-    prepared, approval and waiting as in `status`); pending (missing if no event is known and
-    available is false), recovering (events that are over, whose recovery is not finished, with
-    not_recovered), paused.
+    Keys: available, reason, resource_name, paused, and
+
+    - events: the common shape of an event, with stage, prepared, approval and waiting as in `status`
+    - pending: missing if no event is known and available is false
+    - recovering: events that are over, whose recovery is not finished, with not_recovered
     """
     known = health.as_data()
     reason = ""

@@ -72,11 +72,14 @@ class InForce:
     def as_data(self) -> dict[str, Any]:
         """Return for `status` what is in force, and how the disk differs from it.
 
-        Keys: path, sha256 (null if there is no such file), policy_file, policy_sha256 (null
-        without one); loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, changed
-        (the paths that differ); restart_needed (keys whose new value needs a restart), refusal (why
-        the latest reload was refused, or null). Hashes are hexadecimal SHA-256; those of files are
-        equal to the output of sha256sum.
+        Keys: path, policy_file, loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, and
+
+        - sha256, policy_sha256: null if there is no such file
+        - changed: the paths that differ
+        - restart_needed: keys whose new value needs a restart
+        - refusal: the reason why the latest reload was refused, or null
+
+        Hashes are hexadecimal SHA-256; those of files are equal to the output of sha256sum.
         """
         changed = [path for path, sha256 in self._files.items() if _sha256_of_file(path) != sha256]
         if hooks_sha256(self._find_hooks()) != self._hooks_sha256:
