@@ -22,7 +22,9 @@ PRINTED_HOME = "/home/you"
 
 def blocks_of(document: str) -> list[tuple[str, str]]:
     """Return (language, text) of each block, in order; pages of a start have commands and outputs only."""
-    found: list[tuple[str, str]] = FENCED.findall((REPOSITORY / document).read_text(encoding="utf-8"))
+    found: list[tuple[str, str]] = [
+        (match[-2], match[-1]) for match in FENCED.findall((REPOSITORY / document).read_text(encoding="utf-8"))
+    ]
     assert {language for language, _text in found} <= {"sh", "text"}, document
     return found
 
