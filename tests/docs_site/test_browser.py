@@ -152,7 +152,7 @@ def test_theme_button_changes_the_colours_and_pages_keep_them(page: Page, addres
     page.show(*DESKTOP, scheme)
     open_page(page, address)
     before = page.evaluate("return getComputedStyle(document.body).backgroundColor")
-    for _ in range(3):
+    for _press in range(3):
         if page.evaluate("return document.body.dataset.theme") == other:
             break
         page.find(".content-icon-container .theme-toggle").click()

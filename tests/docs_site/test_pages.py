@@ -47,6 +47,12 @@ def test_each_image_has_an_alternative_text(site: BuiltSite) -> None:
     assert list(site.images_without_text()) == []
 
 
+def test_each_picture_leads_to_its_file(site: BuiltSite) -> None:
+    pictures = {name: {address for address, _text in page.images} for name, page in site.pages.items()}
+    assert any(pictures.values())
+    assert {name: alone for name, found in pictures.items() if (alone := found - set(site.pages[name].links))} == {}
+
+
 def test_each_page_names_its_language(site: BuiltSite) -> None:
     assert {page.language for page in site.pages.values()} == {"en"}
 
@@ -89,7 +95,7 @@ def test_links_of_the_readme_to_github_lead_to_pages_of_the_site(site: BuiltSite
     assert "simulator.html" in page.links
     assert "ansible.html#maintenance-of-a-fleet" in page.links
     assert "https://github.com/azure-imds/scheduled_events/tree/main/LICENSES" in page.links
-    assert not any(is_elsewhere(source) for source, _ in page.images)
+    assert not any(is_elsewhere(source) for source, _text in page.images)
 
 
 def test_links_of_modules_to_github_lead_to_pages_of_the_site(site: BuiltSite) -> None:

@@ -29,6 +29,10 @@ def test_each_path_begins_with_a_start_page_of_its_own() -> None:
     assert all(links(cell) for row in rows for cell in row[1:])
 
 
+def test_first_page_shows_a_time_line() -> None:
+    assert [target for target in links(PAGE) if target.startswith("images/time-line-")]
+
+
 def test_first_page_links_every_page() -> None:
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"README.md"}
     linked = {target.partition("#")[0] for target in links(PAGE)}

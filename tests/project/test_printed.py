@@ -192,6 +192,7 @@ LEFT_OUT = {
         "make test": "it runs this test",
         "make test-all": "it runs this test",
         "make test-project": "it runs this test",
+        "make docs": "tests/docs_site/test_build.py builds the site",
         POLICY_TESTS: "the stage unit-plugins runs these tests",
         ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the stage unit-hook_runner runs these tests",
         ".venv/bin/python -m pytest -n 2 tests/unit/imds_simulator tests/scenarios": "stages run these tests",

@@ -46,7 +46,7 @@ def navigation(names: Iterable[str]) -> str:
     """Return a toctree of the pages about plugins and roles, with short titles."""
     entries = []
     for name in names:
-        plugin, _, kind = Path(name).stem.rpartition("_")
+        plugin, _separator, kind = Path(name).stem.rpartition("_")
         if Path(name).parent == Path(INDEX).parent and plugin:
             entries.append(f"    {plugin} {kind} <{Path(name).stem}>\n")
     return "\n.. toctree::\n    :hidden:\n\n" + "".join(sorted(entries, key=by_kind))

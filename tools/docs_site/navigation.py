@@ -110,7 +110,7 @@ def first_page_navigation(first_page: str, inside_folders: frozenset[str]) -> st
     made = {name: about for name, about in MADE.items() if name not in listed}
     rows = "".join(f"| [{title}]({name}.rst) | {summary} |\n" for name, (title, summary) in made.items())
     table = f"\n## {MADE_CAPTION}\n\n| page | content |\n| --- | --- |\n{rows}"
-    entries = tuple(f"{title} <{name}>" for name, (title, _) in made.items())
+    entries = tuple(f"{title} <{name}>" for name, (title, _pages) in made.items())
     trees = "".join(toctree(section.documents, section.caption) for section in own)
     return table + trees + toctree(entries, MADE_CAPTION)
 
@@ -129,7 +129,9 @@ def folder_documents(page: str, folder: str, documents: Iterable[str]) -> list[s
         documents: all documents.
     """
     here = {posixpath.join(folder, posixpath.basename(name)) for name in documents if posixpath.dirname(name) == folder}
-    linked = dict.fromkeys(posixpath.join(folder, name) for block in parse(page) for name, _ in documents_in(block))
+    linked = dict.fromkeys(
+        posixpath.join(folder, name) for block in parse(page) for name, _title in documents_in(block)
+    )
     return [name for name in linked if name in here and name != f"{folder}/index"]
 
 

@@ -46,7 +46,7 @@ def address_in_ansible(label: str) -> str | None:
 
 def address_in_python(name: str) -> str | None:
     """Return the address of a class of the standard library, such as datetime.datetime."""
-    module, _, member = name.rpartition(".")
+    module, _separator, member = name.rpartition(".")
     if module.partition(".")[0] not in sys.stdlib_module_names or not hasattr(import_module(module), member):
         return None
     return f"{PYTHON}/{module}.html#{name}"

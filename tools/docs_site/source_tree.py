@@ -65,7 +65,7 @@ def update(destination: Path, wanted: dict[str, bytes]) -> None:
         if not (file.is_file() and file.read_bytes() == content):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-    for folder, _, files in os.walk(destination, topdown=False):
+    for folder, _folders, files in os.walk(destination, topdown=False):
         for each in files:
             file = Path(folder, each)
             if file.relative_to(destination).as_posix() not in wanted:

@@ -18,7 +18,7 @@ from tools.docs_site.api_pages import HELPER_FOLDER
 from tools.docs_site.other_sites import link_elsewhere
 from tools.docs_site.salt_modules import KINDS, import_salt_modules
 from tools.docs_site.site_map import BRANCH, GITHUB, site_of
-from tools.docs_site.transforms import Anchors, Languages, LinksToPages, NoContents, ShortTitles
+from tools.docs_site.transforms import Anchors, Languages, LinkedPictures, LinksToPages, NoContents, ShortTitles
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -53,7 +53,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the parts of the extension."""
     app.add_config_value("state_of_build", state_of_build(), "env", types=frozenset({str}))
     import_salt_modules(REPOSITORY)
-    for transform in (Anchors, LinksToPages, Languages, NoContents, ShortTitles):
+    for transform in (Anchors, LinksToPages, LinkedPictures, Languages, NoContents, ShortTitles):
         app.add_transform(transform)
     app.connect("missing-reference", link_elsewhere)
     app.connect("html-page-context", add_source_link)

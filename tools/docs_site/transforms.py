@@ -67,6 +67,17 @@ class LinksToPages(Transform):
             node.replace_self(new)
 
 
+class LinkedPictures(Transform):
+    """Let each picture lead to its file, in which small text can be enlarged."""
+
+    default_priority = 877
+
+    def apply(self, **kwargs: Any) -> None:
+        """Give the pictures a width, because Sphinx links only those; site.css shows them in their own width."""
+        for node in self.document.findall(nodes.image):
+            node.setdefault("width", "100%")
+
+
 class Languages(Transform):
     """Name the languages of code as Pygments does; code of a language that Pygments does not know is plain text."""
 

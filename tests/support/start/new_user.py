@@ -57,13 +57,14 @@ class NewUser(NamedTuple):
 
 
 @contextlib.contextmanager
-def new_user(requirement: str, account: Mapping[str, Any] = AS_USER) -> Iterator[NewUser]:
+def new_user(requirement: str, account: Mapping[str, Any] | None = None) -> Iterator[NewUser]:
     """Make the user, whose python3 meets the requirement and has venv.
 
     Args:
         requirement: an expression of Python.
-        account: arguments of subprocess for the user.
+        account: arguments of subprocess for the user; by default those of a user without a name.
     """
+    account = AS_USER if account is None else account
     owner = account.get("user", USER)
     python = python_for_user(f"{requirement} and __import__('ensurepip')")
     if python is None:

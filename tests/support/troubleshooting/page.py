@@ -24,6 +24,7 @@ _DIFFERS = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
     (r"\b\d\d:\d\d:\d\d\b", "TIME"),
     (r"\b(in|after|within) \d+(\.\d+)? s(econds)?\b", r"\1 N s"),
+    (r"\bleft \(\d+ s\)", "left (N s)"),
     (r"\brun \S+, process \d+ of \S+ on \S+,", "run ID, process N of USER on HOST,"),
     (r"\b\d+ (errors in a row|seconds ago)", r"N \1"),
     # seconds since the answer of a minion

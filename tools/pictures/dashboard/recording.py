@@ -9,6 +9,7 @@ Three real daemons meet events of a simulator for eight minutes. Needs Debian's 
 from __future__ import annotations
 
 import json
+import math
 import re
 import tempfile
 import time
@@ -107,4 +108,4 @@ def _answers(prometheus: Prometheus, panel: dict[str, Any], began: float) -> lis
 
 def _rounded(value: float | None) -> float | None:
     # NaN is the quantile of a histogram without observations
-    return None if value is None or value != value else round(value, 2)
+    return None if value is None or math.isnan(value) else round(value, 2)

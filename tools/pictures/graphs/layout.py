@@ -61,7 +61,7 @@ def stored_layout(name: str, graph: Graph) -> Layout:
         StaleLayout: there is no layout, or it is that of another graph.
     """
     file = LAYOUTS / f"{name}.txt"
-    digest, _, plain = file.read_text(encoding="utf-8").partition("\n") if file.exists() else ("", "", "")
+    digest, _newline, plain = file.read_text(encoding="utf-8").partition("\n") if file.exists() else ("", "", "")
     if digest != _digest(graph):
         raise StaleLayout(f"{name}: the code differs from the layout of the picture; run `make pictures`")
     return _parsed(plain, graph)
