@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support import simulator_process
-from support.browser import INSTALL, Page, chromium, find_browser
+from support.browser import Page, page_or_skip
 
 SCENARIO = {
     "title": "a small one",
@@ -23,10 +23,8 @@ SCENARIO = {
 
 @pytest.fixture(scope="session")
 def _one_page() -> Iterator[Page]:
-    if find_browser() is None:
-        pytest.skip(f"needs Chromium and its driver; {INSTALL}")
-    with chromium() as driver:
-        yield Page(driver)
+    with page_or_skip() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.browser import INSTALL, Page, chromium, find_browser
+from support.browser import Page, page_or_skip
 from support.repository import REPOSITORY
 from tools.docs_site.__main__ import CACHE, SITE
 from tools.docs_site.built_site import BuiltSite
@@ -76,10 +76,8 @@ def address(site: BuiltSite) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def _one_page() -> Iterator[Page]:
-    if find_browser() is None:
-        pytest.skip(f"needs Chromium and its driver; {INSTALL}")
-    with chromium() as driver:
-        yield Page(driver)
+    with page_or_skip() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import pytest
 from selenium import webdriver
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
@@ -73,6 +74,15 @@ def chromium() -> Iterator[webdriver.Chrome]:
             yield driver
         finally:
             driver.quit()
+
+
+@contextlib.contextmanager
+def page_or_skip() -> Iterator[Page]:
+    """Open a browser for a test, which is skipped on a machine without one."""
+    if find_browser() is None:
+        pytest.skip(f"needs Chromium and its driver; {INSTALL}")
+    with chromium() as driver:
+        yield Page(driver)
 
 
 class Page:

@@ -9,13 +9,13 @@ A picture is a function of the code or of recorded data. Its module has the func
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tools.pictures import packages, screenshots
 from tools.pictures.dashboard import drawing as dashboard
+from tools.pictures.names import chosen
 from tools.pictures.states import drawing as states
 from tools.pictures.time_lines import drawing as time_lines
 
@@ -33,13 +33,7 @@ PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pictures and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tools.pictures", description="Make the pictures of docs/images.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(PICTURES)}; by default, all")
-    names = parser.parse_args(arguments).names or list(PICTURES)
-    unknown = [name for name in names if name not in PICTURES]
-    if unknown:
-        parser.error(f"{unknown[0]}: not a picture; use one of: {', '.join(PICTURES)}")
-    for name in names:
+    for name in chosen("python -m tools.pictures", "Make the pictures of docs/images.", PICTURES, arguments):
         for file, content in PICTURES[name]().items():
             data = content.encode() if isinstance(content, str) else content
             (IMAGES / file).write_bytes(data)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from tools.pictures.dashboard import recording as metrics
+from tools.pictures.names import chosen
 from tools.pictures.time_lines.drawing import table
 from tools.pictures.time_lines.recording import FOLDER, Recording
 from tools.pictures.time_lines.runs import host, playbook, salt
@@ -34,13 +34,7 @@ RECORDINGS: dict[str, Callable[[], str]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the recordings and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tools.pictures.record", description="Record real runs.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(RECORDINGS)}; by default, all")
-    names = parser.parse_args(arguments).names or list(RECORDINGS)
-    unknown = [name for name in names if name not in RECORDINGS]
-    if unknown:
-        parser.error(f"{unknown[0]}: not a recording; use one of: {', '.join(RECORDINGS)}")
-    for name in names:
+    for name in chosen("python -m tools.pictures.record", "Record real runs.", RECORDINGS, arguments):
         print(f"{name}: {RECORDINGS[name]()}")
     return 0
 
