@@ -51,7 +51,7 @@ def drawing(results: Sequence[Result]) -> str:
         body += [f'<g transform="translate({LEFT} {top})">', *_panel(result, across, end), "</g>"]
     body.append(text(WIDTH / 2, height - 10, "seconds since the begin of the load", "small", "middle"))
     title = "; ".join(_summary(result) for result in results)
-    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK)
+    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK, natural=True)
 
 
 def _summary(result: Result) -> str:

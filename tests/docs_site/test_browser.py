@@ -107,6 +107,13 @@ def test_search_finds_a_word_and_leads_to_it(page: Page, address: str) -> None:
     assert_loads_only_from(page, address)
 
 
+def test_search_finds_a_status_code(page: Page, address: str) -> None:
+    page.driver.get(f"{address}search.html?q=429")
+    page.wait(lambda: page.find("ul.search li a").is_displayed(), "a result")
+    results = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, "ul.search li a")]
+    assert any(result.startswith("Troubleshooting") for result in results), results
+
+
 def test_search_works_without_a_server(page: Page, site: BuiltSite) -> None:
     page.driver.get(f"file://{site.folder}/search.html?q=haproxy")
     page.wait(lambda: page.find("ul.search li a").is_displayed(), "a result")

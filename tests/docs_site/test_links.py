@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from tools.docs_site.markdown_links import replace_targets
-from tools.docs_site.site_map import LinkError, SiteMap, place_of_page
+from tools.docs_site.site_map import SiteMap, place_of_page
+from tools.docs_site.source_error import SourceError
 
 FILES = (
     "README.md",
@@ -78,7 +79,7 @@ def test_link_of_a_page_leads_to_its_target_in_the_site(page: str, link: str, ta
 
 @pytest.mark.parametrize("link", ["gone.md", "../gone", f"{GITHUB}/blob/main/gone.md"])
 def test_link_to_a_missing_file_is_an_error_with_its_name(link: str) -> None:
-    with pytest.raises(LinkError, match="^docs/salt.md: the repository has no .*gone"):
+    with pytest.raises(SourceError, match="^docs/salt.md: the repository has no .*gone"):
         SITE.target("docs/salt.md", link)
 
 
@@ -110,5 +111,5 @@ def test_targets_are_replaced_and_all_other_text_stays() -> None:
 
 
 def test_target_that_cannot_be_replaced_is_an_error() -> None:
-    with pytest.raises(ValueError, match="is not written as the parser returns it"):
+    with pytest.raises(ValueError, match="a link with spaces, brackets or escapes"):
         replace_targets("[text]( <a b.md> )", str.upper)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
+from tools.docs_site.source_error import SourceError
 from tools.docs_site.source_tree import write_source_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -25,16 +25,17 @@ WITHOUT_SOURCE = {Path("genindex"), Path("search")}
 
 def main() -> int:
     """Build the site and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=SITE, help="folder of the site (default: %(default)s)")
-    output = parser.parse_args().output
     source = CACHE / "docs-source"
-    write_source_tree(REPOSITORY, source, CACHE / "trees" / "docs-site")
-    arguments = ["--jobs", "auto", "--doctree-dir", CACHE / "docs-doctrees", "--conf-dir", SETTINGS, source, output]
+    try:
+        write_source_tree(REPOSITORY, source, CACHE / "trees" / "docs-site")
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    arguments = ["--jobs", "auto", "--doctree-dir", CACHE / "docs-doctrees", "--conf-dir", SETTINGS, source, SITE]
     status = build_main([*STRICT, *map(str, arguments)])
-    remove_former_pages(source, output)
+    remove_former_pages(source, SITE)
     if status == 0:
-        print(output / "index.html")
+        print(SITE / "index.html")
     return status
 
 

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from tools.docs_site.programs import run_program
 
 COLLECTION = "azure_imds.scheduled_events"
 OPTIONS = ("--use-current", "--fail-on-error", "--no-add-antsibull-docs-version", "--no-breadcrumbs")
@@ -28,13 +27,8 @@ def pages(collection: Path, trees: Path) -> dict[str, bytes]:
     output = trees / "collection-pages"
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
-    subprocess.run(
-        [programs() / "antsibull-docs", "collection", *OPTIONS, "--dest-dir", output, COLLECTION],
-        env=environment(collection),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    arguments = ("collection", *OPTIONS, "--dest-dir", output, COLLECTION)
+    run_program("antsibull-docs", *arguments, collection=collection, folder=output)
     found = {file.relative_to(output).as_posix(): file for file in sorted(output.rglob("*")) if file.is_file()}
     # without the indexes over all collections, of which there is one
     result = {name: file.read_bytes() for name, file in found.items() if Path(INDEX).parent in Path(name).parents}
@@ -56,17 +50,3 @@ def by_kind(entry: str) -> tuple[int, str]:
     """Return the order of an entry: modules, roles, filters, tests."""
     kind = entry.split()[1]
     return (KINDS.index(kind) if kind in KINDS else len(KINDS), entry)
-
-
-def programs() -> Path:
-    """Return the folder of the programs of this Python."""
-    return Path(sys.executable).parent
-
-
-def environment(collection: Path) -> dict[str, str]:
-    """Return environment variables with which the tools of Ansible find their programs and the collection."""
-    return {
-        **os.environ,
-        "PATH": os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)]),
-        "ANSIBLE_COLLECTIONS_PATH": str(collection.parents[2]),
-    }

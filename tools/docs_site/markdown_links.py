@@ -35,7 +35,8 @@ def replace_targets(text: str, change: Callable[[str], str]) -> str:
     changed = "".join(lines)
     expected = [change(target) for target in all_targets(text)]
     if all_targets(changed) != expected:
-        raise ValueError(f"the links do not lead to {sorted(set(expected) - set(all_targets(changed)))}")
+        missing = sorted(set(expected) - set(all_targets(changed)))
+        raise ValueError(f"links to {missing} are not found after their replacement; write them as [text](target)")
     return changed
 
 
@@ -71,7 +72,7 @@ class Block:
             self._position = end
             return
         if not self.text.startswith(target, end + 1):
-            raise ValueError(f"{target} is not written as the parser returns it; write it without spaces and brackets")
+            raise ValueError(f"{target}: a link with spaces, brackets or escapes; write it without them")
         new = self._change(target)
         self.text = self.text[: end + 1] + new + self.text[end + 1 + len(target) :]
         self._position = end + 1 + len(new)

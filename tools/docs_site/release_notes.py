@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
-from tools.docs_site.collection_pages import environment, programs
+from tools.docs_site.programs import run_program
 
 # of a release that sorts behind all others; the page shows the heading instead
 VERSION = "9999.0.0"
@@ -28,15 +27,7 @@ def page(collection: Path, folder: Path) -> bytes:
     for part in PARTS:
         copy_part(collection / part, folder / part)
     if any((folder / "changelogs" / "fragments").glob("*.y*ml")):
-        subprocess.run(
-            [programs() / "antsibull-changelog", "release", "--version", VERSION],
-            cwd=folder,
-            env=environment(collection),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
+        run_program("antsibull-changelog", "release", "--version", VERSION, collection=collection, folder=folder)
     text = (folder / "CHANGELOG.rst").read_text(encoding="utf-8")
     title = f"v{VERSION}"
     return text.replace(f"{title}\n{'=' * len(title)}\n", f"{HEADING}\n{'=' * len(HEADING)}\n").encode()

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from tools.docs_site.source_error import SourceError
 from tools.repository.collection_tree import tracked_or_new
 
 GITHUB = "https://github.com/azure-imds/scheduled_events"
@@ -26,10 +27,6 @@ NAMED = {
     "CHANGELOG.rst": "release-notes.rst",
 }
 IMAGES = (".png", ".svg")
-
-
-class LinkError(Exception):
-    """A link of a page leads to a file that the repository does not have."""
 
 
 class SiteMap:
@@ -57,7 +54,7 @@ class SiteMap:
             link: the target as the page prints it: relative, on GitHub, or elsewhere.
 
         Raises:
-            LinkError: the target is not in the repository.
+            SourceError: the target is not in the repository.
         """
         parts = urlsplit(link)
         inside = path_on_github(link)
@@ -83,13 +80,13 @@ class SiteMap:
         """Return the address of a file or folder on GitHub.
 
         Raises:
-            LinkError: it is not in the repository.
+            SourceError: it is not in the repository.
         """
         if path in self.files:
             return f"{GITHUB}/blob/{BRANCH}/{path}"
         if path in self._folders:
             return f"{GITHUB}/tree/{BRANCH}/{path}".removesuffix("/.")
-        raise LinkError(f"{page}: the repository has no {path}; correct the link")
+        raise SourceError(f"{page}: the repository has no {path}; correct the link")
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from tools.docs_site import api_pages, collection_pages, release_notes
 from tools.docs_site.markdown_links import replace_targets
 from tools.docs_site.navigation import first_page_navigation, folder_documents, toctree
 from tools.docs_site.site_map import INDEX, SiteMap, site_of
+from tools.docs_site.source_error import SourceError
 from tools.repository.collection_tree import copy_tree
 
 
@@ -38,12 +39,22 @@ def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
     update(destination, wanted)
 
 
+def markdown_page(repository: Path, site: SiteMap, path: str) -> str:
+    """Return the text of a page, with the links of the site.
+
+    Raises:
+        SourceError: a link leads to no file, or is written in an unknown way.
+    """
+    try:
+        return replace_targets((repository / path).read_text(encoding="utf-8"), partial(site.target, path))
+    except ValueError as error:
+        raise SourceError(f"{path}: {error}") from error
+
+
 def markdown_pages(repository: Path, site: SiteMap) -> dict[str, str]:
     """Return place -> text of all Markdown pages, with the links of the site and with the navigation."""
     found = {
-        place: replace_targets((repository / path).read_text(encoding="utf-8"), partial(site.target, path))
-        for path, place in site.pages.items()
-        if place.endswith(".md")
+        place: markdown_page(repository, site, path) for path, place in site.pages.items() if place.endswith(".md")
     }
     documents = [posixpath.splitext(place)[0] for place in found]
     inside_folders: set[str] = set()
