@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from support.start.default_ports import default_ports
 from support.start.new_user import NAMED, new_user
 from support.start.page import follow
@@ -14,7 +12,6 @@ from support.start.page import follow
 PAGE = "docs/start/salt.md"
 
 
-@pytest.mark.short
 def test_page_as_printed_lists_prepares_approves_and_recovers() -> None:
     # Salt needs the name of its user
     with new_user("sys.version_info >= (3, 10)", NAMED) as user, default_ports(), user.terminal() as terminal:
