@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder while the block runs, and give its address."""
     handler = functools.partial(QuietHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with QuietServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -25,6 +26,15 @@ def served(folder: Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class QuietServer(http.server.ThreadingHTTPServer):
+    """A server that prints no error when a browser closes a connection, as it does when it leaves a page."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print the error, except that of a closed connection."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
