@@ -102,3 +102,8 @@ class Job:
     def refused(self, reason: str) -> dict[str, Any]:
         """Return the answer for an invalid configuration of the minion."""
         return self.answer(FAILED, reason)
+
+
+def steps_have_run(number: int) -> str:
+    """Return the reason of an answer after so many steps have succeeded."""
+    return "1 step has run" if number == 1 else f"{number} steps have run"

@@ -112,7 +112,7 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
         return job.answer(
             answers.FAILED, f"the steps have succeeded, but the record cannot be kept: {error}", results, changed=True
         )
-    return job.answer(answers.PREPARED, f"{len(steps) - before} steps have run", results, changed=True)
+    return job.answer(answers.PREPARED, answers.steps_have_run(len(steps) - before), results, changed=True)
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:

@@ -160,4 +160,5 @@ def _run(
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
         return [job.answer(answers.FAILED, why, results, changed=True) for job in jobs]
     minion.file.remove()
-    return [job.answer(answers.RECOVERED, f"{len(steps) - done} steps have run", results, changed=True) for job in jobs]
+    reason = answers.steps_have_run(len(steps) - done)
+    return [job.answer(answers.RECOVERED, reason, results, changed=True) for job in jobs]
