@@ -86,7 +86,8 @@ def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -
     rules = [{"when": {"gate": "quiet"}, "do": ["prepare", {"approve": "after_prepare"}]}, {"when": {}, "do": ["log"]}]
     vm = make_vm(policy={"rules": rules})
     gate = vm.folder / "gate"
-    vm.configure(gates={"quiet": str(gate)})
+    # no rule uses the second gate
+    vm.configure(gates={"quiet": str(gate), "unused": str(vm.folder / "missing")})
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     vm.poll(after=60)

@@ -18,10 +18,11 @@ from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.named_tuple import NamedTuple
-from azure_scheduled_events.policy import MANUAL, NEVER, Decision
+from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
 from hook_runner.gates import open_gates
 from hook_runner.lifecycle import leader
+from hook_runner.lifecycle.awaited_gates import awaited_gates
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.permissions import trusted_owners
@@ -119,7 +120,7 @@ class Approver:
             record: the event.
             prepared: the state of its preparation, see `Engine.preparation_state`.
         """
-        gates = open_gates(self._runtime.settings.gates, trusted_owners())
+        policy = self._runtime.settings.policy
         context = PolicyContext(
             now=self._clock.now(),
             own_name=self._runtime.own_name,
@@ -129,17 +130,16 @@ class Approver:
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates=gates,
+            gates=open_gates(self._runtime.settings.gates, trusted_owners()),
         )
         try:
-            decision = self._runtime.settings.policy.decide(record.event, context)
+            decision = policy.decide(record.event, context)
         except OwnNameUnknown as error:
             return Decision(NEVER, False, ("hold",), None, str(error))
-        closed = sorted(name for name, is_open in gates.items() if not is_open)
-        if closed and decision.approval in (NEVER, MANUAL) and self._runtime.settings.policy.may_approve():
-            # with these gates open another rule may match
-            return decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(closed)}")
-        return decision
+        awaited = awaited_gates(policy, record.event, context, decision)
+        return (
+            decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision
+        )
 
     def send_if_due(self, record: EventRecord, decision: Decision, prepared: str) -> None:
         """Send an approval if it is due, permitted and not in flight."""
