@@ -18,6 +18,7 @@ from support.repository import REPOSITORY
 from tools.pictures.graphs.drawing import drawing
 from tools.pictures.graphs.graph import Graph
 from tools.pictures.graphs.layout import StaleLayout, layout_of, stored_layout
+from tools.pictures.picture_error import PictureError
 from tools.pictures.states import drawing as states
 
 PAGE = (REPOSITORY / "docs" / "states.md").read_text(encoding="utf-8")
@@ -66,7 +67,7 @@ def test_layout_of_a_changed_graph_is_stale() -> None:
 
 def test_layout_of_a_changed_graph_needs_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(StaleLayout, match="install the package graphviz"):
+    with pytest.raises(PictureError, match="install the package graphviz"):
         layout_of("event-states", changed(graph_of("event-states")))
 
 

@@ -14,16 +14,22 @@ from support.troubleshooting.page import Section
 DRAIN, JOIN = "prepare/10-drain", "recover/10-drain"
 
 
-@pytest.mark.short
-@pytest.mark.symptom("A recover hook fails")
-def test_host_recovers_with_the_corrected_hook(section: Section, host: DaemonHost, azure: Azure) -> None:
-    host.hook(DRAIN, "rm -f /srv/ready")
-    host.hook(JOIN, "exec touch /srv/www/ready")
+def started_event(section: Section, host: DaemonHost, azure: Azure) -> str:
+    """Start the daemon and return an event that it has prepared and approved, and that has started."""
     host.start()
     event = azure.schedule("Freeze", id=section.event_id(), duration=5)
     host.wait_for(event, approval="accepted")
     azure.advance(2)
     host.wait_for(event, status="Started")
+    return event
+
+
+@pytest.mark.short
+@pytest.mark.symptom("A recover hook fails")
+def test_host_recovers_with_the_corrected_hook(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, "rm -f /srv/ready")
+    host.hook(JOIN, "exec touch /srv/www/ready")
+    event = started_event(section, host, azure)
     azure.complete(event)
     host.wait(lambda: host.event(event).get("not_recovered"))
     section.see(host.run, 1)
@@ -50,11 +56,7 @@ def test_missing_recover_hook_is_found_by_check(section: Section, host: DaemonHo
 def test_host_recovers_when_imds_removes_the_event(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
     host.hook(JOIN, "touch /srv/ready")
-    host.start()
-    event = azure.schedule("Freeze", id=section.event_id(), duration=5)
-    host.wait_for(event, approval="accepted")
-    azure.advance(2)
-    host.wait_for(event, status="Started")
+    event = started_event(section, host, azure)
     section.see(host.run)
     section.see(host.run, 1)
     azure.complete(event)
@@ -65,11 +67,7 @@ def test_host_recovers_when_imds_removes_the_event(section: Section, host: Daemo
 def test_host_recovers_when_imds_answers_again(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
     host.hook(JOIN, "touch /srv/ready")
-    host.start()
-    event = azure.schedule("Freeze", id=section.event_id(), duration=5)
-    host.wait_for(event, approval="accepted")
-    azure.advance(2)
-    host.wait_for(event, status="Started")
+    event = started_event(section, host, azure)
     azure.fault("unavailable")
     azure.complete(event)
     host.wait(lambda: host.status()["imds"]["error"])

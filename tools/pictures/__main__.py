@@ -16,6 +16,7 @@ from pathlib import Path
 from tools.pictures import packages, screenshots
 from tools.pictures.dashboard import drawing as dashboard
 from tools.pictures.names import chosen
+from tools.pictures.picture_error import PictureError
 from tools.pictures.states import drawing as states
 from tools.pictures.time_lines import drawing as time_lines
 
@@ -33,11 +34,16 @@ PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pictures and return the exit code."""
-    for name in chosen("python -m tools.pictures", "Make the pictures of docs/images.", PICTURES, arguments):
-        for file, content in PICTURES[name]().items():
-            data = content.encode() if isinstance(content, str) else content
-            (IMAGES / file).write_bytes(data)
-            print(f"docs/images/{file}: {len(data) // 1024 + 1} kB")
+    names = chosen("python -m tools.pictures", "Make the pictures of docs/images.", PICTURES, arguments)
+    try:
+        for name in names:
+            for file, content in PICTURES[name]().items():
+                data = content.encode() if isinstance(content, str) else content
+                (IMAGES / file).write_bytes(data)
+                print(f"docs/images/{file}: {len(data) // 1024 + 1} kB")
+    except PictureError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

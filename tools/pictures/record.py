@@ -11,6 +11,7 @@ from functools import partial
 
 from tools.pictures.dashboard import recording as metrics
 from tools.pictures.names import chosen
+from tools.pictures.picture_error import PictureError
 from tools.pictures.time_lines.drawing import table
 from tools.pictures.time_lines.recording import FOLDER, Recording
 from tools.pictures.time_lines.runs import host, playbook, salt
@@ -34,8 +35,13 @@ RECORDINGS: dict[str, Callable[[], str]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the recordings and return the exit code."""
-    for name in chosen("python -m tools.pictures.record", "Record real runs.", RECORDINGS, arguments):
-        print(f"{name}: {RECORDINGS[name]()}")
+    names = chosen("python -m tools.pictures.record", "Record real runs.", RECORDINGS, arguments)
+    try:
+        for name in names:
+            print(f"{name}: {RECORDINGS[name]()}")
+    except PictureError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from tools.pictures.dashboard.run import SCRAPE_INTERVAL, Prometheus, command_of, fleet, wait_for
+from tools.pictures.picture_error import PictureError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DASHBOARD = REPOSITORY / "docs" / "monitoring" / "grafana-dashboard.json"
@@ -56,7 +58,13 @@ VARIABLES = {"$__rate_interval": f"{4 * SCRAPE_INTERVAL}s", "$__range": f"{DURAT
 
 
 def record() -> str:
-    """Write the recorded answers, and return the logs of the daemons."""
+    """Write the recorded answers, and return the logs of the daemons.
+
+    Raises:
+        PictureError: the program prometheus is missing.
+    """
+    if shutil.which("prometheus") is None:
+        raise PictureError("dashboard: the program prometheus is missing; install the package prometheus")
     with tempfile.TemporaryDirectory() as name, fleet(Path(name), EVENTS, FAULTS) as addresses:
         folder = Path(name)
         folder.chmod(0o755)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.pictures.graphs.graph import Graph, as_dot
+from tools.pictures.picture_error import PictureError
 
 LAYOUTS = Path(__file__).parent / "layouts"
 # pixels of an inch
@@ -46,7 +47,7 @@ class Layout(NamedTuple):
     curves: tuple[Curve, ...]
 
 
-class StaleLayout(Exception):
+class StaleLayout(PictureError):
     """The stored layout is that of another graph."""
 
 
@@ -75,13 +76,13 @@ def layout_of(name: str, graph: Graph) -> Layout:
         graph: its content.
 
     Raises:
-        StaleLayout: a new layout is needed, and ``dot`` is not installed.
+        PictureError: a new layout is needed, and ``dot`` is not installed.
     """
     try:
         return stored_layout(name, graph)
     except StaleLayout as stale:
         if shutil.which("dot") is None:
-            raise StaleLayout(f"{stale}: the program dot is missing; install the package graphviz") from None
+            raise PictureError(f"{name}: the program dot is missing; install the package graphviz") from stale
     ran = subprocess.run(["dot", "-Tplain"], input=as_dot(graph), text=True, capture_output=True, check=True)
     LAYOUTS.mkdir(exist_ok=True)
     (LAYOUTS / f"{name}.txt").write_text(f"{_digest(graph)}\n{ran.stdout}", encoding="utf-8")

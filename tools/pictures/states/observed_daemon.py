@@ -198,8 +198,10 @@ def _run(
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         run = EngineRun(Path(folder), state_of, begin, transitions, policy)
-        yield run
-        run.close()
+        try:
+            yield run
+        finally:
+            run.close()
 
 
 def _event(key: str, status: str, resources: tuple[str, ...], kind: str) -> ScheduledEvent:

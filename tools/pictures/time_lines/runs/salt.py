@@ -15,6 +15,7 @@ from support.salt.event_bus import Event
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS
 from support.wait import wait_until
+from tools.pictures.picture_error import PictureError
 from tools.pictures.time_lines.recording import Lane, Recording, lane
 from tools.pictures.time_lines.runs.azure_side import EVENT, Account, azure, collection_version
 
@@ -36,7 +37,7 @@ NEVER = "this step is missing"
 def record(installation: SaltInstallation | None = None) -> Recording:
     """Run master and minions of an installation, by default the newest one, through an event; return the recording."""
     if installation is None and not HOME.exists():
-        raise RuntimeError(f"{HOME.relative_to(REPOSITORY)}: Salt is not installed; run make test-salt-3008 once")
+        raise PictureError(f"{HOME.relative_to(REPOSITORY)}: Salt is not installed; run make test-salt-3008 once")
     with (
         azure(*VMS) as simulator,
         cluster(installation or SaltInstallation.at(HOME), engines=[{"azure_events": {}}], **MASTER_DIRS) as here,
