@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := PYTHONPATH=tests $(VENV)/bin/python -m tools.run
-WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests:.
+WITH_SOURCES := PYTHONPATH=plugins/module_utils:roles/imds_simulator/files:tests:tests/labs:.
 SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 
 # Ansible keeps its own files below .cache, also those that it would put into the home directory of the user on a host: here that is the

@@ -5,7 +5,7 @@
 
     python tests/bench/bench_fleet.py [MINIONS ...]
 
-The engine's reducer works for fleets in virtual time (tests/fleet_simulation), without faults; the
+The engine's reducer works for fleets in virtual time (tests/labs/fleet_simulation), without faults; the
 model of the minions and of Azure is not counted. Takes about two minutes for the default sizes.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-for folder in ("salt/_utils", "roles/hook_runner/files", "plugins/module_utils", "tests"):
+for folder in ("salt/_utils", "roles/hook_runner/files", "plugins/module_utils", "tests", "tests/labs"):
     sys.path.insert(0, str(REPOSITORY / folder))
 from table import print_table
 

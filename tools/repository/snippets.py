@@ -4,7 +4,7 @@
 """Count the snippets of each page: PYTHONPATH=tests:. python -m tools.repository.snippets [--reasons].
 
 A snippet is a fenced block with a language. It is executed if tests take all of its files, commands or
-other texts from the page. tests/project/test_printed.py has the tables.
+other texts from the page. tests/unit/project/test_printed.py has the tables.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from project.test_printed import DOCUMENTS, is_picture, is_run, reason_of
 from support.recipes.printed import Printed, blocks_in
+from unit.project.test_printed import DOCUMENTS, is_picture, is_run, reason_of
 
 HEADINGS = ("snippets", "executed", "with a reason", "neither", "page")
 

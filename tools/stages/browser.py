@@ -18,4 +18,4 @@ def browser(job: Job) -> Outcome:
         install_missing(job, packages())
     if find_browser() is None:
         raise Skip("needs Chromium and its driver")
-    return pytest_folder(job, "browser")
+    return pytest_folder(job, "functional/browser")

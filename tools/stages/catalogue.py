@@ -31,8 +31,8 @@ STAGES = (
     Stage(
         "maintenance",
         "the role maintenance and its playbook; controllers, hosts and connections that are lost",
-        partial(pytest_folder, folder="maintenance", limit=3600),
-        partial(pytest_folder, folder="maintenance", options=SHORT),
+        partial(pytest_folder, folder="functional/maintenance", limit=3600),
+        partial(pytest_folder, folder="functional/maintenance", options=SHORT),
     ),
     Stage(
         "eda",
@@ -61,10 +61,14 @@ STAGES = (
     Stage(
         "hook_runner",
         "the daemon: all scenarios, a kill at every commit, its process",
-        partial(pytest_folder, folder="hook_runner"),
-        partial(pytest_folder, folder="hook_runner", options=("-m", "not slow")),
+        partial(pytest_folder, folder="functional/hook_runner"),
+        partial(pytest_folder, folder="functional/hook_runner", options=("-m", "not slow")),
     ),
-    Stage("scenarios", "events from their announcement to their end", partial(pytest_folder, folder="scenarios")),
+    Stage(
+        "scenarios",
+        "events from their announcement to their end",
+        partial(pytest_folder, folder="functional/scenarios"),
+    ),
     Stage(
         "recipes",
         "every Ansible recipe that README, docs/ansible.md and docs/migration.md print, on real systemd hosts",
@@ -111,7 +115,7 @@ STAGES = (
     Stage(
         "readme",
         "the README's commands for a checkout, and its links as Galaxy renders them",
-        partial(pytest_folder, folder="readme"),
+        partial(pytest_folder, folder="functional/readme"),
     ),
     Stage(
         "unit-simulator",
@@ -121,13 +125,13 @@ STAGES = (
     Stage(
         "simulator-wheel",
         "the wheel of the simulator, installed and used outside of the checkout by its oldest Python",
-        partial(pytest_folder, folder="simulator_wheel"),
+        partial(pytest_folder, folder="functional/simulator_wheel"),
     ),
     Stage(
         "pictures",
         "the pictures of the documentation are those of the code and of recorded runs",
-        partial(pytest_folder, folder="pictures"),
-        partial(pytest_folder, folder="pictures", options=SHORT),
+        partial(pytest_folder, folder="functional/pictures"),
+        partial(pytest_folder, folder="functional/pictures", options=SHORT),
     ),
     Stage(
         "start",
@@ -143,22 +147,22 @@ STAGES = (
     Stage(
         "soak",
         "random runs of the daemon's process, by a few seeds; `make soak` runs any number",
-        partial(pytest_folder, folder="soak"),
+        partial(pytest_folder, folder="labs/soak"),
     ),
     Stage(
         "fleet-simulation",
         "the hook runner and Salt's engine for a fleet in virtual time; whole: 1,000 VMs and 10,000 events of each",
-        partial(pytest_folder, folder="fleet_simulation", options=("-n", "2", "--dist", "worksteal"), limit=3600),
-        partial(pytest_folder, folder="fleet_simulation", options=SHORT),
+        partial(pytest_folder, folder="labs/fleet_simulation", options=("-n", "2", "--dist", "worksteal"), limit=3600),
+        partial(pytest_folder, folder="labs/fleet_simulation", options=SHORT),
     ),
     Stage(
         "troubleshooting",
         "docs/troubleshooting.md: each situation with real processes, its output, and the remedy",
-        partial(pytest_folder, folder="troubleshooting", options=("-n", "2")),
-        partial(pytest_folder, folder="troubleshooting", options=SHORT),
+        partial(pytest_folder, folder="functional/troubleshooting", options=("-n", "2")),
+        partial(pytest_folder, folder="functional/troubleshooting", options=SHORT),
     ),
     Stage("lint", "yamllint and ansible-lint", release_checks.lint),
-    Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="transport")),
+    Stage("transport", "the helper over real sockets", partial(pytest_folder, folder="functional/transport")),
     Stage("transport-oldest", "the same with the requests of Debian 11 and RHEL 9", oldest_requests.transport),
     Stage("galaxy", "the archive is built, and Galaxy's importer takes it", release_checks.galaxy),
     Stage(
@@ -170,7 +174,9 @@ STAGES = (
     Stage("mypy", "types", release_checks.mypy),
     Stage("unit-plugins", "the helper and the plugins", partial(pytest_folder, folder="unit/plugins")),
     Stage(
-        "project", "rules of this repository: licences, imports, no leftovers", partial(pytest_folder, folder="project")
+        "project",
+        "rules of this repository: licences, imports, no leftovers",
+        partial(pytest_folder, folder="unit/project"),
     ),
     Stage("ruff", "formatter and linter of the Python files", release_checks.ruff),
     Stage("changelog", "the changelog and its fragments", release_checks.changelog),

@@ -16,4 +16,4 @@ def docs_site(job: Job) -> Outcome:
     """Build the site and test it; without Chromium the tests in a browser are skipped, with the reason."""
     with rootfs.only_one(rootfs.CACHE, "apt"):
         install_missing(job, packages())
-    return pytest_folder(job, "docs_site")
+    return pytest_folder(job, "functional/docs_site")

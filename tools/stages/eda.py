@@ -20,7 +20,7 @@ def eda(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of the event source, the event filter and the rulebooks."""
     if java_home() is None:
         install_java(job)
-    return pytest_folder(job, "eda", options=options)
+    return pytest_folder(job, "functional/eda", options=options)
 
 
 def install_java(job: Job) -> None:

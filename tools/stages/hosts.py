@@ -13,7 +13,7 @@ from tools.stage import Job, Outcome, Skip, StageFailed
 from tools.stages.apt_packages import install_missing
 from tools.stages.pytest_stage import pytest_folder
 
-# the files of tests/hosts that are stages of their own, so that they run beside the others
+# the files of tests/system/hosts that are stages of their own, so that they run beside the others
 ROLE_TESTS, OTHER_DEBIAN_TESTS = "test_hook_runner_role", "test_other_debians"
 PACKAGE_OF_PROGRAM = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 
@@ -22,14 +22,14 @@ def hosts(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of hosts that are in no other stage."""
     make_ready(job, rootfs.SUITE, rootfs.WORKLOADS)
     selection = ("-k", f"not {ROLE_TESTS} and not {OTHER_DEBIAN_TESTS}")
-    return pytest_folder(job, "hosts", options=(*selection, *options), prefix=UNSHARE_COMMAND)
+    return pytest_folder(job, "system/hosts", options=(*selection, *options), prefix=UNSHARE_COMMAND)
 
 
 def hosts_role(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the tests of the role hook_runner."""
     make_ready(job, rootfs.SUITE)
     return pytest_folder(
-        job, "hosts", options=("-k", ROLE_TESTS, *options), prefix=UNSHARE_COMMAND, results="hosts-role"
+        job, "system/hosts", options=("-k", ROLE_TESTS, *options), prefix=UNSHARE_COMMAND, results="hosts-role"
     )
 
 
@@ -37,38 +37,38 @@ def hosts_others(job: Job) -> Outcome:
     """Run the tests of the other releases of Debian."""
     make_ready(job, *rootfs.OTHER_SUITES)
     return pytest_folder(
-        job, "hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=UNSHARE_COMMAND, results="hosts-others"
+        job, "system/hosts", options=("-k", OTHER_DEBIAN_TESTS), prefix=UNSHARE_COMMAND, results="hosts-others"
     )
 
 
 def recipes(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the recipes of the documentation on hosts."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "recipes", options=options, prefix=UNSHARE_COMMAND)
+    return pytest_folder(job, "system/recipes", options=options, prefix=UNSHARE_COMMAND)
 
 
 def ready_hooks(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the ready hooks with the workloads that they prepare."""
     make_ready(job, rootfs.WORKLOADS, *(() if options else (rootfs.CRIU_SUITE,)))
-    return pytest_folder(job, "ready_hooks", options=options, prefix=UNSHARE_COMMAND)
+    return pytest_folder(job, "system/ready_hooks", options=options, prefix=UNSHARE_COMMAND)
 
 
 def zero_loss(job: Job) -> Outcome:
     """Run the short form of the demonstration that no request is lost."""
     make_ready(job, rootfs.WORKLOADS)
-    return pytest_folder(job, "demo", prefix=UNSHARE_COMMAND)
+    return pytest_folder(job, "labs/demo", prefix=UNSHARE_COMMAND)
 
 
 def promises(job: Job, options: Sequence[str] = ()) -> Outcome:
     """Run the matrix of cases and coordinators; each file of results has the table at its end."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "promises", limit=3600, options=options, prefix=UNSHARE_COMMAND)
+    return pytest_folder(job, "labs/promises", limit=3600, options=options, prefix=UNSHARE_COMMAND)
 
 
 def chaos(job: Job) -> Outcome:
     """Run a few seeds; each makes its namespaces itself."""
     make_ready(job, rootfs.SUITE)
-    return pytest_folder(job, "chaos")
+    return pytest_folder(job, "labs/chaos")
 
 
 def make_ready(job: Job, *suites: str) -> None:

@@ -39,12 +39,12 @@ def skip_reason() -> str | None:
 
 
 def namespace(job: Job) -> Outcome:
-    """Run tests/namespace."""
+    """Run tests/system/namespace."""
     if reason := skip_reason():
         raise Skip(reason)
     unpacked = cloud_init(job)
     env = {} if unpacked is None else {"CLOUD_INIT": str(unpacked)}
-    return pytest_folder(job, "namespace", prefix=UNSHARE_COMMAND, env=env)
+    return pytest_folder(job, "system/namespace", prefix=UNSHARE_COMMAND, env=env)
 
 
 def cloud_init(job: Job) -> Path | None:

@@ -16,9 +16,11 @@ FOR_PYTHON_312 = ("requests==2.31.*", "urllib3==1.26.*")
 
 
 def transport(job: Job) -> Outcome:
-    """Run tests/transport with the old pair in front of the installed one."""
+    """Run tests/functional/transport with the old pair in front of the installed one."""
     folder = job.environment.cache / "old-requests"
     if not folder.is_dir():
         wanted = OLD if sys.version_info < (3, 12) else FOR_PYTHON_312
         job.run_or_fail(job.environment.python, "-m", "pip", "install", "-qq", "--target", folder, *wanted)
-    return pytest_folder(job, "transport", prefix=("env", f"PYTHONPATH={folder}"), results="transport-oldest")
+    return pytest_folder(
+        job, "functional/transport", prefix=("env", f"PYTHONPATH={folder}"), results="transport-oldest"
+    )

@@ -20,4 +20,4 @@ def start_pages(job: Job, *, options: Sequence[str] = ()) -> Outcome:
         # without Java the test of its page is skipped, with the reason
         with contextlib.suppress(Skip):
             install_java(job)
-    return pytest_folder(job, "start", options=options)
+    return pytest_folder(job, "functional/start", options=options)

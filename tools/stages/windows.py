@@ -44,8 +44,11 @@ class Part(NamedTuple):
 # the tests of imds_exchange run beside Ansible, which is on Linux
 HELPER = Part(
     "windows-helper",
-    ("unit/plugins/module_utils/azure_scheduled_events", "transport"),
-    ("--ignore=tests/transport/test_powershell.py", "--ignore=tests/transport/test_windows_exchange.py"),
+    ("unit/plugins/module_utils/azure_scheduled_events", "functional/transport"),
+    (
+        "--ignore=tests/functional/transport/test_powershell.py",
+        "--ignore=tests/functional/transport/test_windows_exchange.py",
+    ),
     limit=300,
 )
 # most tests wait; masters do not run on Windows

@@ -57,7 +57,7 @@ def made_of(job: Job) -> str:
 
 def wheels(job: Job) -> Path:
     """Return the file with the pinned wheels."""
-    return job.environment.repository / "tests" / "windows" / "requirements.txt"
+    return job.environment.repository / "tests" / "system" / "windows" / "requirements.txt"
 
 
 def salt_pins(job: Job) -> Path:

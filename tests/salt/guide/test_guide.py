@@ -62,7 +62,7 @@ PUSH_SECTIONS = ("Push to Event-Driven Ansible",)
 GIT_SECTIONS = ("From git",)
 PACKAGE_SECTIONS = ("As a Python package",)
 TROUBLE_SECTIONS = ("Nothing is prepared",)
-# tests/windows/minion starts a minion; tests/project/test_salt_docs.py checks its steps
+# tests/system/windows/minion starts a minion; tests/unit/project/test_salt_docs.py checks its steps
 WINDOWS_SECTIONS = ("Windows minions",)
 FOLLOWED = {
     *ONE_VM_SECTIONS,

@@ -60,7 +60,7 @@ RECIPE = (
     *("--dpkgopt=path-exclude=" + path for path in UNREAD),
     '--customize-hook=rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"',
     '--customize-hook=chroot "$1" systemctl mask ' + " ".join(MASKED),
-    # tests/chaos creates separate keys for each host, and starts the service
+    # tests/labs/chaos creates separate keys for each host, and starts the service
     '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
 )
 WORKLOAD_RECIPE = (

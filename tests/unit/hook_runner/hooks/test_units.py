@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The requests to systemd for the unit of a hook. tests/hosts/test_hook_units.py shows their effect."""
+"""The requests to systemd for the unit of a hook. tests/system/hosts/test_hook_units.py shows their effect."""
 
 from __future__ import annotations
 

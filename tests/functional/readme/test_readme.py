@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The README's commands for a checkout run, and its links are valid on GitHub and on Galaxy's page."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+from galaxy_importer.utils import markup
+
+from support.recipes.printed import COMMAND, printed_in
+from support.repository import REPOSITORY
+from tools.repository.markdown import anchors
+
+README = "README.md"
+
+# commands that this test does not run, with the reason
+LEFT_OUT = {
+    "make test": "this test is a part of it",
+    "make rehearsal": "tests/functional/readme/test_rehearsal.py runs it, as a user without a home directory",
+    "ansible-galaxy collection install azure_imds.scheduled_events": "tests/system/recipes has its own Galaxy server",
+}
+IN_A_PROJECT = "ansible-playbook "  # tests/system/recipes runs them
+# tests of docs/simulator and its pages run the same commands; pip would change the environment of the tests
+SIMULATOR = ("pip install ./roles/imds_simulator/files", "imds-simulator ")
+ELSEWHERE = (IN_A_PROJECT, *SIMULATOR)
+COMMANDS = [printed.name for printed in printed_in(README) if printed.kind == COMMAND]
+HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(ELSEWHERE)]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    path = os.pathsep.join([str(REPOSITORY / ".venv" / "bin"), os.environ["PATH"]])
+    return {**os.environ, "ANSIBLE_HOME": str(tmp_path_factory.mktemp("ansible")), "PATH": path}
+
+
+@pytest.mark.parametrize("command", HERE)
+def test_command_runs(command: str, environment: dict[str, str]) -> None:
+    ran = subprocess.run(
+        command, shell=True, cwd=REPOSITORY, env=environment, timeout=900, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_commands_of_the_simulator_are_those_of_its_pages() -> None:
+    pages = ["docs/simulator.md", "docs/simulator/imds-address.md"]
+    printed = [found.name for page in pages for found in printed_in(page)]
+    assert [command for command in COMMANDS if command.startswith(SIMULATOR) and command not in printed] == []
+
+
+@pytest.fixture(scope="session")
+def page() -> str:
+    """The README as Galaxy shows it."""
+    return str(markup.get_html(markup.get_readme_doc_file(str(REPOSITORY))))
+
+
+def test_links_are_absolute_and_lead_to_a_file_and_a_heading(page: str) -> None:
+    repository = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
+    targets = re.findall(r'href="([^"]*)"', page)
+    assert len(targets) > 10
+    for target in targets:
+        assert target.startswith("https://"), target
+        if found := re.fullmatch(re.escape(repository) + r"/(blob|tree)/main/([^#]+)#?(.*)", target):
+            kind, path, anchor = found.groups()
+            file = REPOSITORY / path
+            assert file.is_file() if kind == "blob" else file.is_dir(), target
+            assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), target
+        else:
+            assert target == f"{repository}/issues", target
+
+
+def test_links_have_a_target(page: str) -> None:
+    assert re.findall(r"\[[^\]]*\]\[?", re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", page, flags=re.DOTALL)) == []

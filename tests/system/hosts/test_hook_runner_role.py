@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role hook_runner on a real host, from installation to removal; each test continues from the one before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hook_runner.config.settings import RESTART_ONLY_SETTINGS
+from support.hosts.lab import Lab
+from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, RoleHost, azure_of
+from support.hosts.role_host import HOOKS as ALL_HOOKS
+from support.wait import wait_until
+
+README = Path(__file__).resolve().parents[3] / "roles" / "hook_runner" / "README.md"
+LIBRARY = "/usr/local/lib/azure-scheduled-events"
+JOURNAL = "/var/lib/azure-scheduled-events"
+HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
+GROUP = "azure-scheduled-events"
+STATUS_GROUP = "azure-scheduled-events-status"
+NEW_CONFIGURATION, NEW_PACKAGE, INSTALLED = (
+    ["Stage the configuration"],
+    "Compare the installed package with that of the collection",
+    "Install from staging",
+)
+RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
+# two hooks are enough for these tests
+HOOKS = [hook for hook in ALL_HOOKS if hook["stage"] in ("prepare", "recover")]
+
+
+@pytest.fixture(scope="module")
+def site(lab: Lab, folder: Path) -> RoleHost:
+    return RoleHost(lab.host("role"), folder, HOOKS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
+        yield made
+
+
+def changed(hooks: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [{**hook, "content": hook["content"] + "# changed\n"} for hook in hooks]
+
+
+def installed(site: RoleHost) -> list[str]:
+    found = site.host.run(
+        ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
+    ).stdout.split()
+    return sorted(found)
+
+
+@pytest.mark.short
+def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
+    check = site.apply("--check", "--diff", install_packages=True)
+    assert check.status == 0, check.text
+    assert check.changed > 0
+    assert installed(site) == []
+
+
+@pytest.mark.short
+def test_first_run_installs_and_starts(site: RoleHost) -> None:
+    first = site.apply(install_packages=True)
+    assert first.status == 0, first.text
+    assert "waits up to 15 minutes for an approval" in first.text
+    assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
+    wait_until(lambda: site.unit("ActiveState") == "active", "the unit is active", site.log)
+    assert site.watches()
+    assert site.unit("StatusText") != ""
+    assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
+
+
+@pytest.mark.short
+def test_second_run_changes_nothing(site: RoleHost) -> None:
+    process = site.process()
+    second = site.apply(install_packages=True)
+    assert (second.status, second.changed_tasks, second.changed) == (0, [], 0), second.text
+    assert site.process() == process
+
+
+@pytest.mark.short
+def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
+    laid = site.host.run(
+        ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
+    ).stdout.splitlines()
+    repository = README.parents[2]
+    folders = (
+        repository / "roles/hook_runner/files/hook_runner",
+        repository / "plugins/module_utils/azure_scheduled_events",
+    )
+    assert sorted(laid) == sorted(
+        f"{file.relative_to(folder.parent)} 644 root" for folder in folders for file in folder.rglob("*.py")
+    )
+
+
+@pytest.mark.short
+def test_unit_file_passes_systemd_analyze_verify(site: RoleHost) -> None:
+    assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
+
+
+@pytest.mark.short
+def test_exposure_is_as_the_readme_says(site: RoleHost) -> None:
+    documented = re.search(
+        r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8")
+    )
+    assert documented is not None
+    assert exposure(site) == documented[1] and float(documented[1]) <= 3.0
+
+
+def exposure(site: RoleHost) -> str:
+    said = site.host.run(["systemd-analyze", "security", "--no-pager", SERVICE]).stdout
+    found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
+    assert found, said
+    return found[1]
+
+
+def test_check_mode_shows_the_changes(site: RoleHost) -> None:
+    before = site.process()
+    check = site.must_apply("--check", "--diff", hooks=changed(HOOKS), config={"interval": 0.3})
+    assert "+interval: 0.3" in check.text and "+# changed" in check.text, check.text
+    assert site.host.run(["grep", "-r", "changed", "/etc/azure-scheduled-events"], check=False).stdout == ""
+    assert site.process() == before
+    assert not [path for path in installed(site) if path.startswith("/etc/azure-scheduled-events.")]
+
+
+@pytest.mark.parametrize(
+    "variables, said",
+    [
+        (
+            {"config": {"intervall": 1}},
+            ["/etc/azure-scheduled-events/config.yml:", "intervall", "did you mean interval?"],
+        ),
+        (
+            {"hooks": [{"stage": "prepare", "name": "10-mark", "content": "#!/no/such/shell\n"}]},
+            [f"{HOOKS_FOLDER}/prepare/10-mark", "/no/such/shell"],
+        ),
+        (
+            {"hooks": [{"stage": "prepair", "name": "10-mark", "content": HOOK}]},
+            ["must be one of: prepare, emergency, started, recover, got: prepair"],
+        ),
+        ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
+        ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["set one of src"]),
+        ({"python": "/usr/bin/python2"}, ["python2"]),
+    ],
+)
+def test_invalid_variables_are_refused_and_the_service_continues(
+    site: RoleHost, variables: dict[str, Any], said: list[str]
+) -> None:
+    def state() -> tuple[str, str]:
+        sums = site.host.run(
+            ["sh", "-c", "find /etc/azure* /usr/local/lib/azure* /etc/systemd/system -type f | sort | xargs sha256sum"]
+        ).stdout
+        return site.process(), sums
+
+    before = state()
+    refused = site.apply(**variables)
+    text = " ".join(refused.text.replace("\\n", " ").split())
+    assert refused.status != 0, refused.text
+    assert [word for word in said if word not in text] == [], refused.text
+    assert state() == before
+
+
+@pytest.mark.short
+def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) -> None:
+    process = site.process()
+    applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, "Stage the hooks", INSTALLED, RELOAD], applied.text
+    wait_until(lambda: site.status().get("policy") == "documented", "the daemon takes the policy", site.log)
+    assert site.process() == process
+
+
+def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) -> None:
+    process = site.process()
+    site.host.run(["sh", "-c", "echo 'no_such_key: [' >>/etc/azure-scheduled-events/config.yml"])
+    assert site.host.run(["systemctl", "reload", SERVICE], check=False).returncode != 0
+    assert (site.process(), site.unit("ActiveState")) == (process, "active")
+
+
+def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> None:
+    process = site.process()
+    applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
+    assert applied.changed_tasks == [*NEW_CONFIGURATION, INSTALLED, RESTART], applied.text
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
+
+
+def test_lost_reload_is_repeated(site: RoleHost) -> None:
+    # the sandbox allows the unit to write there
+    lost = f"{JOURNAL}/lost"
+    lose = f"/bin/sh -c 'test -e {lost} || {{ touch {lost}; exit 0; }}; kill -HUP $MAINPID'"
+    site.write_drop_in("ExecReload=", f"ExecReload={lose}")
+    site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
+    status = site.status()
+    site.host.run(["rm", lost])
+    assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
+
+
+def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
+    site.write_drop_in("ExecReload=", "ExecReload=/bin/true")
+    failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
+    assert failed.status != 0 and "uses another configuration than the installed one" in failed.text, failed.text
+    assert site.status()["configuration"]["changed"] == ["/etc/azure-scheduled-events/config.yml"]
+    site.write_drop_in()
+    assert not site.status()["configuration"]["differs"]
+
+
+@pytest.mark.short
+def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
+    role = README.parent
+    known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__restart_only_settings"]
+    assert sorted(known) == sorted(RESTART_ONLY_SETTINGS)
+
+
+def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
+    site.host.run(
+        [
+            "sh",
+            "-c",
+            f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py;"
+            f" touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine",
+        ]
+    )
+    site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
+    process = site.process()
+    upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
+    assert upgraded.changed_tasks == [NEW_PACKAGE, INSTALLED, RESTART], upgraded.text
+    wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
+    kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
+    assert [
+        site.host.run(["test", "-e", file], check=False).returncode
+        for file in (*kept, f"{LIBRARY}/hook_runner/removed.py")
+    ] == [0, 0, 0, 1]
+
+
+def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
+    wait_until(site.watches, "the daemon polls", site.log)
+    purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
+    assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
+    hooks = site.host.run(["find", HOOKS_FOLDER, "-type", "f", "-printf", "%P\n"]).stdout.split()
+    assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
+
+
+def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path) -> None:
+    (tmp_path / "program").write_bytes(b"\x7fELF\xff\x00not text")
+    (tmp_path / "hook.j2").write_text("#!/bin/sh\necho {{ 6 * 7 }}\n")
+    hooks = [
+        {"stage": "prepare", "name": "20-file", "src": str(tmp_path / "program")},
+        {
+            "stage": "prepare",
+            "name": "30-template",
+            "template": str(tmp_path / "hook.j2"),
+            "settings": {"timeout": "90s"},
+        },
+        {"stage": "prepare", "name": "10-mark", "state": "absent"},
+        *HOOKS[1:],
+    ]
+    site.must_apply(hooks=hooks, group=GROUP)
+    assert site.host.file(f"{HOOKS_FOLDER}/prepare/20-file").read_bytes() == (tmp_path / "program").read_bytes()
+    assert site.host.file(f"{HOOKS_FOLDER}/prepare/30-template").read_text() == "#!/bin/sh\necho 42\n"
+    assert not site.host.file(f"{HOOKS_FOLDER}/prepare/10-mark").exists()
+    assert "prepare/30-template:" in site.host.file("/etc/azure-scheduled-events/config.yml").read_text()
+    again = site.apply(hooks=hooks, group=GROUP)
+    assert (again.status, again.changed_tasks) == (0, []), again.text
+
+
+def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
+    site.must_apply(group=GROUP, status_group=STATUS_GROUP)
+    site.host.run(["useradd", "--no-create-home", "stranger"])
+    for user, group in (("member", GROUP), ("monitor", STATUS_GROUP)):
+        site.host.run(["useradd", "--no-create-home", "--groups", group, user])
+    wait_until(site.watches, "the daemon polls", site.log)
+
+    def tried(user: str) -> list[int]:
+        words = (["status"], ["history"], ["approve", "no-such-event"])
+        return [site.host.run(["runuser", "-u", user, "--", COMMAND, *verb], check=False).returncode for verb in words]
+
+    assert tried("member") == [0, 0, 4]
+    assert tried("monitor") == [0, 0, 77]
+    assert tried("stranger") == [77, 77, 77]
+    found = site.host.run(["find", JOURNAL, "-printf", "%f %m %u\n"]).stdout.splitlines()
+    assert {line for line in found if "mine" not in line} >= {
+        "azure-scheduled-events 700 root",
+        "journal.db 600 root",
+    }, found
+
+
+def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> None:
+    azure.simulator.post("/faults", {"kind": "hang"})
+    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
+    upgraded = site.must_apply(group=GROUP)
+    assert RESTART in upgraded.changed_tasks
+    assert site.unit("ActiveState") == "active"
+    assert not site.watches()
+    azure.simulator.delete("/faults")
+    wait_until(site.watches, "the daemon polls", site.log)
+
+
+def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> None:
+    recipe = re.search(r"hook_runner_hook_unit_overrides: \|\n((?:  .*\n|\n)+)", README.read_text(encoding="utf-8"))
+    assert recipe is not None
+    given = {"unit_overrides": "[Service]\nNice=5", "hook_unit_overrides": re.sub(r"(?m)^  ", "", recipe[1])}
+    tight = site.must_apply(group=GROUP, **given)
+    assert tight.changed_tasks[-4:] == [
+        "Install the unit drop-in",
+        "Create the directory of the drop-in for units of hooks",
+        "Install the drop-in for units of hooks",
+        RESTART,
+    ], tight.text
+    wait_until(site.watches, "the daemon polls", site.log)
+    assert site.unit("Nice") == "5"
+    hook = f"{HOOKS_FOLDER}/prepare/50-asks"
+    site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
+    asked = site.ask("try", "50-asks")
+    assert asked.returncode == 0 and "NoNewPrivs:\t1" in asked.stdout, asked
+    assert asked.stdout.splitlines()[-2].endswith(": 0"), asked.stdout
+    site.host.run(["rm", f"{HOOKS_FOLDER}/prepare/50-asks"])
+    again = site.apply(group=GROUP, **given)
+    assert (again.status, again.changed_tasks) == (0, []), again.text
+
+
+def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
+    documented = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
+    loose = site.must_apply(group=GROUP, hardening=False)
+    assert loose.changed_tasks == [
+        "Install the unit file",
+        "Remove the unit drop-in",
+        "Remove the drop-in for units of hooks",
+        RESTART,
+    ], loose.text
+    wait_until(site.watches, "the daemon polls without the sandbox", site.log)
+    assert documented is not None and exposure(site) == documented[1]
+
+
+def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> None:
+    site.must_apply(service_state="stopped", service_enabled=False)
+    assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
+
+
+@pytest.mark.short
+def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
+    check = site.apply("--check", state="absent")
+    assert check.status == 0 and len(installed(site)) > 3, check.text
+    gone = site.must_apply(state="absent")
+    assert installed(site) == [JOURNAL], gone.text
+    assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
+    assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [
+        2,
+        2,
+    ]
+    assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
+
+
+def test_absent_twice_changes_nothing(site: RoleHost) -> None:
+    again = site.apply(state="absent")
+    assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
+
+
+def test_absent_with_remove_journal_removes_the_journal(site: RoleHost) -> None:
+    site.must_apply(state="absent", remove_journal=True)
+    assert installed(site) == []
