@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tools.pictures import packages, screenshots
+from tools.pictures import screenshots
 from tools.pictures.dashboard import drawing as dashboard
 from tools.pictures.names import chosen
 from tools.pictures.picture_error import PictureError
@@ -26,7 +26,6 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURES: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
     "time-lines": time_lines.pictures,
     "states": states.pictures,
-    "packages": packages.pictures,
     "dashboard": dashboard.pictures,
     "screenshots": screenshots.pictures,
 }

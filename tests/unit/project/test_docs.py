@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 
@@ -98,6 +99,16 @@ def test_paths_of_the_architecture_exist() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:docs|extensions|playbooks|plugins|roles|salt|tests|tools)/[^` ]*)`", text)
     assert named and [path for path in named if not (DOCS.parent / path).exists()] == []
+
+
+@pytest.mark.parametrize("package", ["hook_runner", "imds_simulator"])
+def test_architecture_shows_the_layers_that_import_linter_checks(package: str) -> None:
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (layers,) = [each["layers"] for each in contracts if each.get("containers") == [package]]
+    pattern = rf"!\[[^]]+, from the top: ([^]]+)\]\(images/import-order-{package}\.svg\)"
+    (shown,) = re.findall(pattern, (DOCS / "architecture.md").read_text(encoding="utf-8"))
+    assert [row.split(", ") for row in shown.split("; ")] == [row.split(" | ") for row in layers if row != "__main__"]
 
 
 def test_every_file_of_the_helper_is_listed() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Salt gets the whole helper by links, and only the folder salt/ depends on Salt."""
+"""Salt gets the whole helper and the ready hooks by links; its package and its examples are complete."""
 
 from __future__ import annotations
 
@@ -21,25 +21,13 @@ from support.repository import REPOSITORY
 from tools.repository.collection_tree import tracked_or_new
 from tools.repository.hook_links import LINKS as HOOK_LINKS
 from tools.repository.hook_links import present_links, wanted_links
-from tools.repository.imports import foreign, sources
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
-FRONTENDS = [REPOSITORY / "plugins", REPOSITORY / "roles", REPOSITORY / "extensions"]
 LINKS = SALT / "_utils" / "azure_scheduled_events"
 WATCH = SALT / "_utils" / "azure_events_watch"
 STEPS = SALT / "_utils" / "azure_events_steps"
-ENGINE = SALT / "_utils" / "azure_events_engine"
-MODULES = [
-    path
-    for kind in ("_beacons", "_engines", "_grains", "_modules", "_runners", "_states")
-    for path in sorted((SALT / kind).glob("*.py"))
-]
 TRACKED = {path for path in tracked_or_new(REPOSITORY) if path.suffix != ".draft"}
-
-
-def relative_name(file: Path) -> str:
-    return file.relative_to(REPOSITORY).as_posix()
 
 
 def tracked_names(folder: Path) -> set[str]:
@@ -81,41 +69,9 @@ def test_no_folder_is_a_link() -> None:
     assert [path for path in map(REPOSITORY.joinpath, TRACKED) if path.is_symlink() and path.is_dir()] == []
 
 
-def test_other_folders_do_not_import_salt() -> None:
-    assert [
-        relative_name(file)
-        for folder in FRONTENDS
-        for file in sources(folder)
-        if {"salt", "azure_events_engine", "azure_events_watch"} & foreign(file)
-    ] == []
-
-
-def test_packages_import_the_helper_and_not_salt() -> None:
-    on_a_minion = {file: {"azure_events_watch", "azure_events_steps"} for file in [*sources(WATCH), *sources(STEPS)]}
-    on_a_master = {file: set[str]() for file in sources(ENGINE)}
-    wrong = {
-        relative_name(file): foreign(file) - packages - {"azure_scheduled_events"}
-        for file, packages in (on_a_minion | on_a_master).items()
-    }
-    assert {name: packages for name, packages in wrong.items() if packages} == {}
-
-
 def test_import_of_state_file_loads_no_helper_because_the_grain_imports_it() -> None:
     program = "import sys, azure_events_watch.state_file; sys.exit('azure_scheduled_events' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=WATCH.parent, check=False).returncode == 0
-
-
-def test_only_the_execution_module_imports_the_helper() -> None:
-    """A beacon cannot import it, and a master does not have it."""
-    allowed = {
-        "_modules": {"azure_scheduled_events", "azure_events_functions", "azure_events_watch", "azure_events_steps"},
-        "_grains": {"azure_events_watch"},
-        "_states": {"azure_events_watch"},
-        "_engines": {"azure_events_engine"},
-        "_runners": {"azure_events_engine"},
-    }
-    wrong = {relative_name(file): foreign(file) - {"salt"} - allowed.get(file.parent.name, set()) for file in MODULES}
-    assert {name: packages for name, packages in wrong.items() if packages} == {}
 
 
 def test_package_has_the_version_of_the_collection() -> None:
