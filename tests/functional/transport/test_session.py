@@ -254,7 +254,7 @@ def test_proxy_variables_are_ignored(endpoint: str, monkeypatch: pytest.MonkeyPa
 
 def test_password_of_the_user_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     netrc = tmp_path / "netrc"
-    netrc.write_text("default login someone password secret\n")
+    netrc.write_text("default login user password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
     body = b'{"DocumentIncarnation":1,"Events":[]}'
     with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)) as (endpoint, received):

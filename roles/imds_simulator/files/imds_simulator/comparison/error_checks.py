@@ -200,8 +200,8 @@ def disabled_after_a_day(evidence: Evidence) -> Verdict:
     """After 24 hours without a request the service is disabled."""
     pairs = [(one, two) for one, two in evidence.pairs() if two.time - one.time >= _DAY]
     slow = {each.line for each in _first_answers(evidence)[1:] if each.seconds >= _SLOW or not each.body}
-    anew = [two.line for one, two in pairs if two.incarnation < one.incarnation or two.line in slow]
-    return seen(anew, "needs a pause of 24 h, and a slow answer or a smaller DocumentIncarnation after it")
+    disabled = [two.line for one, two in pairs if two.incarnation < one.incarnation or two.line in slow]
+    return seen(disabled, "needs a pause of 24 h, and a slow answer or a smaller DocumentIncarnation after it")
 
 
 @statement("4.1.5", "O")
