@@ -106,7 +106,7 @@ def _prepare_loopback(address: str) -> None:
 def _unshare(flags: int) -> None:
     try:
         if sys.version_info >= (3, 12):
-            os.unshare(flags)
+            os.unshare(flags)  # novm
             return
         # the program unshare is not everywhere, and cannot map a user before it adds an address
         import ctypes
