@@ -19,8 +19,8 @@ from imds_simulator.scenario.files import parse, shipped_names
 from imds_simulator.scenario.knobs import knob_fields
 from imds_simulator.scenario.schema_check import schema
 from support import simulator_process
+from support.simulator.reference import cited_in
 from support.simulator.webhook import Webhook
-from tools.repository.citations import cited_in
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")

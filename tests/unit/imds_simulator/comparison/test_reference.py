@@ -9,7 +9,7 @@ from pathlib import Path
 
 from imds_simulator.comparison.registry import statements
 from imds_simulator.comparison.unsettled import unsettled
-from tools.repository.citations import numbers, rows
+from support.simulator.reference import numbers, rows
 
 REFERENCE = (Path(__file__).resolve().parents[4] / "docs" / "reference" / "scheduled-events.md").read_text(
     encoding="utf-8"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Numbers of docs/reference/scheduled-events.md, and citations of them in other files."""
+"""The numbers of docs/reference/scheduled-events.md, and citations of them in other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 # a statement (1.8.5), a section (1.8) or a transition (2.1 (4a)) as a citation has it
 _NUMBER = r"\d+(?:\.\d+)*(?: \(\d[a-z]?\))?"
 _CITED = re.compile(rf"\breference(?:/scheduled-events\.md)?[\s#]+({_NUMBER}(?:(?:, | and | to ){_NUMBER})*)")
-_SCENARIO = re.compile(r"(?<![\w-])T\d\d(?!\w)|(?<=_)t\d\d(?=_)")
 _SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
 _ROW = re.compile(rf"^\| <a id=\"([\w-]+)\"></a>({_NUMBER}|[PRT]\d+) \|", re.MULTILINE)
 
@@ -28,8 +27,3 @@ def numbers(text: str) -> set[str]:
 def cited_in(text: str) -> set[str]:
     """Return the sections and statements that a text cites."""
     return {number for found in _CITED.findall(text) for number in re.findall(_NUMBER, found)}
-
-
-def scenarios_in(text: str) -> set[str]:
-    """Return the scenarios that a text cites, also in names of tests."""
-    return {found.upper() for found in _SCENARIO.findall(text)}
