@@ -13,10 +13,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tools.interpreters import Interpreter
-from tools.stage import Skip
+if TYPE_CHECKING:
+    from tools.interpreters import Interpreter
 
 QUESTION = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_path('stdlib'))"
 
@@ -55,6 +55,8 @@ def choose(interpreters: Iterable[Interpreter]) -> Chosen:
     Raises:
         Skip: there is none.
     """
+    from tools.stage import Skip
+
     found = {version: library for interpreter in interpreters for version, library in [ask(interpreter)]}
     for release in RELEASES:
         if release.python in found:

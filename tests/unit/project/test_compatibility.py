@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/compatibility.md, and the README's table, agree with the code, the roles and the stages."""
+"""docs/compatibility.md, and the README's table, agree with the code, the roles and the tests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from imds_simulator.api_versions import FIELD_SINCE, SCHEDULED_EVENTS_VERSIONS, 
 from support.daemon.documents import quoted, rows, section
 from support.hosts import rootfs
 from support.repository import REPOSITORY
-from tools.interpreters import KNOWN_MINORS
-from tools.stages import catalogue, oldest_requests, salt
 from tools.windows_python.release import RELEASES
 
 PAGE = (REPOSITORY / "docs" / "compatibility.md").read_text(encoding="utf-8")
@@ -46,37 +44,19 @@ def least(cell: str) -> str:
     return match[1]
 
 
-def named_stages() -> set[str]:
-    """Return the stages in the last column of all tables but the last one."""
-    return {name for heading in TABLES for cells in rows(PAGE, heading) for name in quoted(cells[-1])}
+def test_each_folder_of_the_last_columns_has_tests() -> None:
+    named = {name for heading in TABLES for cells in rows(PAGE, heading) for name in quoted(cells[-1])}
+    folders = named - {"ansible-test sanity"}
+    assert folders and [name for name in folders if not (REPOSITORY / "tests" / name).is_dir()] == []
 
 
-def stage_rows() -> list[list[str]]:
-    return rows(PAGE, "Stages")
-
-
-def test_each_stage_is_listed_with_the_command_that_runs_it() -> None:
-    usual, whole, named = [set(quoted(cells[1])) for cells in stage_rows()]
-    assert usual <= {stage.name for stage in catalogue.STAGES}
-    assert whole <= {stage.name for stage in catalogue.LONG}
-    assert named <= {stage.name for stage in catalogue.ON_REQUEST}
-    assert usual | whole | named == named_stages()
-
-
-def test_workflow_runs_each_stage_that_no_command_includes() -> None:
-    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
-    run = {name for group in jobs["stages"]["strategy"]["matrix"]["include"] for name in group["stages"].split()}
-    assert set(quoted(stage_rows()[2][1])) <= run
-
-
-def test_oldest_ansible_core_is_that_of_collection_roles_and_stage() -> None:
+def test_oldest_ansible_core_is_that_of_collection_and_roles() -> None:
     (core, *_others) = [cells for cells in rows(PAGE, "Ansible") if cells[0] == "ansible-core"]
     oldest = least(core[1])
     assert yaml.safe_load(text_of("meta/runtime.yml"))["requires_ansible"] == f">={oldest}.0"
     for path in REPOSITORY.glob("roles/*/meta/main.yml"):
         assert yaml.safe_load(path.read_text(encoding="utf-8"))["galaxy_info"]["min_ansible_version"] == oldest
-    assert core[2:] == [oldest, "`integration-oldest`"]
-    assert f'"ansible-core=={oldest}.*"' in text_of("tools/stages/ansible_core.py")
+    assert core[2:] == [oldest, "`integration/targets`"]
 
 
 def test_oldest_ansible_rulebook_is_that_of_the_tests() -> None:
@@ -116,20 +96,20 @@ def dotted(target: str) -> str:
     return target.replace("py3", "3.")
 
 
-def test_pythons_of_the_tests_are_those_of_the_tools_and_of_the_workflow() -> None:
-    assert f"each of 3.{KNOWN_MINORS[0]} to 3.{KNOWN_MINORS[-1]} that the machine has" in row("Python", "[helper]")[2]
+def test_pythons_of_the_page_are_those_of_the_workflow() -> None:
     configured = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["env"]["PYTHONS"].split()
     (sentence,) = re.findall(r"The GitHub workflow has Python (.*?)\. ", PAGE)
     assert VERSION.findall(sentence) == sorted(configured, key=lambda version: int(version.split(".")[1]))
 
 
-def test_each_series_of_salt_has_the_versions_of_its_stage() -> None:
-    listed = {int(cells[0]): cells for cells in rows(PAGE, "Salt")}
-    assert list(listed) == sorted(salt.PYTHONS)
-    for series, (_name, tested, pythons, _stages) in listed.items():
-        (pinned,) = re.findall(r"^salt==(\S+)$", text_of(f"tests/salt/requirements-{series}.txt"), re.MULTILINE)
-        assert VERSION.findall(tested)[0] == pinned
-        assert pythons.split(", ") == [f"3.{minor}" for minor in salt.PYTHONS[series]]
+def test_each_series_of_salt_is_the_pinned_one() -> None:
+    tested = {cells[0]: VERSION.findall(cells[1])[0] for cells in rows(PAGE, "Salt")}
+    pins = {
+        series: re.findall(r"^salt==(\S+)$", text_of(f"tests/salt/requirements-{series}.txt"), re.MULTILINE)
+        for series in tested
+    }
+    assert pins == {series: [version] for series, version in tested.items()}
+    assert len(pins) == len(list((REPOSITORY / "tests" / "salt").glob("requirements-*.txt")))
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -140,12 +120,11 @@ def test_each_system_of_a_role_is_listed_and_no_other(role: str) -> None:
     assert listed == {f"{system['name']} {name}" for system in galaxy["platforms"] for name in system["versions"]}
 
 
-def test_systems_with_stages_are_the_roots_of_the_tests() -> None:
-    tested = {cells[0].split()[1]: set(quoted(cells[-1])) for cells in rows(PAGE, "Systems") if cells[-1]}
-    assert set(tested) == {rootfs.SUITE, *rootfs.OTHER_SUITES}
-    others = {suite for suite, stages in tested.items() if "hosts-others" in stages}
-    assert others == set(rootfs.OTHER_SUITES)
-    assert rootfs.CRIU_SUITE in tested and "ready-hooks" in tested[rootfs.CRIU_SUITE]
+def test_systems_with_tests_are_the_roots_of_the_tests() -> None:
+    tested = {cells[0].split()[1] for cells in rows(PAGE, "Systems") if "`system/hosts`" in cells[-1]}
+    assert tested == {rootfs.SUITE, *rootfs.OTHER_SUITES}
+    (criu,) = [cells for cells in rows(PAGE, "Systems") if cells[0].split()[1] == rootfs.CRIU_SUITE]
+    assert "`system/ready_hooks`" in criu[-1]
 
 
 def test_version_of_systemd_is_that_of_the_hosts() -> None:
@@ -158,10 +137,12 @@ def test_version_of_systemd_is_that_of_the_hosts() -> None:
     assert f"\nVersion: {documented}." in systemd
 
 
-def test_oldest_libraries_are_those_of_the_stages() -> None:
+def test_oldest_libraries_are_those_of_the_tests() -> None:
     oldest = next(cells for cells in rows(PAGE, "Libraries") if cells[0] == "requests")
-    requests, urllib3, *_others = [requirement.partition("==")[2] for requirement in oldest_requests.OLD]
-    assert (least(oldest[2]), oldest[3]) == (requests, f"{requests} with urllib3 {urllib3}")
+    pins = dict(
+        re.findall(r"^(\w+) == ([\d.]+);", text_of("tests/functional/transport/requirements-oldest.txt"), re.MULTILINE)
+    )
+    assert (least(oldest[2]), oldest[3]) == (pins["requests"], f"{pins['requests']} with urllib3 {pins['urllib3']}")
     metrics = least(row("Libraries", "prometheus_client")[2])
     assert f"prometheus_client >= {metrics} " in text_of("tests/requirements.txt")
     needed = project("roles/imds_simulator/files/pyproject.toml")["project"]["dependencies"]
@@ -181,7 +162,7 @@ def test_api_versions_are_those_of_the_simulator_with_the_members_that_each_adds
     assert f'API_VERSION = "{approval}"' in arm
 
 
-def test_pythons_of_windows_are_those_of_the_stage() -> None:
+def test_pythons_of_windows_are_those_of_the_tests() -> None:
     assert VERSION.findall(row("Windows", "helper")[2]) == [release.python for release in RELEASES]
 
 
