@@ -22,6 +22,8 @@ from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
 from tools.repository.markdown import anchors, links
 
+pytestmark = pytest.mark.all
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")
 

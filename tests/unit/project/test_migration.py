@@ -29,6 +29,8 @@ from support.daemon.documents import quoted, rows
 from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
 
+pytestmark = pytest.mark.all
+
 PAGE = (REPOSITORY / "docs" / "migration.md").read_text(encoding="utf-8")
 # the tables whose second column has settings of this project
 HEADINGS = (

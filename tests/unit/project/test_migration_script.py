@@ -20,7 +20,10 @@ PAGE = "docs/migration.md"
 SCENARIO = {"groups": {"set": {"vms": {"web1": {}, "web2": {}}}}, "knobs": {"rate_limit": 0}}
 MISSING = [name for name in ("curl", "jq") if shutil.which(name) is None]
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the script of the page needs {' and '.join(MISSING)}")
+pytestmark = [
+    pytest.mark.all,
+    pytest.mark.skipif(bool(MISSING), reason=f"the script of the page needs {' and '.join(MISSING)}"),
+]
 
 
 class OldVm:

@@ -14,6 +14,8 @@ from markdown_it import MarkdownIt
 from support.recipes.printed import Printed, fences, printed_in
 from support.repository import REPOSITORY
 
+pytestmark = pytest.mark.all
+
 DOCUMENTS = [
     path.relative_to(REPOSITORY).as_posix()
     for pattern in (

@@ -29,6 +29,8 @@ from ready_hooks.cli import COMMON
 from ready_hooks.core.options import from_mapping
 from support.repository import REPOSITORY
 
+pytestmark = pytest.mark.all
+
 SALT = REPOSITORY / "salt"
 GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "salt-reference.md").read_text(encoding="utf-8")
