@@ -16,7 +16,6 @@ import pytest
 from support.browser import Page, page_or_skip
 from support.repository import REPOSITORY
 from tools.docs_site.__main__ import CACHE, SITE
-from tools.docs_site.built_site import BuiltSite
 from tools.docs_site.serving import served
 from tools.repository.collection_tree import only_one_at_a_time
 
@@ -62,15 +61,10 @@ def build() -> Build:
 
 
 @pytest.fixture(scope="session")
-def site(build: Build) -> BuiltSite:
-    assert build.status == 0, build.output
-    return BuiltSite(SITE)
-
-
-@pytest.fixture(scope="session")
-def address(site: BuiltSite) -> Iterator[str]:
+def address(build: Build) -> Iterator[str]:
     """Return the address of the site on loopback."""
-    with served(site.folder) as found:
+    assert build.status == 0, build.output
+    with served(SITE) as found:
         yield found
 
 

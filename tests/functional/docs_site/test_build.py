@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs_site.__main__ import SETTINGS, SITE, STRICT, remove_former_pages
+from support.repository import REPOSITORY
+from tools.docs_site.__main__ import SETTINGS, SITE, STRICT
 
 from .conftest import Build, environment
 
+pytestmark = pytest.mark.all
 FIRST = "# First\n\n[second](second.md#8)\n\n```{toctree}\nsecond\n```\n"
 SECOND = '# Second\n\n<a id="8"></a>\n\nAn anchor of HTML.\n\n```haproxy\nbackend web\n```\n'
 UNLINKED = "# Third\n\nIn no navigation.\n"
@@ -23,6 +25,21 @@ UNLINKED = "# Third\n\nIn no navigation.\n"
 def test_build_of_the_checkout_reports_no_warning(build: Build) -> None:
     assert build.status == 0, build.output
     assert build.output.splitlines() == [str(SITE / "index.html")]
+
+
+def test_each_page_plugin_and_role_is_a_page_of_the_site(build: Build) -> None:
+    assert build.status == 0, build.output
+    pages = {file.relative_to(SITE).with_suffix("").as_posix() for file in SITE.rglob("*.html")}
+    documents = (REPOSITORY / "docs").rglob("*.md")
+    wanted = {path.relative_to(REPOSITORY / "docs").with_suffix("").as_posix() for path in documents}
+    wanted |= {f"roles/{path.name}" for path in (REPOSITORY / "roles").iterdir()}
+    wanted |= {
+        f"collections/azure_imds/scheduled_events/{path.stem}_{kind}"
+        for folder, kind in (("modules", "module"), ("filter", "filter"), ("test", "test"))
+        for path in (REPOSITORY / "plugins" / folder).glob("*.py")
+        if "DOCUMENTATION = " in path.read_text(encoding="utf-8")
+    }
+    assert {name.replace("README", "index") for name in wanted} - pages == set()
 
 
 @pytest.mark.parametrize(
@@ -46,13 +63,3 @@ def test_build_with_a_mistake_fails_and_names_it(tmp_path: Path, pages: dict[str
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode == 0) == (not problem), ended.stderr
     assert problem in ended.stderr
-
-
-def test_page_without_a_document_is_removed_from_the_site(tmp_path: Path) -> None:
-    source, output = tmp_path / "source", tmp_path / "output"
-    for file in (source / "start" / "one.md", output / "start" / "one.html", output / "gone.html"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    (output / "search.html").touch()
-    remove_former_pages(source, output)
-    assert sorted(page.name for page in output.rglob("*.html")) == ["one.html", "search.html"]

@@ -34,7 +34,6 @@ nitpick_ignore_regex = [
 ]
 
 highlight_language = "text"
-# tests/functional/docs_site/test_browser.py measures their contrast
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 default_role = None
