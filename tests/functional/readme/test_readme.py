@@ -11,13 +11,14 @@ import subprocess
 
 import pytest
 import yaml
-from galaxy_importer.utils import markup
+from markdown_it import MarkdownIt
 
 from support.recipes.printed import COMMAND, printed_in
 from support.repository import REPOSITORY
 from tools.repository.markdown import anchors
 
 README = "README.md"
+PAGE = MarkdownIt("commonmark").enable("table").render((REPOSITORY / README).read_text(encoding="utf-8"))
 
 # commands that this test does not run, with the reason
 LEFT_OUT = {
@@ -39,6 +40,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "ANSIBLE_HOME": str(tmp_path_factory.mktemp("ansible")), "PATH": path}
 
 
+@pytest.mark.all  # the rehearsal builds and installs the collection, too
 @pytest.mark.parametrize("command", HERE)
 def test_command_runs(command: str, environment: dict[str, str]) -> None:
     ran = subprocess.run(
@@ -53,15 +55,10 @@ def test_commands_of_the_simulator_are_those_of_its_pages() -> None:
     assert [command for command in COMMANDS if command.startswith(SIMULATOR) and command not in printed] == []
 
 
-@pytest.fixture(scope="session")
-def page() -> str:
-    """The README as Galaxy shows it."""
-    return str(markup.get_html(markup.get_readme_doc_file(str(REPOSITORY))))
-
-
-def test_links_are_absolute_and_lead_to_a_file_and_a_heading(page: str) -> None:
+def test_links_are_absolute_and_lead_to_a_file_and_a_heading() -> None:
+    """GitHub and Galaxy show the page at different addresses."""
     repository = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
-    targets = re.findall(r'href="([^"]*)"', page)
+    targets = re.findall(r'href="([^"]*)"', PAGE)
     assert len(targets) > 10
     for target in targets:
         assert target.startswith("https://"), target
@@ -74,5 +71,5 @@ def test_links_are_absolute_and_lead_to_a_file_and_a_heading(page: str) -> None:
             assert target == f"{repository}/issues", target
 
 
-def test_links_have_a_target(page: str) -> None:
-    assert re.findall(r"\[[^\]]*\]\[?", re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", page, flags=re.DOTALL)) == []
+def test_links_have_a_target() -> None:
+    assert re.findall(r"\[[^\]]*\]\[?", re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", PAGE, flags=re.DOTALL)) == []
