@@ -58,12 +58,12 @@ def markdown_pages(repository: Path, site: SiteMap) -> dict[str, str]:
     }
     documents = [posixpath.splitext(place)[0] for place in found]
     inside_folders: set[str] = set()
-    for place in found:
+    for place, text in found.items():
         folder, name = posixpath.split(place)
         if folder and name == "index.md":
-            inside = folder_documents(found[place], folder, documents)
+            inside = folder_documents(text, folder, documents)
             inside_folders.update(inside)
-            found[place] += toctree([posixpath.basename(each) for each in inside])
+            found[place] = text + toctree([posixpath.basename(each) for each in inside])
     first = site.pages[INDEX]
     found[first] += first_page_navigation(found[first], frozenset(inside_folders))
     return found

@@ -150,7 +150,7 @@ def parse_table(lines: Iterable[str]) -> Iterator[Connection]:
 
 
 def _address(field: str) -> Address:
-    digits = field.split(":")[0]
+    digits = field.split(":", maxsplit=1)[0]
     # words of 32 bits in the byte order of the machine
     words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
     found = ipaddress.ip_address(struct.pack(f"={len(words)}I", *words))
