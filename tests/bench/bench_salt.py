@@ -26,16 +26,12 @@ from typing import Any
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
 from table import print_table, ratio
 
-from support.repository import REPOSITORY
+from support import environments
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.minion import Minion
 from support.salt.salt_installation import QUIET, SaltInstallation
-from tools.environment import open_environment
-from tools.stage import Job
-from tools.stages.salt import install
 
-SERIES = 3008
 OWN = Path(__file__).parent / "salt"
 TICK = Path(__file__).with_name("salt_tick.py")
 BEACONS = {"ours": "azure_events", "naive": "naive"}
@@ -44,11 +40,6 @@ CALLS = 30
 # seconds in which the CPU of a minion is counted at a time
 WINDOW = 5.0
 CALLS_THAT_HANG = 6
-
-
-def salt_of_the_tests() -> SaltInstallation:
-    with (REPOSITORY / ".cache" / "bench-salt.log").open("w") as log:
-        return SaltInstallation.at(install(Job(open_environment(REPOSITORY), log), SERIES))
 
 
 def configuration(name: str, azure: Azure) -> dict[str, Any]:
@@ -104,7 +95,7 @@ def ticks(minion: Minion, calls: int) -> list[float]:
 def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
-    installation = salt_of_the_tests()
+    installation = SaltInstallation.at(environments.salt(3008))
     reactor = [{f"salt/beacon/*/{beacon}/scheduled": [str(OWN / "echo.sls")]} for beacon in BEACONS.values()]
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(GROUPS))
@@ -157,7 +148,7 @@ def report(
             "%.1f",
         )
     print_table(
-        f"The Salt beacon at 1 s (Salt {SERIES}, {events} events each)",
+        f"The Salt beacon at 1 s ({events} events each)",
         ["", "azure_events", "naive", "ratio"],
         rows,
     )

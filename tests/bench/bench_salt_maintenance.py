@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
-from bench_salt import salt_of_the_tests
 from table import print_table, ratio
 
+from support import environments
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.process_guard import children
+from support.salt.salt_installation import SaltInstallation
 from support.wait import wait_until
 
 OWN = Path(__file__).parent / "salt" / "maintenance"
@@ -139,7 +140,7 @@ class Runner:
 
 @contextmanager
 def runners(names: dict[str, Contestant]) -> Iterator[dict[str, Runner]]:
-    installation = salt_of_the_tests()
+    installation = SaltInstallation.at(environments.salt(3008))
     groups = {name: {"kind": "availability_set", "vms": {f"{name}{number}": {} for number in (1, 2)}} for name in names}
     with ExitStack() as stack:
         azure = stack.enter_context(simulated(groups))

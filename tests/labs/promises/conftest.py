@@ -16,6 +16,7 @@ from promises.hook_runners import install_hook_runners
 from promises.outcome import Outcome, table_of
 from promises.salt_site import salt_site
 from promises.world import Hosts
+from support import environments
 from support.hosts.lab import Lab, skip_reason_of_this_process
 from support.repository import REPOSITORY
 from support.salt.master import Master
@@ -50,9 +51,7 @@ def hook_runners(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> None
 @pytest.fixture(scope="module")
 def salt_master(hosts: Hosts) -> Iterator[Master]:
     """A Salt master, of which the hosts are minions."""
-    home = Path(os.environ.get("SALT_HOME", REPOSITORY / ".cache" / "salt" / "3008"))
-    if not (home / "bin" / "salt-master").exists():
-        pytest.skip(f"there is no Salt in {home}; make test-salt-3008 installs it")
+    home = Path(os.environ["SALT_HOME"]) if "SALT_HOME" in os.environ else environments.salt(3008)
     # sockets need a short path
     with tempfile.TemporaryDirectory(prefix="salt-") as folder, salt_site(hosts, home, Path(folder)) as master:
         yield master

@@ -9,17 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from support.repository import REPOSITORY
+from support import environments
 from support.salt.cluster import Cluster, cluster
 from support.salt.event_bus import Event
 from support.salt.salt_installation import SaltInstallation
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS
 from support.wait import wait_until
-from tools.pictures.picture_error import PictureError
 from tools.pictures.time_lines.recording import Lane, Recording, lane
 from tools.pictures.time_lines.runs.azure_side import EVENT, Account, azure, collection_version
 
-HOME = REPOSITORY / ".cache" / "salt" / "3008"
 VMS = ("vm1", "vm2")
 # step -> VM -> seconds
 SECONDS = {"prepare": {"vm1": 3, "vm2": 6}, "recover": {"vm1": 2, "vm2": 2}}
@@ -36,11 +34,11 @@ NEVER = "this step is missing"
 
 def record(installation: SaltInstallation | None = None) -> Recording:
     """Run master and minions of an installation, by default the newest one, through an event; return the recording."""
-    if installation is None and not HOME.exists():
-        raise PictureError(f"{HOME.relative_to(REPOSITORY)}: Salt is not installed; run make test-salt-3008 once")
     with (
         azure(*VMS) as simulator,
-        cluster(installation or SaltInstallation.at(HOME), engines=[{"azure_events": {}}], **MASTER_DIRS) as here,
+        cluster(
+            installation or SaltInstallation.at(environments.salt(3008)), engines=[{"azure_events": {}}], **MASTER_DIRS
+        ) as here,
     ):
         for vm in VMS:
             beacon = {"azure_events": [{"interval": 1}]}
