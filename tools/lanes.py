@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Run lanes of checks and tests side by side, and end every process that they started.
+
+    python -m tools.lanes lint unit system salt
+
+A lane is a target of the Makefile: some sessions of the noxfile, one after the other. make prints the output of a lane
+when it ends. The tests start daemons, sshd, Salt masters and containers in sessions of their own, which no signal to a
+process group reaches. Therefore this process adopts every orphan (Linux: PR_SET_CHILD_SUBREAPER), and ends whatever is
+left when the lanes have ended or a signal arrives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+FOLDER = Path(".cache", "lanes")
+SIDE_BY_SIDE = 3
+NEED_ROOT = ("system", "salt")
+PR_SET_CHILD_SUBREAPER = 36
+GRACE = 4.0  # seconds from SIGTERM to SIGKILL
+ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the lanes and return the exit status: 0, 1 if one failed, 75 if another run goes on, 130 after a signal."""
+    lanes = [name for name in names if os.geteuid() == 0 or not name.startswith(NEED_ROOT)]
+    with only_run() as other:
+        if other:
+            print(f"{os.getcwd()}: {other} runs its tests; wait for its end, or end it", file=sys.stderr)
+            return 75
+        adopt_orphans()
+        for lane in names:
+            (FOLDER / f"{lane}.json").unlink(missing_ok=True)
+        print(f"{', '.join(lanes)}: {SIDE_BY_SIDE} at a time; each prints its output when it ends", flush=True)
+        start = time.monotonic()
+        status = run(["make", "--no-print-directory", f"-j{SIDE_BY_SIDE}", "-Otarget", "-k", *lanes])
+        print_times(lanes, time.monotonic() - start)
+        if len(lanes) < len(names):
+            print(f"left out, because only root can run them: {', '.join(sorted({*names} - {*lanes}))}")
+    return status
+
+
+@contextlib.contextmanager
+def only_run() -> Iterator[str]:
+    """Hold the lock of this checkout, and yield nothing; or yield which process holds it."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            yield lock.read() or "another process"
+            return
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} (since {time.strftime('%H:%M')})")
+        lock.flush()
+        yield ""
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of its orphaned descendants."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def run(command: Sequence[str]) -> int:
+    """Run a command, and return 0 or 1; or 130 after a signal. All descendants end with it."""
+    for number in ENDING:
+        signal.signal(number, signal.default_int_handler)
+    # the terminal sends Ctrl-C to its process group; here this process alone decides what it ends, and in which order
+    with subprocess.Popen(command, start_new_session=True) as child:
+        try:
+            return 1 if child.wait() else 0
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            return 130
+        finally:
+            end_descendants()
+
+
+def end_descendants() -> None:
+    """Send SIGTERM to all descendants, and SIGKILL to those that are left, until there are none."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    for process in (descendants := psutil.Process().children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    psutil.wait_procs(descendants, GRACE)
+    while descendants := psutil.Process().children(recursive=True):
+        for process in descendants:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(descendants, 1)
+
+
+def print_times(lanes: Sequence[str], wall: float) -> None:
+    """Print the wall and CPU seconds of each lane, as its nox has measured them, and the CPU seconds of all."""
+    total = 0
+    for lane in lanes:
+        file = FOLDER / f"{lane}.json"
+        times = json.loads(file.read_text()) if file.exists() else {"wall": 0, "cpu": 0}
+        total += times["cpu"]
+        print(f"{lane:<20} {times['wall']:5} s   {times['cpu']:5} CPU s")
+    print(f"{'all':<20} {wall:5.0f} s   {total:5} CPU s", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
