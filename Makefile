@@ -111,15 +111,15 @@ clean:  ## remove .venv, .nox and .cache
 
 $(VENV)/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	    { echo "Python 3.11 or later is needed, and $(PYTHON) is not one; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	    { echo "$(PYTHON): not Python 3.11 or later; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
-	    { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	    { rm -rf $(VENV); echo "$(PYTHON): cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@$(VENV)/bin/python -m pip install -qq uv || \
-	    { rm -rf $(VENV); echo "uv: not installed; a package index of Python has to answer once" >&2; exit 1; }
+	    { rm -rf $(VENV); echo "uv: not installed; the package index has to answer once" >&2; exit 1; }
 
 $(VENV)/for-rehearsal: tests/requirements-rehearsal.txt | $(VENV)/bin/uv
 $(VENV)/for-tests: tests/requirements.txt $(VENV)/for-rehearsal
 $(VENV)/for-rehearsal $(VENV)/for-tests:
 	@echo 'installing $< into $(VENV)'
-	@$(INSTALL) --requirement $<
+	@$(INSTALL) --requirement $< || { echo "$<: not installed; the package index has to answer once" >&2; exit 1; }
 	@touch $@
