@@ -75,7 +75,7 @@ def python_path() -> str:
     pyenv = os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
     pythons = glob.glob(f"{glob.escape(pyenv)}/versions/3.*/bin")
     rest = [folder for folder in os.environ["PATH"].split(os.pathsep) if Path(folder).name != "shims"]
-    return os.pathsep.join([str(PYTHON.parent), *sorted(pythons, key=lambda path: version_of(path)), *rest])
+    return os.pathsep.join([str(PYTHON.parent), *sorted(pythons, key=version_of), *rest])
 
 
 def version_of(path: str) -> list[int]:
