@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
+
+pytestmark = pytest.mark.all
 
 PAGE = "docs/start/ansible.md"
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from support.other_user import AS_USER
 from support.start.new_user import new_user
 from support.start.page import follow
+
+pytestmark = pytest.mark.all
 
 PAGE = "docs/start/contributing.md"
 BREAKS = "sed -i 's/if after.complete:/if True:/' plugins/module_utils/azure_scheduled_events/changes.py"

@@ -12,6 +12,8 @@ from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/start/event-driven.md"
 
 

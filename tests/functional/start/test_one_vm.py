@@ -11,10 +11,11 @@ from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/start/one-vm.md"
 
 
-@pytest.mark.short
 def test_page_as_printed_prepares_approves_and_recovers() -> None:
     with new_user("sys.version_info >= (3, 9)") as user, default_ports(), user.terminal() as terminal:
         follow(PAGE, user, terminal)

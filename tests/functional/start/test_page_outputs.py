@@ -9,10 +9,11 @@ import pytest
 
 from support.start.page import is_shown
 
+pytestmark = pytest.mark.all
+
 OUTPUT = ["one", "two", "three"]
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "printed",
     [OUTPUT, ["..."], ["...", "three"], ["one", "..."], ["one", "...", "three"], ["...", "two", "..."]],
@@ -21,7 +22,6 @@ def test_is_shown_with_ellipses_for_missing_lines_is_true(printed: list[str]) ->
     assert is_shown(OUTPUT, printed)
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "printed",
     [[], ["one"], ["two", "three"], ["...", "two"], ["two", "..."], ["three", "...", "one"], [*OUTPUT, "four"]],

@@ -12,10 +12,11 @@ from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/start/simulator.md"
 
 
-@pytest.mark.short
 def test_page_as_printed_approves_meets_a_fault_and_reports() -> None:
     with new_user("sys.version_info >= (3, 9)") as user, default_ports(), user.terminal() as terminal:
         follow(PAGE, user, terminal)

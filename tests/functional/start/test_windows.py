@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from support.daemon.documents import shape
 from support.recipes.printed import fences
 from support.repository import REPOSITORY
 from support.start.default_ports import default_ports
 from support.start.new_user import NewUser, new_user
 from support.start.page import is_shown
+
+pytestmark = pytest.mark.all
 
 PAGE = REPOSITORY / "docs" / "start" / "windows.md"
 # of the Linux machine, which is the Windows machine, too

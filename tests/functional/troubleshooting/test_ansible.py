@@ -16,6 +16,8 @@ from support.simulator_process import Simulator
 from support.troubleshooting.ansible_project import AnsibleProject
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 FAILS = "- name: {} the load balancer\n  ansible.builtin.command: test -e /srv/load-balancer-answers\n"
 
 
@@ -45,7 +47,6 @@ def test_module_without_imds_succeeds_when_imds_answers(
     section.see(project.run)
 
 
-@pytest.mark.short
 @pytest.mark.symptom("A module withholds the approval")
 def test_event_of_two_vms_is_approved_with_the_option(
     section: Section, project: AnsibleProject, pair: Simulator
@@ -70,7 +71,6 @@ def test_event_outside_of_the_limit_of_time_is_prepared_with_another_limit(
     assert approvals(pair) == 1
 
 
-@pytest.mark.short
 @pytest.mark.symptom("The playbook approves nothing")
 def test_vm_outside_of_the_play_is_named(section: Section, project: AnsibleProject, pair: Simulator) -> None:
     project.at = {WAIT: lambda: None}

@@ -11,10 +11,11 @@ from support.daemon.simulated_azure import Azure
 from support.troubleshooting.daemon_host import DaemonHost
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 DRAIN = "prepare/10-drain"
 
 
-@pytest.mark.short
 @pytest.mark.symptom("The policy approves nothing")
 def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
@@ -78,7 +79,6 @@ def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, hos
     host.run(f"azure-scheduled-events approve {event}")
 
 
-@pytest.mark.short
 @pytest.mark.symptom("Restarts of users wait 15 minutes")
 def test_policy_documented_approves_the_restart_of_a_user(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")

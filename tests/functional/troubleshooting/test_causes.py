@@ -13,6 +13,8 @@ from support.repository import REPOSITORY
 from support.troubleshooting.page import DOCUMENT
 from tools.repository.markdown import FENCED
 
+pytestmark = pytest.mark.all
+
 TEXT = (REPOSITORY / DOCUMENT).read_text(encoding="utf-8")
 INTRODUCTION = TEXT.partition("\n## ")[0]
 _TARGET = re.compile(r"\]\(#([\w-]+)\)")

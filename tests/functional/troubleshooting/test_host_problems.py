@@ -19,6 +19,8 @@ from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
 from support.troubleshooting.page import Section
 from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk, skip_reason
 
+pytestmark = pytest.mark.all
+
 pytestmark = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")
 
 # "nobody", who is in one group

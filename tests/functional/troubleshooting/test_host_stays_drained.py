@@ -11,6 +11,8 @@ from support.daemon.simulated_azure import Azure
 from support.troubleshooting.daemon_host import DaemonHost
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 DRAIN, JOIN = "prepare/10-drain", "recover/10-drain"
 
 
@@ -24,7 +26,6 @@ def started_event(section: Section, host: DaemonHost, azure: Azure) -> str:
     return event
 
 
-@pytest.mark.short
 @pytest.mark.symptom("A recover hook fails")
 def test_host_recovers_with_the_corrected_hook(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")

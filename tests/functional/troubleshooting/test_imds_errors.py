@@ -11,6 +11,8 @@ from support.daemon.simulated_azure import Azure
 from support.troubleshooting.daemon_host import DaemonHost
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 
 def is_good(host: DaemonHost) -> bool:
     return bool(host.status()["imds"]["ok"])
@@ -19,8 +21,8 @@ def is_good(host: DaemonHost) -> bool:
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param("too-many-requests", marks=[pytest.mark.symptom("Status 429"), pytest.mark.short]),
-        pytest.param("gone", marks=[pytest.mark.symptom("Status 410"), pytest.mark.short]),
+        pytest.param("too-many-requests", marks=[pytest.mark.symptom("Status 429")]),
+        pytest.param("gone", marks=[pytest.mark.symptom("Status 410")]),
         pytest.param("forbidden-html", marks=pytest.mark.symptom("A proxy answers")),
         pytest.param("refuse", marks=pytest.mark.symptom("No connection")),
     ],

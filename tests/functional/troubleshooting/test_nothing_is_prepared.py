@@ -11,10 +11,11 @@ from support.daemon.simulated_azure import Azure
 from support.troubleshooting.daemon_host import DaemonHost
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 DRAIN = "prepare/10-drain"
 
 
-@pytest.mark.short
 @pytest.mark.symptom("The daemon does not run")
 def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, host: DaemonHost) -> None:
     host.config = {"policy": "documented", "hooks": {"10-drain": {"timout": "5m"}}}
@@ -27,7 +28,6 @@ def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, ho
     section.see_all(host.run)
 
 
-@pytest.mark.short
 @pytest.mark.symptom("The daemon finds no hook")
 def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready", mode=0o644)

@@ -12,7 +12,7 @@ import pytest
 from support.repository import REPOSITORY
 from support.troubleshooting.page import ANY_LINES, Block, compare, sections
 
-pytestmark = pytest.mark.short
+pytestmark = pytest.mark.all
 
 FOLDERS = ("tests/functional/troubleshooting", "tests/salt/guide")
 # a mark of a test here, and the section of a test of Salt

@@ -11,6 +11,8 @@ from support.daemon.simulated_azure import Azure
 from support.troubleshooting.daemon_host import DaemonHost
 from support.troubleshooting.page import Section
 
+pytestmark = pytest.mark.all
+
 DRAIN, BACKUP = "prepare/10-drain", "prepare/20-backup"
 # runs until a test creates the file
 UNTIL_RELEASED = "until test -e /srv/released; do sleep 0.05; done"
@@ -21,7 +23,6 @@ def next_event_is_prepared(host: DaemonHost, azure: Azure, *resources: str) -> N
     host.wait_for(event, prepared="ok")
 
 
-@pytest.mark.short
 @pytest.mark.symptom("A hook reaches its time limit")
 def test_hook_that_was_ended_succeeds_with_a_longer_limit(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, 'echo "17 connections are open"', UNTIL_RELEASED)
