@@ -21,6 +21,8 @@ from support.repository import REPOSITORY
 from support.simulator_process import Simulator, reserved_port
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 # simulated seconds
 DISORDER = 5
 

@@ -23,6 +23,8 @@ from support.maintenance.fleet import LIFE
 from support.simulator_process import Simulator, reserved_port
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 REPORT_ONLY: dict[str, Any] = {"rules": [{"name": "report only", "do": "log"}]}
 # the inventory has other names than Azure
 HOSTS = {f"{name}-example": name for name in NAMES}

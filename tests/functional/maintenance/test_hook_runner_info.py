@@ -14,6 +14,8 @@ from support.maintenance.fleet import LATE
 from support.maintenance.hook_runners import HookRunners
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 
 @pytest.fixture
 def fleet(azure: Simulator, tmp_path: Path) -> Iterator[HookRunners]:
@@ -23,7 +25,6 @@ def fleet(azure: Simulator, tmp_path: Path) -> Iterator[HookRunners]:
     made.close()
 
 
-@pytest.mark.short
 def test_hook_runner_info_reads_waits_and_names_a_pause(fleet: HookRunners) -> None:
     fleet.start()
     event = str(fleet.azure.simulator.post("/events", LATE)["id"])

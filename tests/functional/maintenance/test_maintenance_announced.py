@@ -60,7 +60,6 @@ def run(fleet: Fleet, given: dict[str, Any], *words: str, prepare: str = "true")
     return fleet.maintain(prepare, *words, given=given, at={PREPARE: (fleet.folder / "happened").touch, WAIT: int})
 
 
-@pytest.mark.short
 def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
     fleet = web_servers(trio, tmp_path, web3=DOWN)
@@ -89,6 +88,7 @@ def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(t
     assert len(trio.get("/requests")["requests"]) == 1
 
 
+@pytest.mark.all
 def test_host_recovers_after_the_end_of_all_of_its_events(trio: Simulator, tmp_path: Path) -> None:
     first = trio.post("/events", {**LATE, "resources": ["vm1"]})
     second = trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1", "vm2"]})
@@ -111,6 +111,7 @@ def test_host_recovers_after_the_end_of_all_of_its_events(trio: Simulator, tmp_p
     assert " completed" in line, line
 
 
+@pytest.mark.all
 def test_host_that_is_unreachable_but_not_down_prevents_the_approval(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
     fleet = web_servers(trio, tmp_path, web3={**DOWN, "maintenance_down": False})
@@ -120,6 +121,7 @@ def test_host_that_is_unreachable_but_not_down_prevents_the_approval(trio: Simul
     assert fleet.did("prepare") == {"web1", "web2"} and notes(tmp_path) == {"web1", "web2", "web3"}
 
 
+@pytest.mark.all
 def test_event_that_azure_no_longer_has_is_not_a_failure(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
     fleet = web_servers(trio, tmp_path)
@@ -130,6 +132,7 @@ def test_event_that_azure_no_longer_has_is_not_a_failure(trio: Simulator, tmp_pa
     assert requests_of_route(trio, "arm") == [404] and "is over or was cancelled" in rows(ran)["web1"]["why_not"]
 
 
+@pytest.mark.all
 def test_approval_by_the_module_needs_a_host_that_reads_its_events(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2"]})
     fleet = web_servers(trio, tmp_path)
@@ -138,12 +141,14 @@ def test_approval_by_the_module_needs_a_host_that_reads_its_events(trio: Simulat
     assert "no host of the event reads IMDS; set maintenance_approve_by to arm" in rows(ran)["web1"]["why_not"]
 
 
+@pytest.mark.all
 def test_check_mode_writes_nothing_and_sends_nothing(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1"]})
     ran = run(web_servers(trio, tmp_path), announced(event), "--check")
     assert ran.returncode == 0 and not (tmp_path / "notes").exists() and trio.get("/requests")["requests"] == []
 
 
+@pytest.mark.all
 def test_unusable_events_are_refused(trio: Simulator, tmp_path: Path) -> None:
     ran = run(web_servers(trio, tmp_path), {"maintenance_announced": [{"event": {"event_id": "x"}}]})
     assert failed(ran) == {"web1", "web2", "web3"} and "maintenance_announced[0]: event_type is missing" in ran.stdout

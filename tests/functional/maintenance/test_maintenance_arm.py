@@ -15,6 +15,8 @@ from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variab
 from support.maintenance.reports import rows
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**LATE, "resources": sorted(ALL)}
 
@@ -28,7 +30,6 @@ def fleet_by_arm(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> F
     return fleet
 
 
-@pytest.mark.short
 def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**THREE, "name": "all"})
     trio.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "name": "one"})

@@ -74,7 +74,6 @@ def start_and_end(fleet: HookRunners, event_id: str, *names: str, by: float = 2)
     fleet.azure.complete(event_id)
 
 
-@pytest.mark.short
 def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
     azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -103,6 +102,7 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
         assert (runs_of(fleet, name, "prepare/10-drain"), runs_of(fleet, name, "recover/10-drain")) == (1, 1)
 
 
+@pytest.mark.all
 def test_coordinate_does_not_approve_after_a_failed_preparation(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -120,6 +120,7 @@ def test_coordinate_does_not_approve_after_a_failed_preparation(
     assert report["vm1"]["recovered"] and report["vm2"]["recovered"]
 
 
+@pytest.mark.all
 def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
     trio: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -132,6 +133,7 @@ def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
     }
 
 
+@pytest.mark.all
 def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -146,6 +148,7 @@ def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     assert report["vm1"]["recovered"] and report["vm2"]["why_not"]
 
 
+@pytest.mark.all
 def test_coordinate_approves_after_the_pause_of_a_hook_runner(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -164,6 +167,7 @@ def test_coordinate_approves_after_the_pause_of_a_hook_runner(
     assert len(fleet.approvals()) == 1 and all(row["approved"] for row in rows(ran).values())
 
 
+@pytest.mark.all
 def test_coordinate_approves_a_second_event_that_comes_during_the_first(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -190,6 +194,7 @@ def test_coordinate_approves_a_second_event_that_comes_during_the_first(
         assert runs_of(fleet, name, "recover/10-drain") >= 1
 
 
+@pytest.mark.all
 def test_coordinate_leaves_the_event_of_one_vm_to_the_policy_of_its_hook_runner(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -203,6 +208,7 @@ def test_coordinate_leaves_the_event_of_one_vm_to_the_policy_of_its_hook_runner(
     assert set(report) == {"vm1"} and "the policy of its hook runner decides" in report["vm1"]["why_not"]
 
 
+@pytest.mark.all
 def test_coordinate_reports_a_hook_runner_that_does_not_run(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -214,6 +220,7 @@ def test_coordinate_reports_a_hook_runner_that_does_not_run(
     assert "the daemon does not run" in rows(ran)["vm2"]["why_not"]
 
 
+@pytest.mark.all
 def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -229,6 +236,7 @@ def test_coordinate_in_check_mode_prints_the_decision_and_changes_nothing(
     assert {row["event_id"] for row in rows(ran).values()} == {event}
 
 
+@pytest.mark.all
 def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
     azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -249,6 +257,7 @@ def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
     assert (tmp_path / "drained").exists() and fleet.approvals() == [] and event in ran.stdout, ran.stdout
 
 
+@pytest.mark.all
 def test_coordinate_refuses_limits_that_it_cannot_keep(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -260,6 +269,7 @@ def test_coordinate_refuses_limits_that_it_cannot_keep(
         assert f"{name}: " in ran.stdout
 
 
+@pytest.mark.all
 def test_hosts_are_awaited_at_the_same_time_with_one_fork(
     azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -292,6 +302,7 @@ def test_hosts_are_awaited_at_the_same_time_with_one_fork(
     assert took[0] < 40
 
 
+@pytest.mark.all
 def test_prepare_and_approve_refuses_hosts_whose_hook_runners_prepare(
     azure: Simulator, make_fleet: Callable[..., HookRunners], tmp_path: Path
 ) -> None:
@@ -303,6 +314,7 @@ def test_prepare_and_approve_refuses_hosts_whose_hook_runners_prepare(
     assert failed(ran) == {"vm1", "vm2"} and "use the entry point coordinate" in ran.stdout
 
 
+@pytest.mark.all
 def test_coordinate_approves_through_azure_resource_manager(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:

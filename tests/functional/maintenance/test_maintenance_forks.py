@@ -17,10 +17,11 @@ from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 ROLE = {"name": "azure_imds.scheduled_events.maintenance"}
 
 
-@pytest.mark.short
 def test_hosts_recover_while_others_wait_with_one_fork(trio: Simulator, tmp_path: Path) -> None:
     """Each host recovers when its own event is over, also the one that Ansible serves last."""
     for number, name in enumerate(("vm3", "vm1", "vm2"), 1):

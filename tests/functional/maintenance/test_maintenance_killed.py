@@ -33,6 +33,7 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "
     fleet.maintain(f"touch {drained} && {prepare}", recover=f"{recover} && rm -f {drained}", at=at)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
 def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
     azure.post("/events", FREEZE)
@@ -45,6 +46,7 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
 def test_killed_at_a_task_and_event_still_listed_then_next_run_completes_it(
     azure: Simulator, tmp_path: Path, task: str
@@ -58,6 +60,7 @@ def test_killed_at_a_task_and_event_still_listed_then_next_run_completes_it(
     assert len(fleet.approvals()) == 1 and fleet.reasons_of_starts() == ["approved"]
 
 
+@pytest.mark.all
 def test_killed_after_a_failed_preparation_then_nothing_is_approved(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -68,7 +71,6 @@ def test_killed_after_a_failed_preparation_then_nothing_is_approved(azure: Simul
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
-@pytest.mark.short
 def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -90,6 +92,7 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
     (tmp_path / "goes_on").touch()
 
 
+@pytest.mark.all
 def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -123,6 +126,7 @@ def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, 
     assert drained_while_waiting == [True] and not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
 
 
+@pytest.mark.all
 def test_recovery_waits_for_a_drain_command_of_a_killed_run(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)

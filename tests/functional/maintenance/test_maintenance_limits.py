@@ -24,6 +24,7 @@ def each_vm(azure: Simulator, **changes: object) -> None:
         azure.post("/events", {**LATE, "resources": [name], "notice": f"{120 + number}m", **changes})
 
 
+@pytest.mark.all
 def test_events_that_do_not_fit_wait_for_the_next_run(trio: Simulator, tmp_path: Path) -> None:
     each_vm(trio)
     fleet = with_statistics(Fleet(trio, tmp_path, ALL))
@@ -43,6 +44,7 @@ def test_events_that_do_not_fit_wait_for_the_next_run(trio: Simulator, tmp_path:
     assert rows(ran)["vm1"]["outcome"] == "completed" and fleet.did("recover") == set(ALL)
 
 
+@pytest.mark.all
 def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
     azure: Simulator, tmp_path: Path
 ) -> None:
@@ -64,6 +66,7 @@ def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and len(fleet.approvals()) == 2
 
 
+@pytest.mark.all
 def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
     domains = {"vm1": {"fault_domain": 1}, "vm2": {"fault_domain": 0}, "vm3": {"fault_domain": 0}}
     scenario = {"groups": {"web": {"kind": "availability_set", "vms": domains}}, "knobs": {"rate_limit": 0}}
@@ -75,6 +78,7 @@ def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
         assert fleet.did("prepare") == {"vm2", "vm3"} and planned(ran)["vm1"]["because"] == "fault_domain"
 
 
+@pytest.mark.all
 def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = reporting(azure, tmp_path)
@@ -95,6 +99,7 @@ def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) 
     assert row["recovered"] and fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
+@pytest.mark.all
 def test_preparation_does_not_begin_after_the_deadline(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = reporting(azure, tmp_path)
@@ -109,7 +114,6 @@ def test_preparation_does_not_begin_after_the_deadline(azure: Simulator, tmp_pat
     )
 
 
-@pytest.mark.short
 def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "notice": "239m"})
@@ -125,6 +129,7 @@ def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
     assert {row["outcome"] for row in rows(ran).values()} == {"checked", "waiting"}
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("limits", "serial", "subject"),
     [

@@ -18,6 +18,7 @@ ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}
 
 
+@pytest.mark.all
 def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
     fleet = Fleet.over_flaky_ssh(trio, tmp_path, down)
@@ -33,6 +34,7 @@ def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tm
     assert fleet.course_of("recover")[2:] == ["vm3"]
 
 
+@pytest.mark.all
 def test_host_that_stays_lost_fails_at_the_time_limit(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
     fleet = Fleet.over_flaky_ssh(trio, tmp_path, down, time_limits={"vm3": 3})
@@ -51,6 +53,7 @@ def test_host_that_stays_lost_fails_at_the_time_limit(trio: Simulator, tmp_path:
     assert fleet.did("recover") == ALL and fleet.note("vm3") is None
 
 
+@pytest.mark.all
 def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
@@ -89,6 +92,7 @@ def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_pat
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.all
 def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
@@ -105,7 +109,6 @@ def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path:
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
 
 
-@pytest.mark.short
 def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:
@@ -123,6 +126,7 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
+@pytest.mark.all
 def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:
@@ -143,6 +147,7 @@ def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
     assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm1") is fleet.note("vm2") is None
 
 
+@pytest.mark.all
 def test_recovery_waits_for_a_command_that_outlives_its_connection(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed, variables
 from support.simulator_process import Simulator
+
+pytestmark = pytest.mark.all
 
 
 def test_note_exists_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import yaml
 from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 ROLE = "azure_imds.scheduled_events.maintenance"
 
 
@@ -34,7 +36,6 @@ def entry(name: str) -> dict[str, Any]:
     return {"ansible.builtin.import_role": {"name": ROLE, "tasks_from": name}}
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("option", ["maintenance_prepare", "maintenance_recover"])
 def test_missing_file_is_refused_and_the_places_are_listed(azure: Simulator, tmp_path: Path, option: str) -> None:
     azure.post("/events", LATE)
@@ -68,14 +69,12 @@ def test_other_variables_of_the_same_prefix_are_the_users_own(azure: Simulator, 
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.short
 def test_missing_entry_point_is_named(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.hosts.playbook(own_plays(tmp_path, {"roles": [ROLE]}))
     assert ran.returncode != 0 and "prepare_and_approve, wait_and_recover, coordinate or report" in ran.stdout
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("strategy", ["ansible.builtin.free", "host_pinned"])
 def test_strategy_without_a_common_pace_is_refused(azure: Simulator, tmp_path: Path, strategy: str) -> None:
     azure.post("/events", LATE)

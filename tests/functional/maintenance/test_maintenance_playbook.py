@@ -15,7 +15,7 @@ from support.simulator_process import Simulator
 from support.wait import wait_until
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
@@ -23,7 +23,6 @@ def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -
     assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == []
 
 
-@pytest.mark.short
 def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
@@ -34,6 +33,7 @@ def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulat
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
+@pytest.mark.all
 def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path, names=("vm1",))
@@ -41,6 +41,7 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == {"vm1"}
 
 
+@pytest.mark.all
 def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1"]})
@@ -51,6 +52,7 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.all
 def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
     fleet = Fleet(azure, tmp_path)
@@ -59,6 +61,7 @@ def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulato
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
 
 
+@pytest.mark.all
 def test_started_event_is_not_prepared_for_but_recovered_from(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "starts": "hardware_failure"})
     fleet = Fleet(azure, tmp_path)
@@ -67,6 +70,7 @@ def test_started_event_is_not_prepared_for_but_recovered_from(azure: Simulator, 
     assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
 
 
+@pytest.mark.all
 def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path, elsewhere={"maintenance_endpoint": "http://127.0.0.1:9"})
@@ -75,6 +79,7 @@ def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.all
 def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
@@ -89,7 +94,7 @@ def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: P
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_hosts_that_reboot_recover(tmp_path: Path) -> None:
     down = tmp_path / "down"
     down.mkdir()
@@ -117,6 +122,7 @@ def test_hosts_that_reboot_recover(tmp_path: Path) -> None:
         assert len(fleet.approvals()) == 1
 
 
+@pytest.mark.all
 def test_refused_approval_fails_the_host_but_not_its_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     azure.post("/faults", {"kind": "status", "status": 403, "method": "POST"})
@@ -126,6 +132,7 @@ def test_refused_approval_fails_the_host_but_not_its_recovery(azure: Simulator, 
     assert fleet.did("recover") == {"vm1"}
 
 
+@pytest.mark.all
 def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))
@@ -138,6 +145,7 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
     assert "see the output of the run" in left["left_because"]
 
 
+@pytest.mark.all
 def test_check_mode_changes_nothing_and_fails_no_host(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
@@ -146,6 +154,7 @@ def test_check_mode_changes_nothing_and_fails_no_host(azure: Simulator, tmp_path
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
 
 
+@pytest.mark.all
 def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it", "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))

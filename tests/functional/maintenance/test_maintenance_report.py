@@ -8,9 +8,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, Fleet, failed
 from support.maintenance.reports import reporting, rows
 from support.simulator_process import Simulator
+
+pytestmark = pytest.mark.all
 
 STEPS = ("prepared", "approved", "started", "over", "recovered")
 

@@ -13,6 +13,8 @@ from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, f
 from support.maintenance.reports import reporting, rows, with_statistics
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 # seconds
 SOON = {"maintenance_removed_after": 3}
 

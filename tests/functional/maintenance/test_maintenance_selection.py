@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet
 from support.simulator_process import Simulator
 from support.wait import wait_until
+
+pytestmark = pytest.mark.all
 
 
 def test_event_after_maintenance_within_is_not_handled(azure: Simulator, tmp_path: Path) -> None:

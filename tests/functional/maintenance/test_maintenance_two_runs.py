@@ -15,6 +15,8 @@ import pytest
 from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 
 def change_note(fleet: Fleet, name: str, **members: Any) -> None:
     path = fleet.folder / name / "notes" / "note.json"
@@ -32,7 +34,6 @@ def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
     return fleet
 
 
-@pytest.mark.short
 def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
