@@ -22,6 +22,8 @@ from support.ansible_hosts import Hosts
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 REBOOT = {"name": "reboot", "type": "Reboot", "resources": ["vm1"], "notice": "3d"}
 FREEZE = {"name": "freeze", "type": "Freeze", "resources": ["vm2", "vm1"], "notice": "3d", "duration": 20}
 USER_REBOOT = {"name": "user", "type": "Reboot", "resources": ["vm2"], "notice": "3d", "source": "User"}

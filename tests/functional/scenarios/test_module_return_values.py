@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The modules return the values that they document, with the shapes of the samples."""
+"""The modules return the values that they document, with the shapes of the samples, also when they run again."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from support import simulator_process
 from support.ansible_hosts import Hosts
+from support.module_play import Run, run_modules
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
+# the fixture of this file runs one play for all of its tests
+pytestmark = pytest.mark.xdist_group("module_return_values")
+
 # values that Ansible itself adds to every result
 OF_ANSIBLE = {"changed", "failed", "msg", "warnings", "exception", "diff", "ansible_job_id"}
 MODULES = ("event_info", "event_facts", "event_wait", "event_approve")
@@ -71,40 +75,104 @@ def shape(sample: Any, value: Any, where: str) -> Iterator[str]:
         yield f"the sample of {where} is {sample!r} where {value!r} is returned"
 
 
-@pytest.fixture
-def azure(simulate: Callable[..., Simulator]) -> Simulator:
-    return simulate({"type": "Reboot", "resources": ["vm1"], "duration": 9, "source": "User"})
+FAULTS: dict[str, dict[str, Any]] = {
+    # each module ends by itself, however long an answer takes: none repeats a request after a 403, and a
+    # wait that has found the event returns the error before it
+    "event_info": {"kind": "status", "status": 403},
+    "event_wait": {"kind": "server-error", "requests": "1"},
+    "event_approve": {"kind": "status", "status": 403},
+}
+OWN_OPTIONS: dict[str, dict[str, Any]] = {"event_approve": {"sources": ["User"]}}
+# name of a run -> keywords of its task
+RUNS: dict[str, dict[str, Any]] = {
+    "in check mode": {"check_mode": True, "diff": True},
+    "first": {"diff": True},
+    "again": {"diff": True},
+    "again in check mode": {"check_mode": True, "diff": True},
+}
 
 
-@pytest.fixture
-def hosts(tmp_path: Path) -> Hosts:
-    return Hosts(tmp_path, {"vm1": {}})
+def vm_of(module: str, faulty: bool = False) -> str:
+    return module.replace("_", "-") + ("-fault" if faulty else "")
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[Simulator]:
+    """Azure with a VM and an event for each module, and for each module that returns errors."""
+    vms = [*map(vm_of, MODULES), *(vm_of(module, faulty=True) for module in FAULTS)]
+    scenario = {
+        "groups": {vm: {"kind": "standalone", "vms": {vm: {}}} for vm in vms},
+        "events": [{"name": vm, "type": "Reboot", "resources": [vm], "duration": 9, "source": "User"} for vm in vms],
+        "knobs": {"rate_limit": 0, "start_delay": "1h"},
+    }
+    with simulator_process.start(scenario, args=["--clock", "manual"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def results(azure: Simulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The result of each run."""
+    folder = tmp_path_factory.mktemp("return-values")
+    receipts = {"event_approve": {"receipts": str(folder / "receipts")}}
+    runs = {}
+    for module in MODULES:
+        options = {
+            "endpoint": azure.endpoints[vm_of(module)],
+            **OWN_OPTIONS.get(module, {}),
+            **receipts.get(module, {}),
+        }
+        runs.update({f"{module} {name}": Run(module, options, keywords) for name, keywords in RUNS.items()})
+    for module, fault in FAULTS.items():
+        vm = vm_of(module, faulty=True)
+        azure.post("/faults", {**fault, "vm": vm})
+        options = {"endpoint": azure.endpoints[vm], "resource_name": vm, **OWN_OPTIONS.get(module, {})}
+        runs[f"{module} with an error"] = Run(module, options)
+    return run_modules(Hosts(folder, {"vm1": {}}), folder, runs)["vm1"]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_result_of_success_is_as_documented(azure: Simulator, hosts: Hosts, tmp_path: Path, module: str) -> None:
-    options = {"event_approve": {"sources": ["User"], "receipts": str(tmp_path)}}.get(module, {})
-    real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], **options)
+def test_result_of_success_is_as_documented(results: dict[str, Any], module: str) -> None:
     described = {name: about for name, about in documented(module).items() if name != "imds_error"}
-    assert list(differences(described, real, module)) == []
+    assert list(differences(described, results[f"{module} first"], module)) == []
 
 
-# each module ends by itself, however long an answer takes: none repeats a request after a 403, and a
-# wait that has found the event returns the error before it
-@pytest.mark.parametrize(
-    "module, fault",
-    [
-        ("event_info", {"kind": "status", "status": 403}),
-        ("event_wait", {"kind": "server-error", "requests": "1"}),
-        ("event_approve", {"kind": "status", "status": 403}),
-    ],
-)
-def test_result_of_error_is_as_documented(azure: Simulator, hosts: Hosts, module: str, fault: dict[str, Any]) -> None:
-    azure.post("/faults", fault)
-    options = {"event_approve": {"sources": ["User"]}}.get(module, {})
-    real = hosts.module("vm1", module, endpoint=azure.endpoints["vm1"], resource_name="vm1", **options)
-    assert real["imds_error"]["status"] == fault.get("status", 500)
+@pytest.mark.parametrize("module", FAULTS)
+def test_result_of_error_is_as_documented(results: dict[str, Any], module: str) -> None:
+    real = results[f"{module} with an error"]
+    assert real["imds_error"]["status"] == FAULTS[module].get("status", 500)
     about = documented("event_info")["imds_error"]["contains"]
     assert list(differences(about, real["imds_error"], module)) == []
     sample = documented(module)["imds_error"].get("sample", real["imds_error"])
     assert list(shape(sample, real["imds_error"], module)) == []
+
+
+@pytest.mark.parametrize("module", ["event_info", "event_facts", "event_wait"])
+def test_run_that_reads_changes_nothing_and_returns_the_same_again(
+    azure: Simulator, results: dict[str, Any], module: str
+) -> None:
+    found = [results[f"{module} {name}"] for name in RUNS]
+    assert not any(result["changed"] or result["failed"] for result in found)
+    returned = [result.get("events", result.get("ansible_facts")) for result in found]
+    assert returned[0] and returned == [returned[0]] * len(RUNS)
+    assert azure.get("/events/" + vm_of(module))["approved_by"] == []
+
+
+def test_event_wait_in_check_mode_does_not_wait(results: dict[str, Any]) -> None:
+    assert [results[f"event_wait {name}"]["outcome"] for name in RUNS] == ["checked", "reached", "reached", "checked"]
+
+
+def test_event_approve_approves_once_and_in_check_mode_nothing(azure: Simulator, results: dict[str, Any]) -> None:
+    check, first, again, check_again = (results[f"event_approve {name}"] for name in RUNS)
+    assert [result["changed"] for result in (check, first, again, check_again)] == [True, True, False, False]
+    outcomes = [result["approvals"][0]["outcome"] for result in (check, first, again, check_again)]
+    assert outcomes == ["approved", "approved", "already_approved", "already_approved"]
+    (event_id,) = first["approved"]
+    assert check["approved"] == [event_id] and again["approved"] == check_again["approved"] == []
+    assert check["diff"] == first["diff"]
+    assert first["diff"]["before"]["events"] == {event_id: "not approved"}
+    assert first["diff"]["after"]["events"] == {event_id: "approved"}
+    assert again["diff"]["before"] == again["diff"]["after"]
+    vm = vm_of("event_approve")
+    assert azure.get("/events/" + vm)["approved_by"] == [vm]
+    posts = [request for request in azure.get(f"/requests?vm={vm}")["requests"] if request["method"] == "POST"]
+    assert len(posts) == 1

@@ -20,6 +20,8 @@ from support.ansible_hosts import Hosts
 from support.other_user import USER, folder_for_user, python_for_user
 from support.simulator_process import Simulator
 
+pytestmark = pytest.mark.all
+
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
 FOLDER = Path(".local", "state", "azure-scheduled-events", "approvals")
 

@@ -22,6 +22,8 @@ from support.simulator_process import Simulator
 from support.wait import wait_until
 from support.windows_hosts.host import WindowsHost, environment
 
+pytestmark = pytest.mark.all
+
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
 CLIXML = b'#< CLIXML\r\n<Objs Version="1.1.0.1"><S S="progress">Pr\xc3\xbcfung</S></Objs>\r\n'
 POLICY = "C:\\ProgramData\\Prüfung\\policy.yml"
@@ -68,39 +70,6 @@ def approvals(azure: Simulator) -> list[str]:
     return found
 
 
-def comparable(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in ("elapsed", "invocation")}
-
-
-@pytest.mark.short
-@pytest.mark.parametrize(
-    "module, options",
-    [
-        ("event_info", {}),
-        ("event_info", {"affects": ["vm2"], "api_version": ["1999-01-01", "2020-07-01"]}),
-        ("event_info", {"api_version": ["1999-01-01"]}),
-        ("event_info", {"statuses": ["Schduled"]}),
-        ("event_info", {"timeout": 0}),
-        ("event_facts", {}),
-        ("event_wait", {}),
-        ("event_wait", {"state": "started", "timeout": 0.2}),
-        ("event_wait", {"poll_interval": 0.1}),
-        ("event_approve", {"types": ["Reboot"]}),
-        ("event_approve", {"policy": "documented"}),
-        ("event_approve", {"policy": {"rules": [{"do": "destroy"}]}}),
-    ],
-    ids=str,
-)
-def test_module_returns_the_same_as_on_linux(
-    azure: Simulator, hosts: Hosts, tmp_path: Path, module: str, options: dict[str, Any]
-) -> None:
-    if module == "event_approve":
-        options = {**options, "receipts": str(tmp_path / "receipts")}
-    options = {"endpoint": azure.endpoints["vm1"], **options}
-    results = [comparable(hosts.module(host, module, "--check", **options)) for host in ("lin1", "win1")]
-    assert results[0] == results[1]
-
-
 def test_host_without_imds_returns_the_same_as_on_linux(hosts: Hosts, windows: WindowsHost) -> None:
     results = [
         hosts.module(host, module, endpoint="http://127.0.0.1:9")
@@ -116,7 +85,6 @@ def test_host_without_imds_returns_the_same_as_on_linux(hosts: Hosts, windows: W
     assert all(fact["reason"] and "pending" not in fact for fact in facts)
 
 
-@pytest.mark.short
 def test_event_is_approved_once_with_a_receipt_on_the_controller(
     azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path
 ) -> None:
@@ -148,7 +116,6 @@ def test_policy_file_is_read_from_the_host(
     assert approvals(azure) == ["vm1"]
 
 
-@pytest.mark.short
 def test_mixed_play_with_defaults_delegation_and_no_log(
     azure: Simulator, hosts: Hosts, windows: WindowsHost, second: WindowsHost, tmp_path: Path
 ) -> None:
@@ -228,7 +195,6 @@ def test_delegation_loops_and_repetitions_between_both_kinds_of_hosts(
     assert len(second.exchanges()) == 6
 
 
-@pytest.mark.short
 def test_facts_are_gathered_in_a_mixed_inventory(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     """Beside event_facts.ps1, the link event_facts makes Ansible choose the module in Python for POSIX hosts."""
     hosts.environment["ANSIBLE_FACTS_MODULES"] = COLLECTION + "event_facts"
@@ -321,7 +287,6 @@ def test_wait_without_the_state_ends_with_its_time(azure: Simulator, hosts: Host
     assert held[0] is None and all(seconds is None or 0 < seconds <= 4 for seconds in held)
 
 
-@pytest.mark.short
 def test_wait_holds_polls_on_the_host_and_ends_with_the_change(
     azure: Simulator, hosts: Hosts, windows: WindowsHost
 ) -> None:
@@ -345,7 +310,6 @@ def test_wait_holds_polls_on_the_host_and_ends_with_the_change(
     assert [exchange.get("repeat_for") for exchange in windows.exchanges()][:2] == [None, 50.0]
 
 
-@pytest.mark.short
 def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
     def restart() -> None:
         # the name, the first document, and a request that the host repeats

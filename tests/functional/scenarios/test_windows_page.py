@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from support.ansible_hosts import COLLECTION, Hosts
@@ -58,6 +59,7 @@ def test_host_with_an_event_stops_approves_waits_and_starts(simulate: Callable[.
     assert len(posts) == 1
 
 
+@pytest.mark.all
 def test_event_of_several_vms_is_prepared_for_and_not_approved(
     simulate: Callable[..., Simulator], tmp_path: Path
 ) -> None:
@@ -67,5 +69,6 @@ def test_event_of_several_vms_is_prepared_for_and_not_approved(
     assert not [request for request in azure.get("/requests")["requests"] if request["method"] == "POST"]
 
 
+@pytest.mark.all
 def test_host_without_an_event_keeps_its_service(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
     assert "W3SVC" not in run(tmp_path, simulate(), {})
