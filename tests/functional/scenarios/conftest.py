@@ -18,16 +18,12 @@ PAIR = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., Simulator]]:
-    """Start a simulator with two VMs of one availability set, and these events, faults and knobs."""
+    """Start a simulator with two VMs of one availability set, and these events and knobs."""
     running: list[Simulator] = []
 
-    def start(
-        *events: dict[str, Any], shipped: str | None = None, groups: dict[str, Any] | None = None, **rest: Any
-    ) -> Simulator:
-        knobs = {"rate_limit": 0, **rest.pop("knobs", {})}
-        scenario = shipped or {"groups": groups or PAIR, "events": list(events), "knobs": knobs, **rest}
-        options = ["--clock", "manual"] + (["--knob", "rate_limit=0"] if shipped else [])
-        running.append(simulator_process.start(scenario, args=options))
+    def start(*events: dict[str, Any], knobs: dict[str, Any] | None = None) -> Simulator:
+        scenario = {"groups": PAIR, "events": list(events), "knobs": {"rate_limit": 0, **(knobs or {})}}
+        running.append(simulator_process.start(scenario, args=["--clock", "manual"]))
         return running[-1]
 
     yield start

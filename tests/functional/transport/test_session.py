@@ -40,6 +40,18 @@ def test_server_time_is_that_of_the_date_header(azure: Simulator, endpoint: str)
     assert 898 - took <= document.events[0].seconds_left(document.server_time) <= 902
 
 
+def test_time_left_follows_the_clock_of_the_server(azure: Simulator, endpoint: str) -> None:
+    """T45."""
+    began = time.monotonic()
+    # the simulated time is now further ahead of the clock of this machine
+    azure.advance(1200)
+    schedule(azure, type="Freeze")
+    document = Imds(endpoint).events()
+    took = time.monotonic() - began
+    assert document.server_time is not None
+    assert 898 - took <= document.events[0].seconds_left(document.server_time) <= 902
+
+
 def test_instance_has_the_name(endpoint: str) -> None:
     assert Imds(endpoint).instance()["compute"]["name"] == "vm1"
 
@@ -76,6 +88,22 @@ def test_approval_of_an_unknown_id_is_refused(endpoint: str) -> None:
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).approve("D2A8F1B0-0000-4000-8000-000000000000")
     assert caught.value.status == 400 and not caught.value.retryable
+
+
+def test_approval_of_an_event_that_is_over_is_refused(azure: Simulator, endpoint: str) -> None:
+    event_id = schedule(azure)
+    azure.post(f"/events/{event_id}/cancel")
+    with pytest.raises(ImdsRefused):
+        Imds(endpoint).approve(event_id)
+
+
+def test_approval_of_a_started_event_is_accepted(azure: Simulator, endpoint: str) -> None:
+    """T65."""
+    event_id = schedule(azure, starts="automatic_approval")
+    imds = Imds(endpoint)
+    imds.approve(event_id)
+    (event,) = imds.events().events
+    assert event.status == "Started"
 
 
 @pytest.mark.parametrize(
