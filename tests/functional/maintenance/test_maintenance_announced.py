@@ -146,9 +146,3 @@ def test_check_mode_writes_nothing_and_sends_nothing(trio: Simulator, tmp_path: 
     event = trio.post("/events", {**LATE, "resources": ["vm1"]})
     ran = run(web_servers(trio, tmp_path), announced(event), "--check")
     assert ran.returncode == 0 and not (tmp_path / "notes").exists() and trio.get("/requests")["requests"] == []
-
-
-@pytest.mark.all
-def test_unusable_events_are_refused(trio: Simulator, tmp_path: Path) -> None:
-    ran = run(web_servers(trio, tmp_path), {"maintenance_announced": [{"event": {"event_id": "x"}}]})
-    assert failed(ran) == {"web1", "web2", "web3"} and "maintenance_announced[0]: event_type is missing" in ran.stdout

@@ -133,7 +133,6 @@ def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "serial", "subject"),
     [
-        ({"maintenance_at_most": "0%"}, [], "maintenance_at_most"),
         ({"maintenance_at_most": 1, "maintenance_group": "no_such_group"}, [], "maintenance_group"),
         ({"maintenance_at_most": 1}, [1], "serial"),
     ],

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role maintenance validates its variables before the first request to Azure."""
+"""The role maintenance validates its variables before the first request to Azure.
+
+tests/unit/plugins/action/test_maintenance_check.py has the other refusals.
+"""
 
 from __future__ import annotations
 
@@ -46,43 +49,18 @@ def test_missing_file_is_refused_and_the_places_are_listed(azure: Simulator, tmp
     assert not has_had_requests(azure)
 
 
-def test_missing_role_is_refused(azure: Simulator, tmp_path: Path) -> None:
+def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain(given={"maintenance_prepare": "no_such_role"})
-    assert failed(ran) == {"vm1", "vm2"} and "no_such_role" in ran.stdout and "/roles/" in ran.stdout
+    ran = fleet.maintain(given={"maintenance_recove": "x.yml"})
+    assert failed(ran) == {"vm1", "vm2"}
+    assert "maintenance_recove: no such option; did you mean maintenance_recover?" in ran.stdout
     assert not has_had_requests(azure)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["maintenance_recove", "maintenance_preparee", "maintenance_prepere", "maintenance_recoevr", "maintenence_recover"],
-)
-def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path, name: str) -> None:
-    fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain(given={name: "x.yml"})
-    assert failed(ran) == {"vm1", "vm2"} and f"{name}: no such option; did you mean maintenance_" in ran.stdout
-    assert not has_had_requests(azure)
-
-
-def test_other_variables_of_the_same_prefix_are_the_users_own(azure: Simulator, tmp_path: Path) -> None:
-    ran = Fleet(azure, tmp_path).maintain(given={"maintenance_window": "at night"})
-    assert ran.returncode == 0, ran.stdout
 
 
 def test_missing_entry_point_is_named(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     ran = fleet.hosts.playbook(own_plays(tmp_path, {"roles": [ROLE]}))
     assert ran.returncode != 0 and "prepare_and_approve, wait_and_recover, coordinate or report" in ran.stdout
-
-
-@pytest.mark.parametrize("strategy", ["ansible.builtin.free", "host_pinned"])
-def test_strategy_without_a_common_pace_is_refused(azure: Simulator, tmp_path: Path, strategy: str) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    play = own_plays(tmp_path, {"strategy": strategy, "tasks": [entry("prepare_and_approve")]})
-    ran = fleet.hosts.playbook(play, fleet.steps())
-    assert failed(ran) == {"vm1", "vm2"} and "ansible.builtin.linear" in ran.stdout
-    assert not has_had_requests(azure)
 
 
 @pytest.mark.parametrize(("strategy", "warns"), [("host_pinned", True), ("ansible.builtin.free", False)])

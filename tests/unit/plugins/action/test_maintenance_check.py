@@ -1,0 +1,181 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role maintenance refuses options before it contacts a host."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.block import Block
+from ansible.playbook.play import Play
+from ansible.playbook.play_context import PlayContext
+from ansible.playbook.task import Task
+from ansible.plugins.loader import connection_loader
+from ansible.template import Templar
+from ansible.vars.manager import VariableManager
+from ansible_collections.azure_imds.scheduled_events.plugins.action import maintenance_check
+
+ROLE = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(maintenance_check.__file__)))),
+    "roles",
+    "maintenance",
+)
+HOSTS = ["vm1", "vm2"]
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Return a function that checks the options of an entry point, in a play of two hosts."""
+
+    def run(entry_point="prepare_and_approve", strategy="linear", batch=None, variables=None, **options):
+        loader = DataLoader()
+        inventory = InventoryManager(loader=loader, sources="vm1,vm2,")
+        manager = VariableManager(loader=loader, inventory=inventory)
+        play = Play.load({"hosts": "all", "strategy": strategy}, variable_manager=manager, loader=loader)
+        task = Task.load(
+            {"action": "ansible.builtin.debug"}, block=Block(play=play), variable_manager=manager, loader=loader
+        )
+        task.args = {"entry_point": entry_point, **options}
+        context = PlayContext()
+        connection = connection_loader.get("local", context, os.devnull)
+        plugin = maintenance_check.ActionModule(task, connection, context, loader, Templar(loader), None)
+        common = {
+            "role_path": ROLE,
+            "playbook_dir": str(tmp_path),
+            "groups": {"all": HOSTS, "some": ["vm1"]},
+            "ansible_play_hosts_all": HOSTS,
+            "ansible_play_hosts": HOSTS,
+            "ansible_play_batch": HOSTS if batch is None else batch,
+            "ansible_forks": 1,
+        }
+        return plugin.run(task_vars={**common, **(variables or {})})
+
+    return run
+
+
+@pytest.mark.parametrize("option", ["prepare", "recover"])
+def test_missing_file_is_refused_with_the_searched_places(check, tmp_path, option):
+    result = check(**{option: "tasks/drian.yml"})
+    assert result["failed"]
+    assert result["msg"].startswith(f"maintenance_{option}: no file tasks/drian.yml; searched for ")
+    for folder in (str(tmp_path), os.getcwd()):
+        assert os.path.join(folder, "tasks", "drian.yml") in result["msg"]
+
+
+def test_missing_role_is_refused_with_the_searched_places(check, tmp_path):
+    result = check(prepare="no_such_role")
+    assert result["failed"] and result["msg"].startswith("maintenance_prepare: ")
+    assert os.path.join(str(tmp_path), "roles", "no_such_role") in result["msg"]
+
+
+def test_file_and_role_beside_the_playbook_are_found(check, tmp_path):
+    (tmp_path / "drain.yml").write_text("[]\n")
+    (tmp_path / "roles" / "undrain" / "tasks").mkdir(parents=True)
+    result = check(prepare="drain.yml", recover="undrain")
+    assert not result.get("failed") and not result["changed"]
+    assert result["prepare"] == {"tasks": str(tmp_path / "drain.yml"), "role": ""}
+    assert result["recover"] == {"tasks": "", "role": str(tmp_path / "roles" / "undrain")}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("maintenance_recove", "maintenance_recover"),
+        ("maintenance_preparee", "maintenance_prepare"),
+        ("maintenance_prepere", "maintenance_prepare"),
+        ("maintenance_recoevr", "maintenance_recover"),
+        ("maintenence_recover", "maintenance_recover"),
+    ],
+)
+def test_misspelt_variable_is_refused_with_the_right_name(check, name, meant):
+    result = check(variables={name: "x.yml"})
+    assert result["failed"] and f"{name}: no such option; did you mean {meant}?" in result["msg"]
+
+
+def test_other_variables_of_the_same_prefix_are_the_users_own(check):
+    assert not check(variables={"maintenance_window": "at night"}).get("failed")
+
+
+@pytest.mark.parametrize("entry_point", ["prepare_and_approve", "coordinate"])
+@pytest.mark.parametrize("strategy", ["ansible.builtin.free", "host_pinned"])
+def test_strategy_without_a_common_pace_is_refused(check, entry_point, strategy):
+    result = check(entry_point, strategy=strategy)
+    assert result["failed"] and "set strategy to ansible.builtin.linear" in result["msg"]
+
+
+@pytest.mark.parametrize("strategy", ["linear", "ansible.builtin.linear", "debug"])
+def test_strategy_with_a_common_pace_is_accepted(check, strategy):
+    assert not check(strategy=strategy).get("failed")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "forks", "warns"),
+    [("host_pinned", 1, True), ("host_pinned", 2, False), ("ansible.builtin.free", 1, False)],
+)
+def test_fewer_forks_than_hosts_warn_only_under_host_pinned(check, strategy, forks, warns):
+    result = check("wait_and_recover", strategy=strategy, variables={"ansible_forks": forks})
+    assert not result.get("failed")
+    expected = "1 of 2 hosts begin to wait only after others have recovered"
+    assert [expected in warning for warning in result["warnings"]] == [True] * warns
+
+
+@pytest.mark.parametrize(
+    ("limits", "batch", "subject"),
+    [
+        ({"at_most": "0%"}, None, "maintenance_at_most"),
+        ({"at_most": 1, "group": "no_such_group"}, None, "maintenance_group"),
+        ({"deadline": "soon"}, None, "maintenance_deadline"),
+        ({"at_most": 1}, ["vm1"], "serial"),
+    ],
+)
+def test_unusable_limits_are_refused(check, limits, batch, subject):
+    result = check(limits=limits, batch=batch)
+    assert result["failed"] and result["msg"].startswith(subject + ": ")
+
+
+def test_batches_without_limits_are_accepted(check):
+    assert not check(batch=["vm1"]).get("failed")
+
+
+def test_missing_token_is_refused(check):
+    result = check(approve_by="arm", arm_endpoint="https://management.azure.com", arm_has_token=False)
+    assert result["failed"] and result["msg"].startswith("maintenance_arm_token: the token is missing")
+
+
+def test_unusable_events_of_the_caller_are_refused(check):
+    result = check(events_from="caller", announced=[{"event": {"event_id": "x"}}])
+    assert result["failed"] and "maintenance_announced[0]: event_type is missing" in result["msg"]
+
+
+def test_unusable_ready_hooks_are_refused(check):
+    result = check(ready_hooks=[{"use": "no_such_hook"}])
+    assert result["failed"] and "maintenance_ready_hooks" in result["msg"]
+
+
+def test_hosts_whose_hook_runners_prepare_are_refused(check):
+    result = check(leader="external")
+    assert result["failed"] and "use the entry point coordinate" in result["msg"]
+
+
+def test_coordinate_refuses_limits_that_it_cannot_keep(check):
+    limits = {"at_most": "50%", "one_fault_domain": True, "deadline": 60}
+    result = check("coordinate", limits=limits, events_from="caller")
+    assert result["failed"]
+    for name in (*limits, "events_from"):
+        assert f"maintenance_{name}: " in result["msg"]
+
+
+def test_coordinate_warns_about_steps_without_an_effect(check):
+    result = check("coordinate", variables={"maintenance_prepare": "drain.yml"})
+    assert not result.get("failed")
+    (warning,) = result["warnings"]
+    assert warning.startswith("maintenance_prepare: the hook runners prepare and recover these hosts")
+
+
+def test_all_problems_are_reported_together(check):
+    result = check(strategy="free", prepare="drian.yml", limits={"at_most": 0}, variables={"maintenance_recove": "x"})
+    for subject in ("strategy: ", "maintenance_prepare: ", "maintenance_at_most: ", "maintenance_recove: "):
+        assert subject in result["msg"]
