@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 def run_modules(hosts: Hosts, folder: Path, runs: Mapping[str, Run]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Run these modules in order on all hosts, whether or not they fail.
+    """Run these modules in order on all hosts, also after one that fails.
 
     Args:
         hosts: where they run; the first one is this machine.
