@@ -78,7 +78,7 @@ demo-zero-loss: $(VENV)/for-tests
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
 
-# PICTURES="time-lines states": only these; screenshots needs Chromium and its driver, states and packages need graphviz if they change
+# PICTURES="time-lines states": only these; screenshots needs Chromium and its driver, states needs graphviz if they change
 pictures: $(VENV)/for-tests
 	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.pictures $(PICTURES)
 

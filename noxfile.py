@@ -54,11 +54,9 @@ BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 RULEBOOK = {"java": "default-jre-headless"}
 ALSO_ON_WINDOWS = (
     "plugins/module_utils/azure_scheduled_events",
-    "salt/_utils/azure_events_steps",
-    "salt/_utils/azure_events_watch",
+    *(f"salt/_{kind}" for kind in ("beacons", "grains", "modules", "states")),
+    *(f"salt/_utils/azure_events_{part}" for part in ("functions", "steps", "watch")),
 )
-# hook_check runs ready hooks, which a configuration on Windows does not have
-LINUX_ONLY = r"/(posix_|hook_check\.)"
 ONLY_KNOWN_COLLECTIONS = ("--validate-collection-refs=all", "--disallow-unknown-collection-refs")
 CORES = {"oldest": "ansible-core==2.16.*", "newest": "ansible-core"}
 
@@ -112,18 +110,6 @@ def tree(name: str, *, archive: bool = False) -> Path:
     return copy_tree(REPOSITORY, CACHE / "trees" / name, only=ARCHIVE if archive else ())
 
 
-def run_each(session: nox.Session, *commands: tuple[str, ...], env: dict[str, str]) -> None:
-    """Run all commands, also after one that fails."""
-    failed = []
-    for command in commands:
-        try:
-            session.run(*command, env=env, external=True)
-        except nox.command.CommandFailed:
-            failed.append(" ".join(command))
-    if failed:
-        session.error("failed: " + "; ".join(failed))
-
-
 def pytest(session: nox.Session, folders: tuple[str, ...], *options: str, prefix: tuple[str, ...] = ()) -> None:
     """Run these folders, or what the arguments of the session select."""
     chosen = tuple(session.posargs) or (*SELECTION, *folders)
@@ -146,23 +132,25 @@ def install_programs(session: nox.Session, **package_of_program: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check layout, types, imports, words, oldest Pythons, YAML, roles, and the documents of plugins and changes."""
     copied = tree("lint")
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(copied.parents[2]), "NO_COLOR": "1"}
-    run_each(
-        session,
+    collections = str(copied.parents[2])
+    in_copy = ("env", f"--chdir={copied}")
+    failed = []
+    for command in (
         ("pre-commit", "run", "--all-files"),
         ("mypy",),
-        ("mypy", "--platform=win32", "--cache-dir=.cache/mypy-windows", f"--exclude={LINUX_ONLY}", *ALSO_ON_WINDOWS),
-        env={"MYPYPATH": str(copied.parents[2])},
-    )
-    with session.chdir(copied):
-        run_each(
-            session,
-            ("yamllint", "--strict", "."),
-            ("ansible-lint", "--offline", "--profile", "production"),
-            ("antsibull-docs", "lint-collection-docs", "--plugin-docs", *ONLY_KNOWN_COLLECTIONS, "."),
-            ("antsibull-changelog", "lint"),
-            env={**HOME, **collections},
-        )
+        ("mypy", "--platform=win32", "--cache-dir=.cache/mypy-windows", "--exclude=/posix_", *ALSO_ON_WINDOWS),
+        (*in_copy, "yamllint", "--strict", "."),
+        (*in_copy, "ansible-lint", "--offline", "--profile", "production"),
+        (*in_copy, "antsibull-docs", "lint-collection-docs", "--plugin-docs", *ONLY_KNOWN_COLLECTIONS, "."),
+        (*in_copy, "antsibull-changelog", "lint"),
+    ):
+        try:
+            environment = {**HOME, "ANSIBLE_COLLECTIONS_PATH": collections, "MYPYPATH": collections, "NO_COLOR": "1"}
+            session.run(*command, env=environment, external=True)
+        except nox.command.CommandFailed:
+            failed.append(" ".join(command))
+    if failed:
+        session.error("failed: " + "; ".join(failed))
 
 
 @nox.session(python=False)
