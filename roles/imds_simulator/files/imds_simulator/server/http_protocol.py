@@ -14,10 +14,12 @@ from collections.abc import Awaitable
 from typing import Any, Callable
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
+from aiohttp.http import HttpProcessingError, HttpVersion10, RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
+from yarl import URL
 
 from ..scenario.groups import Vm
+from .http_rules import is_valid
 from .repeated_requests import RepeatedRequests
 from .request_log import plain_address
 
@@ -49,14 +51,37 @@ class ImdsServer(web.Server):
         repeated: RepeatedRequests,
         vm_at: Callable[[str], Vm | None],
     ) -> None:
-        super().__init__(handler)
-        self.answer_malformed = answer_malformed
+        super().__init__(self._handle, request_factory=_request)
+        self._handler = handler
+        self._answer_malformed = answer_malformed
         self.repeated = repeated
         self.vm_at = vm_at
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
         return _Connection(self)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        return self.refuse(request, 400) if isinstance(request, _MalformedRequest) else await self._handler(request)
+
+    def refuse(self, request: web.BaseRequest, status: int) -> web.Response:
+        """Return the answer to a request that is not valid HTTP, after which the connection closes."""
+        answer = self._answer_malformed(request, status)
+        answer.force_close()
+        return answer
+
+
+class _MalformedRequest(web.BaseRequest):
+    """A request that aiohttp has parsed although it is not valid HTTP."""
+
+
+def _request(message: RawRequestMessage, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    kind = web.BaseRequest
+    if not is_valid(message):
+        # as aiohttp does for a request that it cannot parse; the answer has the version of the request
+        message = message._replace(method="UNKNOWN", path="/", version=HttpVersion10, url=URL("/"))
+        kind = _MalformedRequest
+    return kind(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 class _Connection(web.RequestHandler):
@@ -96,7 +121,11 @@ class _Connection(web.RequestHandler):
                 return
             self._is_answered, self._first, self._received = False, data, 0
         self._received += len(data)
-        super().data_received(data)
+        try:
+            super().data_received(data)
+        except ValueError:
+            # older versions of aiohttp do not handle yarl's error for a target; no version accepts this byte
+            super().data_received(b"\0")
 
     def _answer_repeated(self, data: bytes) -> bool:
         transport = self.transport
@@ -140,9 +169,7 @@ class _Connection(web.RequestHandler):
         """Answer a request that aiohttp cannot parse as IMDS does, and close the connection."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        answer = self._server.answer_malformed(request, _status(exc))
-        answer.force_close()
-        return answer
+        return self._server.refuse(request, _status(exc))
 
 
 def _status(error: HttpProcessingError) -> int:
