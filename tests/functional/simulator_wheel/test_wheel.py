@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.interpreters import find_python
+from support.python_environment import make_environment
 from support.repository import REPOSITORY
-from tools.interpreters import find_interpreters
+
+pytestmark = pytest.mark.all
 
 PACKAGE = REPOSITORY / "roles" / "imds_simulator" / "files"
 OLDEST = 9
@@ -51,18 +54,14 @@ def files_of_checkout() -> set[Path]:
 
 @pytest.fixture(scope="module")
 def oldest_python() -> Path:
-    found = [each for each in find_interpreters(os.environ["PATH"], Path.home()) if each.minor >= OLDEST]
-    return found[0].path
+    return next(found for minor in range(OLDEST, sys.version_info[1] + 1) if (found := find_python(minor)))
 
 
 @pytest.fixture(scope="module")
 def run(wheel: Path, oldest_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Run the installed console script in an empty folder."""
     venv = tmp_path_factory.mktemp("venv")
-    # the pip of the tests installs into it, which takes less time than a pip of its own
-    subprocess.run([oldest_python, "-m", "venv", "--without-pip", venv], check=True)
-    python = str(venv / "bin" / "python")
-    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "-qq", wheel], check=True)
+    make_environment(oldest_python, venv, wheel)
     empty = tmp_path_factory.mktemp("empty")
     environment = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
 
