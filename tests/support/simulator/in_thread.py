@@ -5,54 +5,72 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
+import signal
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from imds_simulator.scenario.files import load, parse
-from imds_simulator.scenario.groups import Address
-from imds_simulator.scenario.knobs import change_knobs
-from imds_simulator.simulator import RunningSimulator, ServerOptions, run_simulator
+from imds_simulator.cli.options import serve_parser
+from imds_simulator.cli.serve_command import server_options
+from imds_simulator.simulator import ServerOptions, run_simulator
 from support.simulator_process import Simulator
-
-_ANY_PORT = Address("127.0.0.1", 0)
 
 
 class SimulatorInThread(Simulator):
     """A simulator without a process of its own."""
 
-    def __init__(self, running: RunningSimulator) -> None:
-        self.control = running.control
-        self.endpoints = dict(running.endpoints)
-        self.token = ""
+    def __init__(self, settings: ServerOptions) -> None:
+        self.token = settings.control_token
+        self.endpoints: dict[str, str] = {}
+        self._settings = settings
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread.start()
+        assert self._started.wait(60) and self.endpoints, "the simulator did not start"
+
+    def stop(self, _how: int = signal.SIGTERM) -> int:
+        """End the simulator, as any signal does; returns 0."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(60)
+        return 0
+
+    async def _serve(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            async with run_simulator(self._settings, lambda _line: None) as running:
+                self.control, self.endpoints = running.control, dict(running.endpoints)
+                self._started.set()
+                await self._end.wait()
+        finally:
+            self._started.set()
+
+
+def start_in_thread(
+    scenario: str | Mapping[str, Any] | None = None,
+    args: Sequence[str] = (),
+    *,
+    listen: str = "127.0.0.1:0",
+    token: str = "",
+) -> SimulatorInThread:
+    """Return a simulator that serves; the arguments are those of ``simulator_process.start``."""
+    words = ["--listen", listen, "--control", "127.0.0.1:0", *args]
+    words += ["--control-token", token] if token else []
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        if isinstance(scenario, Mapping):
+            json.dump(scenario, file)
+            file.flush()
+            scenario = file.name
+        words += ["--scenario", scenario] if scenario else []
+        return SimulatorInThread(server_options(serve_parser().parse_args(words)))
 
 
 @contextmanager
 def simulator_in_thread(scenario: str | Mapping[str, Any], knobs: Mapping[str, str]) -> Iterator[SimulatorInThread]:
     """Serve a scenario, a shipped name or the content of a file, with a clock that only the test moves."""
-    plan = load(scenario) if isinstance(scenario, str) else parse(json.dumps(scenario), "test")
-    plan = dataclasses.replace(plan, knobs=change_knobs(plan.knobs, dict(knobs)))
-    found: list[RunningSimulator] = []
-    ready = threading.Event()
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    async def serve() -> None:
-        options = ServerOptions(plan, _ANY_PORT, _ANY_PORT, manual_clock=True)
-        async with run_simulator(options, lambda _line: None) as running:
-            found.append(running)
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    try:
-        assert ready.wait(60), "the simulator did not start"
-        yield SimulatorInThread(found[0])
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
-        loop.close()
+    options = [word for name, value in knobs.items() for word in ("--knob", f"{name}={value}")]
+    with start_in_thread(scenario, ["--clock", "manual", *options]) as running:
+        yield running

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Simulator processes for tests that use HTTP."""
+"""Simulators for tests that use HTTP."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import ExitStack
 
 import pytest
 
 from support import simulator_process
+from support.simulator.in_thread import SimulatorInThread, start_in_thread
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,21 +24,21 @@ def _default_sighup() -> None:
 
 
 @pytest.fixture
-def start_simulator() -> Iterator[Callable[..., simulator_process.Simulator]]:
-    """Return ``simulator_process.start``; the started processes end after the test."""
-    started: list[simulator_process.Simulator] = []
+def start_simulator() -> Iterator[Callable[..., SimulatorInThread]]:
+    """Return ``start_in_thread``; the started simulators end after the test."""
+    with ExitStack() as running:
+        yield lambda *args, **kwargs: running.enter_context(start_in_thread(*args, **kwargs))
 
-    def start(*args: Any, **kwargs: Any) -> simulator_process.Simulator:
-        started.append(simulator_process.start(*args, **kwargs))
-        return started[-1]
 
-    yield start
-    for each in started:
-        each.stop()
+@pytest.fixture
+def start_process() -> Iterator[Callable[..., simulator_process.Simulator]]:
+    """Return ``simulator_process.start``, for tests of the process; the started ones end after the test."""
+    with ExitStack() as running:
+        yield lambda *args, **kwargs: running.enter_context(simulator_process.start(*args, **kwargs))
 
 
 @pytest.fixture(scope="session")
-def _shared_simulator() -> Iterator[simulator_process.Simulator]:
+def _shared_simulator() -> Iterator[SimulatorInThread]:
     """One simulator for tests that share it: manual clock, no rate limit."""
     scenario = {
         "title": "tests",
@@ -65,15 +66,13 @@ def _shared_simulator() -> Iterator[simulator_process.Simulator]:
             },
         },
     }
-    with simulator_process.start(
-        scenario, args=["--clock", "manual", "--knob", "rate_limit=off", "--quiet"]
-    ) as running:
+    with start_in_thread(scenario, ["--clock", "manual", "--knob", "rate_limit=off"]) as running:
         running.knobs_at_start = running.get("/knobs")
         yield running
 
 
 @pytest.fixture
-def frozen_simulator(_shared_simulator: simulator_process.Simulator) -> simulator_process.Simulator:
+def frozen_simulator(_shared_simulator: SimulatorInThread) -> SimulatorInThread:
     """Return the shared simulator without events, faults or changed knobs."""
     _shared_simulator.delete("/faults")
     for event in _shared_simulator.get("/events")["events"]:

@@ -96,7 +96,6 @@ def test_docs_example_scenarios_are_valid():
         parse(text if "groups:" in text else "groups: {web: {vms: {vm1: }}}\n" + text, "docs")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the examples use curl")
 def test_docs_commands_run(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
@@ -120,7 +119,6 @@ def test_docs_commands_run(start_simulator):
         assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
-@pytest.mark.slow
 def test_docs_command_that_publishes_notifications_runs(start_simulator):
     (line,) = [line for line in "".join(blocks("console")).splitlines() if "--notify-url" in line]
     with Webhook() as hook:
@@ -151,7 +149,6 @@ def test_role_describes_all_its_variables():
     assert documented == set(defaults)
 
 
-@pytest.mark.slow
 def test_role_installs_the_package_and_removes_other_files(tmp_path):
     import json
 

@@ -54,17 +54,15 @@ def verb(sim, *arguments, code=0):
     return json.loads(done.stdout) if code == 0 else done.stderr
 
 
-@pytest.mark.slow
-def test_serve_without_configuration_has_one_vm(start_simulator):
-    sim = start_simulator(args=["--vm", "solo"])
+def test_serve_without_configuration_has_one_vm(start_process):
+    sim = start_process(args=["--vm", "solo"])
     assert list(sim.endpoints) == ["solo"]
     assert send_request(sim.endpoints["solo"]).json == {"DocumentIncarnation": 1, "Events": []}
     assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
 
 
-@pytest.mark.slow
-def test_serve_prints_addresses_before_log_lines(start_simulator):
-    sim = start_simulator(
+def test_serve_prints_addresses_before_log_lines(start_process):
+    sim = start_process(
         {"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
         args=["--clock", "manual"],
     )
@@ -85,7 +83,6 @@ def count_rejected_posts(endpoint, count):
     return statuses.count(400)
 
 
-@pytest.mark.slow
 def test_serve_with_unread_or_closed_stdout_does_not_block():
     process = subprocess.Popen(
         [
@@ -118,7 +115,6 @@ def test_serve_with_unread_or_closed_stdout_does_not_block():
         process.stderr.close()
 
 
-@pytest.mark.slow
 def test_serve_without_stdout_answers():
     with simulator_process.reserved_port() as port:
         process = subprocess.Popen(
@@ -154,15 +150,13 @@ def test_serve_without_stdout_answers():
             process.stderr.close()
 
 
-@pytest.mark.slow
-def test_serve_default_vm_name_is_vm1(start_simulator):
-    assert list(start_simulator().endpoints) == ["vm1"]
+def test_serve_default_vm_name_is_vm1(start_process):
+    assert list(start_process().endpoints) == ["vm1"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_ends_the_simulator_despite_hanging_requests(start_simulator, how):
-    sim = start_simulator(args=["--knob", "enable_delay=2h"])
+def test_signal_ends_the_simulator_despite_hanging_requests(start_process, how):
+    sim = start_process(args=["--knob", "enable_delay=2h"])
     waiting = [connect(sim.endpoints["vm1"]) for _each in range(3)]
     for connection in waiting:
         connection.sendall(request_bytes())
@@ -174,7 +168,6 @@ def test_signal_ends_the_simulator_despite_hanging_requests(start_simulator, how
         connection.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--listen", "--control"])
 def test_address_in_use_is_one_line_and_exit_2(option):
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -254,7 +247,6 @@ def test_exec_of_a_missing_command_has_the_exit_code_of_a_shell(command, code, t
     assert (found, stderr) == (code, f"imds_simulator: cannot run {command}: {text}\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "library, arguments",
     [("aiohttp", ["--quiet"]), ("yaml", ["--check", "terminate"]), ("jsonschema", ["exec", "--", "true"])],
@@ -267,7 +259,6 @@ def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
     assert done.stderr == f"imds_simulator: {problem}; install aiohttp, PyYAML and jsonschema\n"
 
 
-@pytest.mark.slow
 def test_refused_option_is_exit_code_2_of_the_process():
     done = run("--knob", "etagg=1", "--quiet")
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(
@@ -276,7 +267,6 @@ def test_refused_option_is_exit_code_2_of_the_process():
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_check_prints_every_problem_with_its_line(tmp_path, capsys):
     bad = tmp_path / "bad.yaml"
     bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
@@ -364,9 +354,8 @@ def test_list_options_print_their_lists(option, text, capsys):
     assert main([option]) == 0 and text in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_manual_clock_moves_by_advance_only_and_speed_divides(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual", "--speed", "10"])
+def test_manual_clock_moves_by_advance_only_and_speed_divides(start_process):
+    sim = start_process("live-migration", args=["--clock", "manual", "--speed", "10"])
     before = sim.get("/state")["unix"]
     assert before == int(before) == sim.get("/state")["unix"]
     sim.advance(10)
@@ -374,9 +363,8 @@ def test_manual_clock_moves_by_advance_only_and_speed_divides(start_simulator):
     assert len(send_request(sim.endpoints["vm1"]).json["Events"]) == 1
 
 
-@pytest.mark.slow
-def test_real_clock_passes_and_speed_divides(start_simulator):
-    sim = start_simulator("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
+def test_real_clock_passes_and_speed_divides(start_process):
+    sim = start_process("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
     wait_for_lines(sim, 1, what="finished")
     lives = ("scheduled", "started", "finished")
     assert [line["what"] for line in sim.get("/log")["lines"] if line["what"] in lives] == list(lives)
@@ -385,15 +373,13 @@ def test_real_clock_passes_and_speed_divides(start_simulator):
     assert event["not_before"].endswith(".000Z") and event["started_at"] == event["not_before"]
 
 
-@pytest.mark.slow
-def test_advance_with_real_clock_moves_dates(start_simulator):
-    sim = start_simulator("predicted-failure")
+def test_advance_with_real_clock_moves_dates(start_process):
+    sim = start_process("predicted-failure")
     sim.advance(5 * 86400 + 11)
     assert send_request(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
     assert sim.get("/state")["unix"] - time.time() > 5 * 86400
 
 
-@pytest.mark.slow
 def test_verbs_for_events_use_the_control_api(frozen_simulator):
     made = verb(
         frozen_simulator,
@@ -465,7 +451,6 @@ def test_verb_fault_parses_option_types(frozen_simulator):
     )
 
 
-@pytest.mark.slow
 def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator):
     fault = verb(
         frozen_simulator,
@@ -514,7 +499,6 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 7])
 def test_exec_returns_the_exit_code_of_the_command(code):
     done = run(
@@ -566,7 +550,6 @@ def start_exec(*command, simulator=AS_MODULE):
     return process
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")])
 def test_exec_forwards_signals(how, name):
     process = start_exec("sh", "-c", f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done")
@@ -575,7 +558,6 @@ def test_exec_forwards_signals(how, name):
     process.stdout.close()
 
 
-@pytest.mark.slow
 def test_nohup_ignores_sighup():
     process = subprocess.Popen(
         [
@@ -617,7 +599,6 @@ sys.exit(len(counted))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "simulator, group, count", [(NO_SECOND_INTERRUPT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)]
 )
@@ -670,9 +651,8 @@ def wait_for_lines(sim, count, what="impact-command"):
     raise AssertionError(f"only {len(lines)} of {count}")
 
 
-@pytest.mark.slow
-def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
-    sim = start_simulator(impact(tmp_path), args=["--clock", "manual"])
+def test_impact_commands_run_once_per_vm_and_phase(start_process, tmp_path):
+    sim = start_process(impact(tmp_path), args=["--clock", "manual"])
     wait_for_lines(sim, 2)
     sim.advance(5)
     lines = wait_for_lines(sim, 4)
@@ -683,21 +663,19 @@ def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 
 
-@pytest.mark.slow
-def test_impact_command_that_hangs_is_killed(start_simulator, tmp_path):
+def test_impact_command_that_hangs_is_killed(start_process, tmp_path):
     scenario = impact(tmp_path, timeout="300ms")
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}
-    sim = start_simulator(scenario)
+    sim = start_process(scenario)
     assert {line["error"] for line in wait_for_lines(sim, 2)} == {"stopped after 0.3 s"}
 
 
-@pytest.mark.slow
-def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
+def test_impact_commands_are_logged_and_never_block(start_process, tmp_path):
     scenario = impact(tmp_path)
     scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
-    assert "No such file" in wait_for_lines(start_simulator(scenario), 2)[0]["error"]
+    assert "No such file" in wait_for_lines(start_process(scenario), 2)[0]["error"]
     scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
-    sim = start_simulator(scenario)
+    sim = start_process(scenario)
     began = time.monotonic()
     assert send_request(sim.endpoints["vm1"]).status == 200
     assert sim.stop() == 0 and time.monotonic() - began < STOP_LIMIT

@@ -15,6 +15,7 @@ from imds_simulator.cli.options import serve_parser
 from imds_simulator.cli.serve_command import UsageError, server_options
 from support import simulator_process
 from support.simulator.event_stream import EventStream
+from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import send_request
 
 TOKEN = "a-token-of-tests"
@@ -23,7 +24,7 @@ BROWSER = {"Accept": "text/html"}
 
 @pytest.fixture(scope="module")
 def guarded():
-    with simulator_process.start(token=TOKEN, args=["--clock", "manual", "--quiet"]) as running:
+    with start_in_thread(args=["--clock", "manual"], token=TOKEN) as running:
         yield running
 
 

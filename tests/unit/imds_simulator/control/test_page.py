@@ -149,8 +149,8 @@ def test_streams_are_limited_and_a_closed_one_makes_room(start_simulator):
         wait_until(is_accepted, "a place for a further stream")
 
 
-def test_simulator_stops_while_streams_are_open(start_simulator):
-    simulator = start_simulator(args=["--quiet"])
+def test_simulator_stops_while_streams_are_open(start_process):
+    simulator = start_process(args=["--quiet"])
     with EventStream(simulator.control) as reading, EventStream(simulator.control, receive_buffer=4096):
         snapshot(reading.messages())
         assert simulator.stop() == 0

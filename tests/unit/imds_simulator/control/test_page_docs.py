@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support import simulator_process
+from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import send_request
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -46,7 +46,7 @@ def test_servers_of_the_page_start_as_printed(number, status):
 
 def test_clients_of_the_page_send_the_token_as_printed():
     assert len(CLIENTS) == 2
-    with simulator_process.start(token=TOKEN, args=["--quiet"]) as simulator:
+    with start_in_thread(token=TOKEN) as simulator:
         for client in CLIENTS:
             script = "\n".join([EXPORTS[0], client.replace("127.0.0.1:8168", simulator.control.partition("://")[2])])
             variables = {**VARIABLES, "IMDS_SIMULATOR_CONTROL_TOKEN": TOKEN}

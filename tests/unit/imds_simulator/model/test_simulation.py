@@ -486,7 +486,6 @@ def test_approve_changes_incarnation_raises_the_incarnation():
     assert document_at(simulation, "vm1", 20)["DocumentIncarnation"] == before + 1
 
 
-@pytest.mark.slow
 def test_world_keeps_at_most_a_thousand_ended_events():
     simulation = make_simulation(
         *[{**FREEZE, "name": f"e{number}", "at": number, "notice": 0, "started_for": 0} for number in range(1200)]
@@ -495,7 +494,6 @@ def test_world_keeps_at_most_a_thousand_ended_events():
     assert len(simulation.world.ended) == 1000 and simulation.world.events == []
 
 
-@pytest.mark.slow
 def test_start_moment_of_a_large_batch_stops_at_the_first_unapproved_event():
     names = [f"vm{number}" for number in range(300)]
     simulation = make_simulation(

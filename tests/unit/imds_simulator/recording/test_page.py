@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from imds_simulator.recording import record_command
 from imds_simulator.recording.reader import read
 from support import simulator_process
@@ -25,7 +23,6 @@ def commands(language: str) -> list[str]:
     return [line.removeprefix("$ ") for line in found if language == "bash" or line.startswith("$ ")]
 
 
-@pytest.mark.slow
 def test_commands_of_the_page_run(tmp_path: Path, start_simulator: Callable[..., Simulator]) -> None:
     simulator = start_simulator("live-migration", args=["--quiet", "--knob", "rate_limit=off"])
     environment = {

@@ -47,7 +47,6 @@ def simulator(start_simulator):
     return sim
 
 
-@pytest.mark.slow
 def test_commands_write_the_report_and_the_notes(simulator, tmp_path):
     write, notes = blocks("bash")
     for line in [*notes.splitlines(), write]:
@@ -57,7 +56,6 @@ def test_commands_write_the_report_and_the_notes(simulator, tmp_path):
     assert [mark.kind for mark in page.marks("vm2")] == ["note"]
 
 
-@pytest.mark.slow
 def test_command_with_exec_writes_the_report(tmp_path):
     (line,) = re.findall(r"^\$ (.*)", "".join(blocks("console")), re.MULTILINE)
     (tmp_path / "rehearse.sh").write_text("#!/bin/sh\n")
@@ -67,7 +65,6 @@ def test_command_with_exec_writes_the_report(tmp_path):
     assert "live migration" in ReportPage.of(tmp_path / "run.html").text
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the hook uses curl")
 def test_hook_sends_notes_and_never_fails(simulator, tmp_path):
     (hook,) = blocks("sh")

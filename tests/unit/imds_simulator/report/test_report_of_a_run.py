@@ -62,7 +62,6 @@ def play(sim):
     note(sim, "vm2", "recovered", event="patch")
 
 
-@pytest.mark.slow
 def test_report_shows_steps_of_each_vm_in_proportion_to_time(start_simulator, tmp_path, capsys):
     sim = start_simulator(SCENARIO, args=["--clock", "manual"])
     play(sim)
@@ -107,7 +106,6 @@ def test_report_shows_steps_of_each_vm_in_proportion_to_time(start_simulator, tm
     assert page.lanes()["vm2"][0] <= bars["fault"][0].y < page.lanes()["vm2"][1]
 
 
-@pytest.mark.slow
 def test_report_tables_have_the_facts_of_the_picture(start_simulator, tmp_path):
     sim = start_simulator(SCENARIO, args=["--clock", "manual", "--speed", "2"])
     play(sim)
@@ -138,14 +136,12 @@ def test_report_tables_have_the_facts_of_the_picture(start_simulator, tmp_path):
     assert "Left out" not in page.text
 
 
-@pytest.mark.slow
 def test_report_of_a_run_without_events_states_it(start_simulator, tmp_path):
     page = made(start_simulator(SCENARIO, args=["--clock", "manual"]), tmp_path)
     assert "Nothing happened" in page.text
     assert page.svg is None
 
 
-@pytest.mark.slow
 def test_report_verb_without_a_simulator_fails_and_keeps_the_file(tmp_path, capsys, unused_control):
     file = tmp_path / "report.html"
     file.write_text("an earlier one")

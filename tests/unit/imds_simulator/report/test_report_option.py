@@ -36,7 +36,6 @@ def fill_disk_early():
     resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_DISK, SMALL_DISK))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["/missing"], 127)])
 def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, code):
     file = tmp_path / "run.html"
@@ -46,17 +45,15 @@ def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, cod
     assert "Nothing happened" in ReportPage.of(file).text
 
 
-@pytest.mark.slow
-def test_serving_writes_a_report_on_sigterm(start_simulator, tmp_path):
+def test_serving_writes_a_report_on_sigterm(start_process, tmp_path):
     file = tmp_path / "run.html"
-    sim = start_simulator("user-reboot", args=["--clock", "manual", "--report", str(file)])
+    sim = start_process("user-reboot", args=["--clock", "manual", "--report", str(file)])
     sim.advance(100)
     assert not file.exists()
     assert sim.stop(signal.SIGTERM) == 0
     assert len(ReportPage.of(file).bars("scheduled")) == 1
 
 
-@pytest.mark.slow
 def test_exec_writes_a_report_after_sigterm(tmp_path):
     file = tmp_path / "run.html"
     command = ["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60']
@@ -65,7 +62,6 @@ def test_exec_writes_a_report_after_sigterm(tmp_path):
     assert ReportPage.of(file).text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ["missing/run.html", "file/run.html", "folder"])
 def test_unwritable_report_is_refused_before_the_run(tmp_path, file):
     (tmp_path / "file").write_text("")
@@ -77,7 +73,6 @@ def test_unwritable_report_is_refused_before_the_run(tmp_path, file):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("status", "code"), [(0, 2), (3, 3)])
 def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status, code):
     folder, temporary = tmp_path / "folder", tmp_path / "temporary"
@@ -95,7 +90,6 @@ def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status,
     assert "Nothing happened" in ReportPage.of(kept).text
 
 
-@pytest.mark.slow
 def test_full_disk_keeps_the_earlier_report(tmp_path):
     file = tmp_path / "run.html"
     file.write_text("an earlier one")
@@ -113,7 +107,6 @@ def test_full_disk_keeps_the_earlier_report(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
-@pytest.mark.slow
 def test_report_verb_on_a_full_disk_keeps_the_earlier_report(start_simulator, tmp_path):
     file = tmp_path / "run.html"
     file.write_text("an earlier one")
@@ -130,11 +123,10 @@ def test_report_verb_on_a_full_disk_keeps_the_earlier_report(start_simulator, tm
     assert "Nothing happened" in file.read_text()
 
 
-@pytest.mark.slow
-def test_report_replaces_the_target_of_a_symbolic_link(start_simulator, tmp_path):
+def test_report_replaces_the_target_of_a_symbolic_link(start_process, tmp_path):
     real = tmp_path / "real.html"
     (tmp_path / "link.html").symlink_to(real)
-    sim = start_simulator(args=["--report", str(tmp_path / "link.html")])
+    sim = start_process(args=["--report", str(tmp_path / "link.html")])
     sim.stop()
     assert (tmp_path / "link.html").is_symlink()
     assert real.read_text().startswith("<!doctype html>")

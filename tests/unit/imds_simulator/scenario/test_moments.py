@@ -14,7 +14,7 @@ import pytest
 from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import ScenarioError, parse
 from imds_simulator.times import iso
-from support import simulator_process
+from support.simulator.in_thread import start_in_thread
 from support.simulator_process import ControlError
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
@@ -93,7 +93,7 @@ def test_events_faults_and_incarnations_happen_at_their_times() -> None:
         "faults": [{"kind": "gone", "from": earlier, "for": "10m"}],
         "incarnations": [{"group": "web", "add": 7, "at": at}],
     }
-    with simulator_process.start(scenario, args=["--clock", "manual"]) as sim:
+    with start_in_thread(scenario, args=["--clock", "manual"]) as sim:
         assert sim.get("/events/pause")["appears_at"] == iso(noon)
         (fault,) = sim.get("/faults")["faults"]
         assert (fault["from"], fault["to"]) == (iso(noon - 3600), iso(noon - 3540))
@@ -105,7 +105,7 @@ def test_events_faults_and_incarnations_happen_at_their_times() -> None:
 
 
 def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
-    with simulator_process.start(args=["--clock", "manual"]) as sim:
+    with start_in_thread(args=["--clock", "manual"]) as sim:
         now = sim.get("/state")["unix"]
 
         def schedule(seconds: float, **more: Any) -> Any:

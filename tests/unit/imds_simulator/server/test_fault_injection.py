@@ -174,7 +174,6 @@ def test_fault_truncated_chunked_closes_inside_a_chunk(frozen_simulator, vm1):
         send_request(vm1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind, arrives", [("trickle", b"\r\n\r\n"), ("trickle-header", b"HTTP")])
 def test_fault_trickle_sends_a_few_bytes_at_a_time(frozen_simulator, vm1, kind, arrives):
     inject(frozen_simulator, kind, bytes_per_second=40)
@@ -324,7 +323,6 @@ def test_fault_of_one_route_and_vm_leaves_others_alone(frozen_simulator, vm1):
     assert send_request(frozen_simulator.endpoints["vm2"]).status == 200
 
 
-@pytest.mark.slow
 def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
     scenario = {"groups": {"web": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.0.1"}}}}}
     sim = start_simulator(scenario)

@@ -26,7 +26,6 @@ def schedule(sim, name, kind="Reboot"):
     sim.post("/events", {"name": name, "type": kind, "resources": ["vm1"], "hold": True})
 
 
-@pytest.mark.slow
 def test_first_view_is_logged_once_for_each_vm_and_event(sim):
     vm1, vm2 = sim.endpoints.values()
     send_request(vm1)
@@ -46,7 +45,6 @@ def test_first_view_is_logged_once_for_each_vm_and_event(sim):
     assert seen(sim)[4:] == [("vm1", "three")]
 
 
-@pytest.mark.slow
 def test_first_view_needs_a_whole_document_that_lists_the_event(sim):
     vm1 = sim.endpoints["vm1"]
     schedule(sim, "one", "Preempt")

@@ -447,7 +447,6 @@ def test_approval_with_the_preview_version_needs_no_header(frozen_simulator):
 # -- rate limit and clients
 
 
-@pytest.mark.slow
 def test_rate_limit_of_five_per_second_then_429(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
     statuses = [
@@ -503,7 +502,6 @@ def send_request_from(source, endpoint):
         connection.close()
 
 
-@pytest.mark.slow
 def test_shared_address_identifies_vms_by_source_address(start_simulator):
     sim = start_simulator(scenario_by_source())
     assert sim.endpoints["vm1"] == sim.endpoints["vm2"]
@@ -514,7 +512,6 @@ def test_shared_address_identifies_vms_by_source_address(start_simulator):
     assert any(line["what"] == "unknown-client" and line["address"] == "127.0.1.3" for line in sim.get("/log")["lines"])
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
 def test_shared_ipv6_address_identifies_ipv4_clients(start_simulator):
     sim = start_simulator(scenario_by_source(), listen="[::]:0")
@@ -526,7 +523,6 @@ def test_shared_ipv6_address_identifies_ipv4_clients(start_simulator):
     assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
-@pytest.mark.slow
 def test_default_vm_is_used_for_unknown_sources(start_simulator):
     sim = start_simulator("live-migration", args=["--source", "vm2=127.0.1.2"])
     assert send_request_from("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
@@ -564,7 +560,6 @@ def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
     assert send_request(sim.endpoints["vm2"]).json["Events"] == []
 
 
-@pytest.mark.slow
 def test_idle_disable_after_a_day_disables_the_service(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
     send_request(sim.endpoints["vm1"])

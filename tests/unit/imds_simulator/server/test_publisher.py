@@ -13,8 +13,6 @@ from support.simulator.webhook import Webhook
 from support.simulator_process import reserved_port
 from support.wait import wait_until
 
-pytestmark = pytest.mark.slow
-
 GROUPS = {"web": {"vms": {"vm1": {}, "vm2": {}}}}
 ID = "5F0A3C52-7E1B-4D55-9C0E-2B8E4C1D9A10"
 

@@ -103,8 +103,8 @@ MALFORMED = [
 UNREADABLE = [b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd", b"Transfer-Encoding: chunked\r\n\r\nx\r\n"]
 
 
-def test_malformed_request_closes_its_connection_after_an_answer_of_imds(start_simulator):
-    sim = start_simulator(scenario())
+def test_malformed_request_closes_its_connection_after_an_answer_of_imds(start_process):
+    sim = start_process(scenario())
     for data, status in MALFORMED:
         # returns when the simulator has closed the connection
         head, _blank, body = send_raw(sim.endpoints["vm1"], data).decode().partition("\r\n\r\n")

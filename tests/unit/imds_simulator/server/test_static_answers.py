@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.scenario.files import ScenarioError, parse
+from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import HEADER, send_request
 from support.simulator_process import ControlError
 
@@ -28,9 +29,7 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def simulator():
-    from support import simulator_process
-
-    with simulator_process.start(SCENARIO, args=["--clock", "manual"]) as running:
+    with start_in_thread(SCENARIO, args=["--clock", "manual"]) as running:
         yield running
 
 
