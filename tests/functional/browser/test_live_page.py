@@ -80,6 +80,7 @@ def test_requests_of_vms_are_shown_with_status_and_fault(page, start):
     assert page.errors() == []
 
 
+@pytest.mark.all
 def test_errors_of_the_api_are_shown_at_their_form(page, start):
     page.open(start().control)
     page.fill("#schedule-resources", "vm9")
@@ -99,6 +100,7 @@ def test_errors_of_the_api_are_shown_at_their_form(page, start):
     page.wait_for("#knob-error", "rate_limit")
 
 
+@pytest.mark.all
 def test_keyboard_alone_schedules_approves_and_cancels(page, start):
     page.open(start().control)
     keys = ActionChains(page.driver, duration=0)
@@ -141,6 +143,7 @@ def test_keyboard_alone_schedules_approves_and_cancels(page, start):
     assert page.evaluate("return document.activeElement.id") == "events"
 
 
+@pytest.mark.all
 def test_every_control_has_a_label_and_ids_are_unique(page, start):
     simulator = start()
     simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})
@@ -154,6 +157,7 @@ def test_every_control_has_a_label_and_ids_are_unique(page, start):
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("width", [360, 1280])
 def test_page_has_no_horizontal_scroll_bar(page, start, width):
     long = "a-very-long-name-of-a-virtual-machine-that-has-no-space-000001"
@@ -177,6 +181,7 @@ def test_page_has_no_horizontal_scroll_bar(page, start, width):
     assert page.evaluate("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+@pytest.mark.all
 def test_colours_follow_the_preference_and_are_legible(page, start):
     simulator = start()
     for kind in ("Freeze", "Reboot"):
@@ -215,6 +220,7 @@ return [...document.querySelectorAll('body *')].filter((each) => each.offsetPare
 """
 
 
+@pytest.mark.all
 def test_page_connects_again_to_a_simulator_that_was_restarted(page, start):
     with simulator_process.reserved_port() as port:
         first = start(control=f"127.0.0.1:{port}")
@@ -243,6 +249,7 @@ def test_names_from_scenarios_are_text(page, start):
     assert page.errors() == []
 
 
+@pytest.mark.all
 def test_countdown_follows_the_speed_and_not_the_clock_of_the_browser(page, start):
     simulator = start(args=("--speed", "60"))
     simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "far", "notice": "100h"})
@@ -272,6 +279,7 @@ def _unix(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+@pytest.mark.all
 def test_thousand_vms_stay_usable(page, start):
     vms = {f"vm{number}": {"source": f"10.0.{number // 250}.{number % 250 + 1}"} for number in range(1000)}
     simulator = start({"groups": {"fleet": {"kind": "availability_set", "vms": vms}}})
@@ -289,6 +297,7 @@ def test_thousand_vms_stay_usable(page, start):
     assert page.find("#schedule-resources").get_attribute("value") == "vm999"
 
 
+@pytest.mark.all
 def test_login_form_opens_the_page(page, start):
     simulator = start(token="a-token-of-tests")
     page.driver.get(simulator.control)

@@ -12,6 +12,8 @@ from imds_simulator.__main__ import main
 from support import simulator_process
 from support.browser import Page
 
+pytestmark = pytest.mark.all
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report_fits_a_phone_and_reports_no_error(page: Page, tmp_path: Path, scheme: str) -> None:

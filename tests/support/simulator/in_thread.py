@@ -72,5 +72,6 @@ def start_in_thread(
 def simulator_in_thread(scenario: str | Mapping[str, Any], knobs: Mapping[str, str]) -> Iterator[SimulatorInThread]:
     """Serve a scenario, a shipped name or the content of a file, with a clock that only the test moves."""
     options = [word for name, value in knobs.items() for word in ("--knob", f"{name}={value}")]
-    with start_in_thread(scenario, ["--clock", "manual", *options]) as running:
+    running = start_in_thread(scenario, ["--clock", "manual", *options])
+    with running:
         yield running
