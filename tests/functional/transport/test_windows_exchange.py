@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,18 +18,31 @@ from support.windows_hosts.exchange import perform
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in runs on a controller, never on Windows")
 
 
-def stand_in(options: Mapping[str, Any], environment: Mapping[str, str]) -> Mapping[str, Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        return perform(options)
+class StandIn:
+    """The stand-in, with a clock that skips the pauses between repeated requests."""
+
+    def __init__(self) -> None:
+        self._skipped = 0.0
+
+    def clock(self) -> float:
+        return time.monotonic() + self._skipped
+
+    def sleep(self, seconds: float) -> None:
+        self._skipped += seconds
+
+    def perform(self, options: Mapping[str, Any], environment: Mapping[str, str]) -> Mapping[str, Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            return perform(options, clock=self.clock, sleep=self.sleep)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_exchange_has_the_result_of_the_contract(case: Case) -> None:
-    check(case, stand_in)
+    stand_in = StandIn()
+    check(case, stand_in.perform, stand_in.clock)
 
 
 @pytest.mark.parametrize("options, named", REFUSED, ids=lambda value: str(value)[:40])
 def test_refused_option_is_named(options: Mapping[str, Any], named: str) -> None:
-    check_refused(options, named, stand_in)
+    check_refused(options, named, StandIn().perform)

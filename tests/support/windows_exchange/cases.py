@@ -284,12 +284,12 @@ REFUSED: tuple[tuple[Mapping[str, Any], str], ...] = (
 )
 
 
-def check(case: Case, perform: Perform) -> None:
-    """Perform a case, and compare the result and the requests with the contract."""
+def check(case: Case, perform: Perform, clock: Callable[[], float] = time.monotonic) -> None:
+    """Perform a case, and compare the result, the requests and the seconds of this clock with the contract."""
     with _server(case) as (url, received):
-        started = time.monotonic()
+        started = clock()
         result = perform({"url": url + PATH, **case.options}, case.environment)
-        seconds = time.monotonic() - started
+        seconds = clock() - started
         requests = list(received)
     assert case.seconds <= seconds < MUCH_LONGER
     assert len(requests) == case.requests

@@ -173,7 +173,11 @@ class _Exchanges:
 
 
 def perform(
-    given: Mapping[str, Any], between: Callable[[], None] = lambda: None, dhcp_options: Sequence[bytes] = ()
+    given: Mapping[str, Any],
+    between: Callable[[], None] = lambda: None,
+    dhcp_options: Sequence[bytes] = (),
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
     """Return the result of the module.
 
@@ -181,6 +185,8 @@ def perform(
         given: its options.
         between: called before each further request.
         dhcp_options: of the interfaces of the host.
+        clock: the seconds by which requests are repeated.
+        sleep: waits until the next of them.
     """
     try:
         options = _checked(given)
@@ -188,7 +194,7 @@ def perform(
     except InvalidOption as error:
         return {"failed": True, "msg": str(error)}
     try:
-        answer = _repeated(exchanges, options, between)
+        answer = _repeated(exchanges, options, between, clock, sleep)
     except ExchangeFailed as error:
         answer = {"failure": error.failure}
     finally:
@@ -198,15 +204,21 @@ def perform(
     return {"changed": False, "requests_sent": exchanges.requests_sent, **answer}
 
 
-def _repeated(exchanges: _Exchanges, options: Mapping[str, Any], between: Callable[[], None]) -> dict[str, Any]:
-    ends = time.monotonic() + options["repeat_for"]
+def _repeated(
+    exchanges: _Exchanges,
+    options: Mapping[str, Any],
+    between: Callable[[], None],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> dict[str, Any]:
+    ends = clock() + options["repeat_for"]
     while True:
-        began = time.monotonic()
+        began = clock()
         answer = exchanges.once()
         following = began + _PERIOD
         if not _is_known(answer, options["known_hash"]) or following > ends:
             return answer
-        time.sleep(max(0.0, following - time.monotonic()))
+        sleep(max(0.0, following - clock()))
         between()
 
 

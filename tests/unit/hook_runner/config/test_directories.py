@@ -24,7 +24,6 @@ OWNERS = trusted_owners()
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
 def test_a_folder_that_others_can_write_is_refused(
@@ -38,7 +37,6 @@ def test_a_folder_that_others_can_write_is_refused(
     assert done.returncode == 78 and key + ": the folder" in done.stderr and list(folder.iterdir()) == []
 
 
-@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("name", ["state", "run"])
 def test_folder_of_another_user_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
@@ -50,7 +48,6 @@ def test_folder_of_another_user_is_refused(azure: Azure, make_daemon: MakeDaemon
     assert done.returncode == 78 and f"belongs to user {NOBODY}" in done.stderr
 
 
-@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode, owner", [(0o755, NOBODY), (0o777, 0), (0o775, 0)])
@@ -131,7 +128,6 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     assert "cannot be examined" in (location_problem(str(tmp_path / "link" / "x"), OWNERS) or "")
 
 
-@pytest.mark.slow
 @needs_root
 def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

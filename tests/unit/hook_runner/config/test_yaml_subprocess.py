@@ -17,7 +17,6 @@ from hook_runner.config import yaml_subprocess
 TEXT = "interval: 2\nhooks:\n  10-a: {timeout: 5}\n" + "".join(f"x{number}: y\n" for number in range(20000))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", TEXT], ids=["empty", "large"])
 def test_it_is_the_same(text: str) -> None:
     assert yaml_subprocess.load_in_subprocess(text, "config.yml", "configuration") == load_with_lines(
@@ -25,7 +24,6 @@ def test_it_is_the_same(text: str) -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("half", [b"", b"half"])
 def test_a_child_that_gets_stuck_is_ended_and_the_file_is_read_here(
     half: bytes, monkeypatch: pytest.MonkeyPatch

@@ -194,7 +194,6 @@ def test_resources_are_separated_by_white_space_whatever_their_names_contain() -
     assert event_environment(record(resources=names), "prepare", "vm_1", NOW, 5)["EVENT_RESOURCES"] == "a?b ? c?d e?f ?"
 
 
-@pytest.mark.slow
 def test_the_kernel_takes_the_variables_of_the_worst_event() -> None:
     worst = "\U0001f600" * 100000
     known = record(

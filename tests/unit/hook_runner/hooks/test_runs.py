@@ -142,7 +142,6 @@ def test_a_flood_of_output_is_bounded_and_its_end_is_kept(runs: RunsHarness, cap
     assert log.count("\n") < 5000
 
 
-@pytest.mark.slow
 def test_memory_of_the_supervisor_stays_small_under_an_endless_line(runs: RunsHarness) -> None:
     runs.start(runs.python(f"open('{runs.folder}/up', 'w').write('1')\nwhile True: os.write(1, b'x' * 65536)\n"))
     runs.wait_for("up")
@@ -171,7 +170,6 @@ def test_no_output_is_kept_where_none_is_wanted(runs: RunsHarness, capfd: pytest
     assert "hello" in capfd.readouterr().err
 
 
-@pytest.mark.slow
 def test_log_without_a_reader_does_not_delay_a_hook(runs: RunsHarness) -> None:
     read, write = os.pipe()
     saved = os.dup(2)
@@ -265,7 +263,6 @@ def test_hooks_run_beside_each_other(runs: RunsHarness) -> None:
     assert {result.exit_status for result in ended.values()} == {-signal.SIGTERM}
 
 
-@pytest.mark.slow
 def test_fifty_runs_in_a_row_take_seconds_and_leave_nothing(runs: RunsHarness) -> None:
     path = runs.hook("exit 0\n")
     took = []

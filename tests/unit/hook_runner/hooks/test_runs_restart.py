@@ -77,7 +77,6 @@ def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(runs: Ru
     wait_until(lambda: not runs.restarted().adopt(1), "the end of the supervisor")
 
 
-@pytest.mark.slow
 def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook("sleep 60\n"), limit=0.3)
     wait_until((runs.folder / "run/runs/1/result").exists, "the result")
@@ -85,7 +84,6 @@ def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(runs: RunsHarness, earl
     assert runs.result().cause is Cause.TIME_LIMIT
 
 
-@pytest.mark.slow
 def test_an_adopted_hook_can_be_ended(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
     assert runs.hook_runs.adopt(1)
@@ -179,7 +177,6 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.slow
 def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_killed(
     runs: RunsHarness,
 ) -> None:

@@ -45,7 +45,6 @@ def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(runs: Ru
     assert status == 0
 
 
-@pytest.mark.slow
 def test_result_that_cannot_be_written_is_kept_and_written_later(runs: RunsHarness) -> None:
     now = [0.0]
     hook_runs = runs.restarted(clock=lambda: now[0])

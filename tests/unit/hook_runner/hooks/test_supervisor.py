@@ -29,7 +29,6 @@ def test_a_hook_is_ended_when_its_time_is_up(runs: RunsHarness) -> None:
     assert 0.3 <= result.seconds < 5
 
 
-@pytest.mark.slow
 def test_what_ignores_term_is_killed_after_its_time(runs: RunsHarness) -> None:
     hook_runs = runs.restarted(kill_after=0.2)
     runs.start(runs.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n"), limit=1.5, hook_runs=hook_runs)
@@ -38,7 +37,6 @@ def test_what_ignores_term_is_killed_after_its_time(runs: RunsHarness) -> None:
     assert 1.7 <= result.seconds < 20
 
 
-@pytest.mark.slow
 def test_stop_reaches_the_whole_group_at_once_and_kill_follows(runs: RunsHarness) -> None:
     runs.start(
         runs.hook(f"trap 'echo got it' TERM\nsleep 60 & sleep 60 & echo up >{runs.folder}/up\nwhile :; do wait; done\n")
@@ -78,7 +76,6 @@ def test_a_later_stop_can_only_be_more_urgent(runs: RunsHarness) -> None:
     assert runs.result().exit_status == -signal.SIGKILL
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ends_by", ["term", "kill"])
 def test_a_hook_that_stops_itself_is_ended(runs: RunsHarness, ends_by: str) -> None:
     trap = "trap '' TERM\n" if ends_by == "kill" else ""
@@ -88,7 +85,6 @@ def test_a_hook_that_stops_itself_is_ended(runs: RunsHarness, ends_by: str) -> N
     assert runs.result().exit_status == (-signal.SIGTERM if ends_by == "term" else -signal.SIGKILL)
 
 
-@pytest.mark.slow
 def test_what_a_hook_leaves_in_its_group_is_ended(runs: RunsHarness) -> None:
     result = runs.run(runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"))
     assert result.exit_status == 0

@@ -80,7 +80,6 @@ def foreign(path: str) -> None:
     change("CREATE TABLE words (word TEXT)")(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "breakage",
     [

@@ -82,7 +82,6 @@ def test_closed_record_is_not_open_and_is_remembered(journal: Journal, path: str
     again.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd",
     ["half \ud800 of a pair", "nothing \0 inside", "\x1b[2J\r\n\t", "\U0001f600 ü \u202e", "", "n" * 1_000_000],
@@ -105,7 +104,6 @@ def test_odd_texts_are_loaded_as_they_were_saved(journal: Journal, path: str, od
     again.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
     [
@@ -220,7 +218,6 @@ def test_pruning_keeps_the_newest_closed_ones_and_every_open_one(journal: Journa
     assert connection.execute("SELECT count(DISTINCT record) FROM timeline").fetchone() == (3,)
 
 
-@pytest.mark.slow
 def test_file_keeps_a_bounded_size(journal: Journal, path: str) -> None:
     sizes = []
     for _event in range(90):

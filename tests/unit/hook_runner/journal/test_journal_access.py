@@ -131,7 +131,6 @@ def test_reader_in_the_middle_of_reading_does_not_stop_the_daemon(path: str) -> 
     journal.close()
 
 
-@pytest.mark.slow
 def test_program_that_holds_the_file_delays_saving_and_loses_nothing(path: str) -> None:
     said: list[str] = []
     journal = Journal.open(path, said.append)

@@ -86,7 +86,6 @@ def found_in(path: str) -> dict[str, Any] | None:
     return everything(records[0]) if records else None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 5))
 def test_killed_before_a_commit_leaves_the_state_before_it(tmp_path: Path, number: int) -> None:
     path = str(tmp_path / "journal.db")
@@ -94,7 +93,6 @@ def test_killed_before_a_commit_leaves_the_state_before_it(tmp_path: Path, numbe
     assert found_in(path) == states()[number - 1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 5))
 def test_killed_after_a_commit_leaves_the_state_after_it(tmp_path: Path, number: int) -> None:
     path = str(tmp_path / "journal.db")
@@ -102,7 +100,6 @@ def test_killed_after_a_commit_leaves_the_state_after_it(tmp_path: Path, number:
     assert found_in(path) == states()[number]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("countdown", [0.5, 1, 1.5, 2, 2.5, 3])
 def test_killed_while_the_file_is_made(tmp_path: Path, countdown: float) -> None:
     """The commits of opening: the tables, and the reserve, taken and returned."""
@@ -125,7 +122,6 @@ def test_step_that_ran_when_the_process_was_killed_is_known_to_have_begun(tmp_pa
     journal.close()
 
 
-@pytest.mark.slow
 def test_log_without_its_end_gives_an_earlier_state(tmp_path: Path) -> None:
     """Power loss: the last writes may be cut, or replaced by any bytes, at any place."""
     path = str(tmp_path / "journal.db")
@@ -153,7 +149,6 @@ def test_log_without_its_index_is_read(tmp_path: Path) -> None:
     assert found_in(path) == states()[3]
 
 
-@pytest.mark.slow
 def test_every_acknowledged_record_survives_a_kill(tmp_path: Path) -> None:
     """Not at a commit but at random times, while the log is checkpointed repeatedly."""
     path = str(tmp_path / "journal.db")
@@ -186,7 +181,6 @@ def test_every_acknowledged_record_survives_a_kill(tmp_path: Path) -> None:
             assert acknowledged <= len(names) <= acknowledged + 1
 
 
-@pytest.mark.slow
 def test_repeated_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
     """Each start adds one line to the timeline and dies at another point of it."""
     path = str(tmp_path / "journal.db")

@@ -80,7 +80,6 @@ def read_anew(path: str) -> list[EventRecord]:
     return records
 
 
-@pytest.mark.slow
 def test_journal_that_was_locked_is_written_by_itself(
     journal: Journal, clock: Clock, path: str, said: list[str]
 ) -> None:
@@ -104,7 +103,6 @@ def test_journal_that_was_locked_is_written_by_itself(
     assert len(said) == 2 and "is written again" in said[1]
 
 
-@pytest.mark.slow
 def test_approval_makes_the_journal_try_again(journal: Journal, clock: Clock, path: str) -> None:
     holder = lock(path)
     assert not journal.save(make_record(journal.next_id()))
@@ -145,7 +143,6 @@ def test_waiting_for_another_program_is_bounded(
     assert len(waits) == 200 and sum(waits) == 2 * BUSY_TIMEOUT
 
 
-@pytest.mark.slow
 def test_failed_query_does_not_last(journal: Journal, clock: Clock, path: str) -> None:
     """Nothing is pending when pruning fails: the error ends as soon as the file can be written."""
     record = make_record(journal.next_id())
@@ -163,7 +160,6 @@ def test_failed_query_does_not_last(journal: Journal, clock: Clock, path: str) -
     assert journal.write_error is None
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="to become another user needs root")
 @pytest.mark.parametrize("shared_memory", [True, False], ids=["with -shm", "without -shm"])
 def test_journal_that_was_read_only_at_the_start_is_written_after_that(clock: Clock, shared_memory: bool) -> None:
@@ -222,7 +218,6 @@ def start_after_a_crash(path: str, clock: Clock, shared_memory: bool) -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 def test_known_records_are_written_into_a_new_file_at_once(
     damage: str, journal: Journal, clock: Clock, path: str
@@ -247,7 +242,6 @@ def test_known_records_are_written_into_a_new_file_at_once(
     assert fresh.noted("vm") == "vm1"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 def test_damage_between_two_saves_loses_nothing(damage: str, journal: Journal, clock: Clock, path: str) -> None:
     record = make_record(journal.next_id())
@@ -260,7 +254,6 @@ def test_damage_between_two_saves_loses_nothing(damage: str, journal: Journal, c
     assert [everything(each) for each in read_anew(path)] == [everything(record)]
 
 
-@pytest.mark.slow
 def test_repeated_damage_is_repaired_each_time(journal: Journal, clock: Clock, path: str) -> None:
     record = make_record(journal.next_id())
     assert journal.save(record)

@@ -173,7 +173,6 @@ assembly.JOURNAL_RETRY_INTERVAL, assembly.JOURNAL_TIMEOUT = 0.1, %r
 """
 
 
-@pytest.mark.slow
 def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
     azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
@@ -197,7 +196,6 @@ def test_the_start_waits_for_the_journal_and_goes_on_where_it_was(
     assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-@pytest.mark.slow
 def test_events_of_a_journal_read_after_the_start_are_recovered_once(
     azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:

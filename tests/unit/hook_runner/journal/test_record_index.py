@@ -59,7 +59,6 @@ def test_last_of_returns_the_newest_record_open_or_closed(path: str, restarted: 
     journal.close()
 
 
-@pytest.mark.slow
 def test_last_of_returns_a_record_that_is_only_in_memory(path: str) -> None:
     journal = Journal.open(path, print)
     record = make_record(journal.next_id())

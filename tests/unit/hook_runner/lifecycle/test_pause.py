@@ -90,7 +90,6 @@ def test_a_hook_that_runs_keeps_its_deadline(vm: EngineHarness, azure: Azure) ->
     assert [step.state for _record, step in vm.ended] == ["timeout"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when_started", ["stop", "finish"])
 def test_recovery_goes_on_and_so_do_the_hooks_of_a_start(vm: EngineHarness, azure: Azure, when_started: str) -> None:
     vm.configure(when_started=when_started)
@@ -121,7 +120,6 @@ def test_pause_ends_by_itself_by_the_servers_clock(vm: EngineHarness, azure: Azu
     assert vm.log.getvalue().count("is over: its time has passed") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
 def test_pause_outlives_a_restart_and_its_time_passes_meanwhile(vm: EngineHarness, azure: Azure, how: str) -> None:
     vm.poll()
@@ -180,7 +178,6 @@ def test_approval_that_waits_for_its_preparation_waits_for_the_end_of_the_pause(
     assert azure.approvals() == [("vm1", event)]
 
 
-@pytest.mark.slow
 def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     file = vm.harness.folder / "our.prom"
@@ -211,7 +208,6 @@ def test_the_verbs_pause_and_resume(azure: Azure, make_daemon: MakeDaemon) -> No
     assert wrong.returncode == 2 and "expected a time such as 30m" in wrong.stderr
 
 
-@pytest.mark.slow
 def test_the_version_is_that_of_the_collection_and_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     version = vm.data("status")[1]["version"]

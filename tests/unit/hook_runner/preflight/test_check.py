@@ -271,7 +271,6 @@ def test_an_imds_that_refuses_or_is_not_there_is_an_error(stage: Stage, azure: A
     assert "imds: http://127.0.0.1" in said(report, ERROR)
 
 
-@pytest.mark.slow
 def test_an_imds_that_is_being_updated_or_does_not_answer_in_time_is_a_warning(
     stage: Stage, azure: Azure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,6 @@ def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> N
     assert sorted(os.listdir(site.folder)) == ["config.yml", "hooks.d", "input"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "stage, expected", [("emergency", "Started -"), ("started", "Started -"), ("recover", "Started completed")]
 )
@@ -91,7 +90,6 @@ def test_hook_that_fails_makes_the_command_fail(site: Site, script: str, status:
     assert (done.returncode, json.loads(done.stdout)["exit_status"]) == (1, status)
 
 
-@pytest.mark.slow
 def test_hook_has_no_more_time_than_the_daemon_would_give_it(site: Site) -> None:
     site.configure(kill_after=0.2, hook_timeout=1)
     site.hook("prepare/10-a", "sleep 60\n")

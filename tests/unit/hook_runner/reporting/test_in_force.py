@@ -130,7 +130,6 @@ def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> 
     assert in_force.as_data()["changed"] == [str(path)]
 
 
-@pytest.mark.slow
 def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:

@@ -62,13 +62,11 @@ def test_nonsense_gets_no_answer(control: ControlSocket, question: bytes) -> Non
             pass  # it was closed before all had been read
 
 
-@pytest.mark.slow
 def test_a_silent_client_is_left_after_half_a_second(control: ControlSocket) -> None:
     with client(control):
         assert 0.4 <= seconds_to_serve(control) < SOON
 
 
-@pytest.mark.slow
 def test_one_byte_at_a_time_does_not_hold_the_loop(control: ControlSocket) -> None:
     with client(control) as asking:
         over = threading.Event()
@@ -88,7 +86,6 @@ def test_one_byte_at_a_time_does_not_hold_the_loop(control: ControlSocket) -> No
     assert took < SOON
 
 
-@pytest.mark.slow
 def test_a_client_that_does_not_take_its_answer_is_left(control: ControlSocket) -> None:
     control._answer = lambda question, who: {"text": "x" * (1 << 24)}
     with client(control) as asking:

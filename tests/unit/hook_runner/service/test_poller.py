@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -47,7 +46,6 @@ class Script:
 
     def __init__(self) -> None:
         self.answers: queue.Queue[EventDocument | Exception] = queue.Queue()
-        self.names: queue.Queue[dict[str, Any] | ImdsError] = queue.Queue()
         self.approved: list[list[str]] = []
         self.asked = threading.Semaphore(0)
 
@@ -58,21 +56,15 @@ class Script:
             raise answer
         return answer
 
-    def instance(self, within: float | None = None) -> dict[str, Any]:
-        answer = self.names.get()
-        if isinstance(answer, ImdsError):
-            raise answer
-        return answer
-
     def approve(self, ids: list[str], within: float | None = None) -> None:
         self.approved.append(ids)
         if ids == ["sick"]:
             raise SICK
 
 
-def started(script: Script, needs_name: bool = False) -> tuple[Poller, queue.Queue[PollerEvent]]:
+def started(script: Script) -> tuple[Poller, queue.Queue[PollerEvent]]:
     news: queue.Queue[PollerEvent] = queue.Queue()
-    poller = Poller(script, 0.01, 60, 60, news.put, needs_name)  # type: ignore[arg-type]
+    poller = Poller(script, 0.01, 60, 60, news.put, False)  # type: ignore[arg-type]
     poller.deliver_unchanged(False)
     poller.start()
     return poller, news
@@ -90,19 +82,6 @@ def test_unchanged_document_is_delivered_only_on_request() -> None:
         script.answers.put(NOTHING)
         assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
     assert news.empty() and not poller.is_stuck()
-
-
-@pytest.mark.slow
-def test_the_first_good_document_after_an_error_is_news() -> None:
-    script = Script()
-    _poller, news = started(script)
-    for answer in (EVENT, SICK, EVENT):
-        script.answers.put(answer)
-    assert [type(news.get(timeout=TIMEOUT)) for _answer in range(3)] == [
-        DocumentReceived,
-        PollFailed,
-        DocumentReceived,
-    ]
 
 
 def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
@@ -150,24 +129,6 @@ def test_program_error_in_a_poll_is_delivered_and_ends_nothing() -> None:
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived) and not poller.is_stuck()
 
 
-@pytest.mark.slow
-def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
-    script = Script()
-    script.names.put({"compute": {}})
-    _poller, news = started(script, needs_name=True)
-    script.answers.put(EVENT)
-    assert [type(news.get(timeout=TIMEOUT)) for _answer in range(2)] == [NameUnavailable, DocumentReceived]
-    script.names.put({"compute": {"name": "vm1"}})
-    # the name is asked for again after some seconds, whatever polls bring during this time
-    delivered: list[PollerEvent] = []
-    while not any(isinstance(each, NameResolved) for each in delivered):
-        script.answers.put(EVENT)
-        with contextlib.suppress(queue.Empty):
-            delivered.append(news.get(timeout=0.05))
-    script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
-
-
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 Says = Callable[[float], EventDocument | Exception]
 
@@ -175,13 +136,20 @@ Says = Callable[[float], EventDocument | Exception]
 class Moved:
     """A poller without its thread, on a clock that only pauses and slow answers move.
 
-    The client's answers come from `says`; `asked` has the times of its requests.
+    The client's answers come from `says`, and those about the VM from `names`; `asked` and `asked_for_name` have the
+    times of its requests.
     """
 
     def __init__(
-        self, says: Says, doubts: Callable[[datetime | None, float], bool] | None = None, takes: float = 0.0
+        self,
+        says: Says,
+        doubts: Callable[[datetime | None, float], bool] | None = None,
+        takes: float = 0.0,
+        names: Sequence[dict[str, Any]] = (),
     ) -> None:
         self.now = 0.0
+        self._names = iter(names)
+        self.asked_for_name: list[float] = []
         self.says, self.takes = says, takes
         self.requests_sent = 0
         self.asked: list[float] = []
@@ -192,7 +160,7 @@ class Moved:
             60,
             60,
             self.news.append,
-            False,
+            bool(names),
             doubts or (lambda date, at: False),
             lambda: self.now,
             self.sleep,
@@ -212,6 +180,10 @@ class Moved:
             raise answer
         return answer
 
+    def instance(self, within: float | None = None) -> dict[str, Any]:
+        self.asked_for_name.append(self.now)
+        return next(self._names)
+
     def until(self, end: float) -> Moved:
         while self.now < end:
             pause = self.poller.poll_once()  # which moves the clock, too
@@ -220,6 +192,17 @@ class Moved:
 
     def pauses(self) -> list[float]:
         return [later - earlier for earlier, later in zip(self.asked, self.asked[1:])]
+
+
+def test_the_first_good_document_after_an_error_is_news() -> None:
+    moved = Moved(lambda now: SICK if 0 < now < 1.5 else EVENT).until(10)
+    assert [type(each) for each in moved.news] == [DocumentReceived, PollFailed, DocumentReceived]
+
+
+def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
+    moved = Moved(lambda now: EVENT, names=[{"compute": {}}, {"compute": {"name": "vm1"}}]).until(20)
+    assert [type(each) for each in moved.news] == [NameUnavailable, DocumentReceived, NameResolved, DocumentReceived]
+    assert moved.asked_for_name == [0, 5]
 
 
 def error(status: int, **more: Any) -> ImdsRefused:
@@ -238,7 +221,6 @@ TRANSIENT: list[ImdsError] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("takes", [0.0, 3.0])
 @pytest.mark.parametrize("trouble", TRANSIENT, ids=str)
 def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: ImdsError, takes: float) -> None:
