@@ -49,6 +49,7 @@ def test_status_shows_the_state(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert mine in text and "prepare/10-a ok" in text and "hits others" in text
 
 
+@pytest.mark.all
 def test_status_fails_when_an_operator_should_act(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", FAILS)
@@ -58,6 +59,7 @@ def test_status_fails_when_an_operator_should_act(azure: Azure, make_daemon: Mak
     assert vm.data("status")[1]["events"][0]["prepared"] == "failed"
 
 
+@pytest.mark.all
 def test_status_fails_while_imds_gives_no_answer(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     azure.fault("unavailable")
@@ -67,6 +69,7 @@ def test_status_fails_while_imds_gives_no_answer(azure: Azure, make_daemon: Make
     assert "stale since" in vm.command("status").stdout
 
 
+@pytest.mark.all
 def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     assert vm.data("status") == (3, {"running": False})
@@ -79,6 +82,7 @@ def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemo
     assert vm.data("status")[0] == 3 and vm.data("history")[0] == 0
 
 
+@pytest.mark.all
 def test_socket_of_a_killed_daemon_answers_no_client(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     vm.stop(9)
@@ -144,6 +148,7 @@ def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert "by root" in vm.command("history", own).stdout or os.geteuid() != 0
 
 
+@pytest.mark.all
 def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     assert vm.command("dance").returncode == 2 and vm.command("approve").returncode == 2
@@ -158,6 +163,7 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.all
 def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     code, data = vm.data("approve", "some")
@@ -175,6 +181,7 @@ def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaem
         assert code == 78 and list(data) == ["error"] and "did you mean interval?" in data["error"], verb
 
 
+@pytest.mark.all
 def test_a_configuration_that_others_can_write_is_not_run(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.folder.joinpath("config.yml").chmod(0o666)
@@ -189,6 +196,7 @@ def test_a_second_daemon_is_refused(azure: Azure, make_daemon: MakeDaemon) -> No
     assert vm.data("status")[0] == 0
 
 
+@pytest.mark.all
 def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a")
@@ -208,6 +216,7 @@ def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: M
     assert "10-b" in shown and "10-a" in shown
 
 
+@pytest.mark.all
 def test_a_dry_run_of_the_command_approves_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start("--dry-run")
     azure.schedule("Reboot", hold=True)
@@ -254,6 +263,7 @@ def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_
             assert "status_group" in json.loads(asking.recv(10000))["error"]
 
 
+@pytest.mark.all
 def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(policy="observe").start()
     first, second = azure.schedule("Reboot", hold=True), azure.schedule("Redeploy", hold=True)
@@ -271,7 +281,7 @@ def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_dae
         assert vm.command(verb, "").returncode == 2
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", TALKS)
@@ -313,6 +323,7 @@ def test_other_words_are_left_to_argparse(words: list[str]) -> None:
     assert main.options_of_run(words) is None
 
 
+@pytest.mark.all
 def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
     others = (
         "argparse",
@@ -344,6 +355,7 @@ def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: 
     assert vm.times_logged("in memory: [].") == 1
 
 
+@pytest.mark.all
 def test_history_comes_from_the_file_if_the_daemon_cannot_load_its_module(
     azure: Azure, make_daemon: MakeDaemon
 ) -> None:
@@ -356,6 +368,7 @@ def test_history_comes_from_the_file_if_the_daemon_cannot_load_its_module(
     assert vm.data("status")[0] == 0
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("give_up", [False, True])
 def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: MakeDaemon, give_up: bool) -> None:
     vm = make_daemon()
@@ -378,6 +391,7 @@ def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: M
     assert vm.command("recover", event).returncode == 4
 
 
+@pytest.mark.all
 def test_status_watch_follows_the_daemon_until_ctrl_c(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.start()
@@ -394,6 +408,7 @@ def test_status_watch_follows_the_daemon_until_ctrl_c(azure: Azure, make_daemon:
         assert watching.wait(30) == 3
 
 
+@pytest.mark.all
 def test_status_watch_replaces_the_output_on_a_terminal(make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     reader, terminal = pty.openpty()

@@ -10,6 +10,8 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
+
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS, TALKS, is_alive
 from support.daemon.simulated_azure import Azure
@@ -24,6 +26,7 @@ def gets(azure: Azure, status: int = 200) -> int:
     return sum(request["status"] in wanted for request in azure.requests("GET"))
 
 
+@pytest.mark.all
 def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.schedule("Reboot", hold=True)
     azure.fault("slow-first-answer", route="scheduledevents", delay=119)
@@ -40,6 +43,7 @@ def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_d
     assert vm.times_notified("READY=1") == 1
 
 
+@pytest.mark.all
 def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.fault("unavailable", route="scheduledevents")
     vm = make_daemon()
@@ -57,6 +61,7 @@ def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: A
     vm.wait(lambda: "azure_scheduled_events_imds_ok 1.0" in file.read_text())
 
 
+@pytest.mark.all
 def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start(until="STATUS=watching as vm1: no events")
     event = azure.schedule("Freeze", started_for=60)
@@ -68,6 +73,7 @@ def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDae
     vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
 
 
+@pytest.mark.all
 def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(timeout=0.5, first_timeout=0.5)
     stuck = vm.harness.folder / "stuck"
@@ -113,6 +119,7 @@ def test_sigterm_ends_it_in_two_seconds_while_a_request_hangs(azure: Azure, make
     assert min(took) < 2
 
 
+@pytest.mark.all
 def test_sigterm_while_a_hook_runs_leaves_the_hook_to_the_next_process(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", HANGS)
@@ -143,6 +150,7 @@ def test_kill_9_loses_neither_the_hook_nor_the_approval(azure: Azure, make_daemo
     assert vm.harness.ran() == ["prepare/10-a"]
 
 
+@pytest.mark.all
 def test_polling_goes_on_while_a_hook_hangs(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", HANGS)
@@ -157,6 +165,7 @@ def test_polling_goes_on_while_a_hook_hangs(azure: Azure, make_daemon: MakeDaemo
     vm.wait(lambda: vm.harness.ran("recover"))
 
 
+@pytest.mark.all
 def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon: MakeDaemon) -> None:
     azure.simulator.post("/knobs", {"rate_limit": 5})
     for _event in range(4):
@@ -170,6 +179,7 @@ def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon
     assert set(statuses) <= {200, 304}
 
 
+@pytest.mark.all
 def test_a_lasting_error_of_imds_is_one_line_and_its_end_another(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     azure.fault("unavailable")
@@ -211,6 +221,7 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     assert vm.harness.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == [("vm1", event)]
 
 
+@pytest.mark.all
 def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a")
@@ -220,6 +231,7 @@ def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemo
     assert 850 <= vm.harness.marks()[0].seconds_left <= 900
 
 
+@pytest.mark.all
 def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Azure, make_daemon: MakeDaemon) -> None:
     event = azure.schedule("Reboot", hold=True)
     azure.fault("unavailable", route="instance", requests="1-2")
@@ -229,6 +241,7 @@ def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Az
     assert azure.approvals() == [("vm1", event)] and vm.times_logged("resource name is not known yet") == 1
 
 
+@pytest.mark.all
 def test_log_with_json_lines_has_only_json_lines_also_of_hooks(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(log_format="json")

@@ -19,6 +19,8 @@ from support.daemon.hook_scripts import HANGS
 from support.daemon.journal_damage import DAMAGE
 from support.daemon.simulated_azure import Azure
 
+pytestmark = pytest.mark.all
+
 # seconds before each poll of an event without faults: announced, prepared, approved, started, over,
 # recovered from
 POLLS = (0, 1, 1, 120, 61, 1)
@@ -38,7 +40,6 @@ def damage_and_kill(harness: EngineHarness, damage: str) -> None:
     harness.restart("kill")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("stage", range(1, len(POLLS)))
 def test_event_is_prepared_and_recovered_from_once(
@@ -60,7 +61,6 @@ def test_event_is_prepared_and_recovered_from_once(
     assert record.closed_at is not None and [step.hook for step in record.steps] == ["10-a", "20-b", "10-a"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGE))
 @pytest.mark.parametrize("hook", ["prepare/10-a", "recover/10-a"])
 def test_hook_that_runs_while_it_happens_is_taken_over(

@@ -16,6 +16,8 @@ from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 
+pytestmark = pytest.mark.all
+
 MakeDaemon = Callable[..., DaemonProcess]
 
 
@@ -56,7 +58,6 @@ def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: 
     assert content()["stale"] is True
 
 
-@pytest.mark.slow
 def test_facts_that_nothing_writes_are_explained(make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     assert "facts_file is not set" in vm.command("facts").stderr

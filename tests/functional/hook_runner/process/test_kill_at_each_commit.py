@@ -103,7 +103,7 @@ def test_kill_9_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
         check_timeline(record)
 
 
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_end_of_the_host_at_each_commit(azure: Azure, tmp_path: Path, when: str) -> None:
     for life, record in lives(tmp_path, azure, "reboot", when):
@@ -117,6 +117,7 @@ def test_the_end_of_the_host_at_each_commit(azure: Azure, tmp_path: Path, when: 
         check_timeline(record)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("how", ["kill", "reboot"])
 def test_a_failed_preparation_is_not_approved_whatever_dies(azure: Azure, tmp_path: Path, how: str) -> None:
     for life, record in lives(tmp_path, azure, how, "before", fails=True):

@@ -18,6 +18,8 @@ from support.daemon.hook_scripts import HANGS
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
 
+pytestmark = pytest.mark.all
+
 MakeDaemon = Callable[..., DaemonProcess]
 
 # the service comes round sooner than it does while nothing happens
@@ -54,7 +56,6 @@ def with_hook_that_ended_while_the_journal_was_locked(
     return event, holder
 
 
-@pytest.mark.slow
 def test_withheld_approval_is_sent_when_the_journal_can_be_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
@@ -90,7 +91,6 @@ def test_approval_by_hand_tries_the_journal_before_it_is_refused(azure: Azure, m
     vm.wait(azure.approvals)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["", "control.sock", "lock"])
 def test_run_directory_that_was_removed_is_made_anew(what: str, azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

@@ -20,6 +20,8 @@ from support.daemon.metrics_file import parse, read
 from support.daemon.simulated_azure import Azure
 from support.free_port import free_port
 
+# the daemon writes the figures with each poll, instead of every 15 seconds
+AT_ONCE = "from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0"
 MakeDaemon = Callable[..., DaemonProcess]
 
 
@@ -45,12 +47,13 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert [path.name for path in vm.harness.folder.glob("metrics*")] == ["metrics.prom"]
 
 
+@pytest.mark.all
 def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     vm.harness.hook("prepare/10-a")
-    vm.start()
+    vm.start(first=AT_ONCE)
     vm.wait(lambda: read(file).get(("imds_ok", ())) == 1)
     found = read(file)
     hook = ("hook", "10-a"), ("stage", "prepare")
@@ -61,16 +64,17 @@ def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: 
     assert found["imds_errors_total", (("kind", "unreachable"),)] == 0
 
 
+@pytest.mark.all
 def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
-    # written every 15 seconds otherwise
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
+    vm.start(first=AT_ONCE)
     azure.fault("unavailable")
     vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
 
 
+@pytest.mark.all
 def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
@@ -82,6 +86,7 @@ def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: Mak
     )
 
 
+@pytest.mark.all
 def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     address = f"127.0.0.1:{free_port()}"
@@ -100,6 +105,7 @@ def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: Ma
     assert not list(vm.harness.folder.glob("*.prom"))
 
 
+@pytest.mark.all
 def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -110,29 +116,32 @@ def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon
     assert vm.times_logged("is not available: Address already in use; use another port") == 1
 
 
+@pytest.mark.all
 def test_missing_folder_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
+    vm.start(first=AT_ONCE)
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written") == 1
 
 
+@pytest.mark.all
 def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     file = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0")
+    vm.start(first=AT_ONCE)
     vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
 
 
+@pytest.mark.all
 def test_error_of_the_library_ends_nothing_and_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
     broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0\n" + broken)
+    vm.start(first=f"{AT_ONCE}\n{broken}")
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1

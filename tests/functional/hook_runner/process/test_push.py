@@ -20,6 +20,8 @@ from support.free_port import free_port
 from support.push_endpoint import PushEndpoint, Reaction, push_endpoint
 from support.ready_hooks.certificates import Certificates
 
+pytestmark = pytest.mark.all
+
 MakeDaemon = Callable[..., DaemonProcess]
 SOON = """
 from hook_runner.push import delivery_queue
@@ -99,7 +101,6 @@ def test_a_slow_endpoint_delays_neither_polls_nor_hooks_nor_approvals(azure: Azu
         assert vm.stop() < 30
 
 
-@pytest.mark.slow
 def test_wrong_credentials_wait_and_go_out_when_the_file_is_corrected(azure: Azure, make_daemon: MakeDaemon) -> None:
     with push_endpoint(Reaction(401)) as endpoint:
         vm = make_daemon()
@@ -117,7 +118,6 @@ def test_wrong_credentials_wait_and_go_out_when_the_file_is_corrected(azure: Azu
         assert endpoint.taken[0].headers["authorization"] == "Bearer new"
 
 
-@pytest.mark.slow
 def test_tls_and_check_with_a_private_authority(azure: Azure, make_daemon: MakeDaemon, tmp_path: Path) -> None:
     certificates = Certificates(tmp_path, "127.0.0.1")
     with push_endpoint(context=certificates.server_context()) as endpoint:
@@ -144,7 +144,6 @@ def push_findings(vm: DaemonProcess) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.slow
 def test_check_finds_bad_secrets_and_an_endpoint_that_does_not_answer(make_daemon: MakeDaemon) -> None:
     vm = make_daemon(push_url=f"http://127.0.0.1:{free_port()}/")
     vm.harness.configure(push_token_file=secret(vm), push_hmac_file=str(vm.harness.folder / "none"))
@@ -154,7 +153,6 @@ def test_check_finds_bad_secrets_and_an_endpoint_that_does_not_answer(make_daemo
     assert "refused" in found["error"][2] and "not https" in found["warning"][0]
 
 
-@pytest.mark.slow
 def test_a_removed_spool_is_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(push_url=f"http://127.0.0.1:{free_port()}/").start(first=SOON)
     azure.schedule("Reboot", hold=True)
