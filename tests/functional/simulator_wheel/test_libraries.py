@@ -10,8 +10,8 @@ import tomllib
 
 import pytest
 
+from support.environments import environment
 from support.interpreters import find_python
-from support.python_environment import python_environment
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -37,7 +37,7 @@ def test_protocol_is_the_same_with_these_libraries(minor: int, libraries: list[s
     found = find_python(minor)
     if found is None:
         pytest.skip(f"there is no Python 3.{minor}")
-    python = python_environment(found, "pytest", *libraries)
+    python = environment("simulator", found, "pytest", *libraries) / "bin" / "python"
     tests = [REPOSITORY / "tests/unit/imds_simulator" / each for each in PROTOCOL]
     ran = subprocess.run([python, "-m", "pytest", "-q", *tests], cwd=REPOSITORY, check=False)
     assert ran.returncode == 0

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.interpreters import find_python
-from support.python_environment import make_environment
+from support.environments import first_python, make_environment
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -54,7 +53,7 @@ def files_of_checkout() -> set[Path]:
 
 @pytest.fixture(scope="module")
 def oldest_python() -> Path:
-    return next(found for minor in range(OLDEST, sys.version_info[1] + 1) if (found := find_python(minor)))
+    return first_python(range(OLDEST, sys.version_info[1] + 1))
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ DOCUMENTS = [
 WHOLE = {
     ("docs/configuration.md", "text"): "tests/functional/hook_runner/test_documentation.py",
     ("docs/configuration.md", "yaml"): "tests/functional/hook_runner/test_documentation.py",
-    ("docs/event-driven.md", "sh"): "tests/functional/eda/test_page.py",
-    ("docs/event-driven.md", "yaml"): "tests/functional/eda/test_page.py",
+    ("docs/event-driven.md", "sh"): "tests/system/eda/test_page.py",
+    ("docs/event-driven.md", "yaml"): "tests/system/eda/test_page.py",
     ("docs/helper.md", "python"): "tests/unit/project/test_docs.py",
     ("docs/hook-runner.md", "console"): "tests/functional/hook_runner/test_documentation.py",
     ("docs/hook-runner.md", "yaml"): "tests/functional/hook_runner/test_documentation.py",
