@@ -44,7 +44,7 @@ PYTEST = (
 )
 
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
-SYSTEM = ("tests/system", "tests/labs/demo")
+SYSTEM = ("tests/system", "tests/labs/demo", "tests/labs/promises")
 # each makes namespaces of its own for its hosts
 LABS = ("tests/labs/chaos",)
 # what Galaxy gets of the checkout
@@ -110,10 +110,16 @@ def tree(name: str, *, archive: bool = False) -> Path:
     return copy_tree(REPOSITORY, CACHE / "trees" / name, only=ARCHIVE if archive else ())
 
 
-def pytest(session: nox.Session, folders: tuple[str, ...], *options: str, prefix: tuple[str, ...] = ()) -> None:
+def pytest(
+    session: nox.Session,
+    folders: tuple[str, ...],
+    *options: str,
+    prefix: tuple[str, ...] = (),
+    variables: dict[str, str] = HOME,
+) -> None:
     """Run these folders, or what the arguments of the session select."""
     chosen = tuple(session.posargs) or (*SELECTION, *folders)
-    session.run(*prefix, *PYTEST, *options, *chosen, env=HOME, external=True)
+    session.run(*prefix, *PYTEST, *options, *chosen, env=variables, external=True)
 
 
 def install_programs(session: nox.Session, **package_of_program: str) -> None:
@@ -167,11 +173,16 @@ def system(session: nox.Session) -> None:
     if reason := capabilities.skip_reason():
         session.skip(f"hosts: {reason}")
     install_programs(session, **HOSTS, **BROWSER, **RULEBOOK)
-    suites = (rootfs.SUITE, *((rootfs.WORKLOADS, *rootfs.OTHER_SUITES) if EVERYTHING else ()))
+    variables = dict(HOME)
+    suites = [rootfs.SUITE]
+    if EVERYTHING or session.posargs:
+        # the namespaces of the tests reach no package index
+        variables["SALT_HOME"] = str(environments.salt(3008))
+        suites += [rootfs.WORKLOADS, *rootfs.OTHER_SUITES]
     session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)
     if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
         session.skip(f"hosts: {reason}")
-    pytest(session, SYSTEM, prefix=UNSHARE_COMMAND)
+    pytest(session, SYSTEM, prefix=UNSHARE_COMMAND, variables=variables)
     if EVERYTHING:
         pytest(session, LABS)
 

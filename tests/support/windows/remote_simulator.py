@@ -42,7 +42,7 @@ def start_remotely(**arguments: Any) -> RemoteSimulator:
     """
     broker = os.environ.get("SIMULATOR_BROKER")
     if not broker:
-        raise RuntimeError("SIMULATOR_BROKER: not set; make test-windows sets it")
+        raise RuntimeError("SIMULATOR_BROKER: not set; `make windows` sets it")
     return RemoteSimulator(broker, post(broker, "/start", arguments))
 
 

@@ -51,7 +51,7 @@ def azure() -> Iterator[Azure]:
 def wine() -> Iterator[Wine]:
     folder = os.environ.get("WINDOWS_DRIVE")
     if not folder:
-        pytest.skip("WINDOWS_DRIVE names no folder with a Windows Python; make test-windows does")
+        pytest.skip("WINDOWS_DRIVE names no folder with a Windows Python; `make windows` does")
     wine = Wine(Path(folder))
     wine.end()
     wine.boot()

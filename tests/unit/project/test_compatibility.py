@@ -130,7 +130,7 @@ def test_systems_with_tests_are_the_roots_of_the_tests() -> None:
 def test_version_of_systemd_is_that_of_the_hosts() -> None:
     status = rootfs.location() / "var" / "lib" / "dpkg" / "status"
     if not status.exists():
-        pytest.skip("the root file system of the hosts has not been made; make test-hosts makes it")
+        pytest.skip("the root file system of the hosts has not been made; `make system` makes it")
     packages = status.read_text(encoding="utf-8").split("\n\n")
     (systemd,) = [package for package in packages if package.startswith("Package: systemd\n")]
     (documented,) = re.findall(r"that of bookworm has version (\d+)", PAGE)

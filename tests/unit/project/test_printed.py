@@ -110,10 +110,7 @@ READS_ONLY = "shows what the service has logged or does, and changes nothing"
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
 INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
 INSTALLS_WHEEL = "tests/functional/simulator_wheel/test_wheel.py installs its wheel"
-POLICY_TESTS = (
-    ".venv/bin/python -m pytest tests/unit/plugins/module_utils/azure_scheduled_events/test_policy.py -k leader"
-)
-CHAOS = "takes up to hours; the stage chaos runs a few seeds"
+CHAOS = "takes up to hours; tests/labs/chaos/test_chaos.py runs a few seeds"
 NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc"
 SALT_CLUSTER = (
     'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
@@ -186,14 +183,13 @@ BY_NAME = {
 LEFT_OUT = {
     "CONTRIBUTING.md": {
         "make venv": "it made the environment of this test",
-        "make quick": "it runs this test",
+        "make lint": "the lane beside the one of this test",
         "make test": "it runs this test",
         "make test-all": "it runs this test",
-        "make test-project": "it runs this test",
         "make docs": "tests/functional/docs_site/test_build.py builds the site",
-        POLICY_TESTS: "the stage unit-plugins runs these tests",
-        ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the stage unit-hook_runner runs these tests",
-        ".venv/bin/python -m pytest -n 2 tests/unit/imds_simulator tests/functional/scenarios": "they run",
+        ".venv/bin/nox -s unit -- tests/unit/plugins -k policy": "the session runs this test",
+        ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the lane of this test runs these tests",
+        ".venv/bin/nox -l": "tests/unit/project/test_lanes.py names the sessions",
     },
     "README.md": {
         "make test": "it is running now",
@@ -285,17 +281,17 @@ LEFT_OUT = {
         "make chaos CHAOS_SEEDS=1-100 CHAOS_OF=../older-checkout": CHAOS,
     },
     "tests/labs/demo/README.md": {
-        "make demo-zero-loss": "the stage zero-loss runs a part of it",
-        'make demo-zero-loss DEMO_OF="nothing ours"': "the stage zero-loss runs a part of it",
-        "make test-zero-loss": "it is this stage",
+        "make demo-zero-loss": "tests/labs/demo/test_zero_loss.py runs a part of it",
+        'make demo-zero-loss DEMO_OF="nothing ours"': "the same",
+        ".venv/bin/nox -s system -- tests/labs/demo": "the lane system runs it",
     },
     "tests/system/hosts/README.md": {
         'with Lab("azure-imds-lab", folder) as lab:': "the tests of this folder use the same methods",
-        f"{NAMESPACES} -- .venv/bin/python -m pytest tests/system/hosts": "the stage hosts starts pytest in this way",
+        f"{NAMESPACES} -- .venv/bin/python -m pytest tests/system/hosts": "the session system does the same",
     },
     "tests/labs/promises/README.md": {
         f'{NAMESPACES} -- .venv/bin/python -m pytest tests/labs/promises -k "salt and cancelled"': (
-            "the stage promises starts pytest in this way"
+            "the session system does the same"
         ),
     },
     "tests/salt/README.md": {
@@ -380,12 +376,13 @@ def test_nothing_is_listed_that_is_not_printed() -> None:
     assert [test for test in tests if not (REPOSITORY / test).is_file()] == []
 
 
-def test_targets_and_tests_that_commands_without_a_test_name_exist() -> None:
+def test_targets_sessions_and_tests_that_commands_name_exist() -> None:
     commands = " ".join(name for names in LEFT_OUT.values() for name in names)
     tests = set(re.findall(r"(?<![\w/])tests/[\w/.]+", commands))
     targets = set(re.findall(r"\bmake ([\w-]+)", commands))
+    sessions = set(re.findall(r"\bnox -s ([\w-]+)", commands))
     made = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    defined = (REPOSITORY / "noxfile.py").read_text(encoding="utf-8")
     assert tests and [name for name in tests if not (REPOSITORY / name).exists()] == []
-    # test-% is the target of test-project and others
-    wanted = {re.sub(r"^test-(?!all)[\w-]+", "test-%", each) for each in targets}
-    assert targets and [each for each in wanted if not re.search(rf"^{each}:", made, re.MULTILINE)] == []
+    assert targets and [each for each in targets if not re.search(rf"^{each}:", made, re.MULTILINE)] == []
+    assert sessions and [each for each in sessions if f"\ndef {each}(" not in defined] == []
