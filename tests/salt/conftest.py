@@ -11,21 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from support.salt import fault_table
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import OPEN
+from support.salt.fleet import SPARE, Fleet, running_fleet
 from support.salt.salt_installation import SaltInstallation
 
 VMS = {
     "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
     "spare": {"kind": "standalone", "vms": {"vm3": {}}},
 }
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """The campaign of make salt-faults prints a table."""
-    if fault_table.TIMES in os.environ:
-        config.pluginmanager.register(fault_table)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,7 +35,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def installation() -> SaltInstallation:
     home = os.environ.get("SALT_HOME")
     if not home:
-        pytest.skip("SALT_HOME names no environment with Salt; make test-salt-3008 does")
+        pytest.skip("SALT_HOME names no environment with Salt; nox -s 'salt(3008)' makes one")
     return SaltInstallation.at(Path(home).absolute())
 
 
@@ -49,6 +43,25 @@ def installation() -> SaltInstallation:
 def azure() -> Iterator[Azure]:
     with simulated(VMS) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def running(installation: SaltInstallation) -> Iterator[Fleet]:
+    """The cluster of all tests that need no other one; files of tests may replace it.
+
+    The engine has its defaults, but leaves the spare minion to the tests.
+    """
+    with running_fleet(installation, settings={"minions": f"* and not {SPARE}", "minions_type": "compound"}) as made:
+        yield made
+
+
+@pytest.fixture
+def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
+    """The running fleet, with all minions at work and unprepared before and after the test."""
+    running.notes = request.node.user_properties
+    running.reset()
+    yield running
+    running.end_all()
 
 
 @pytest.fixture(autouse=True)

@@ -184,5 +184,5 @@ class SaltEngine(Coordinator):
 
     def _rows(self) -> list[dict[str, Any]]:
         known = {event["id"].casefold() for event in self.world.simulator.get("/events")["events"]}
-        rows = self._master.run("salt-run", "azure_events.status")["rows"]
+        rows = self._master.run_runner("azure_events.status")["rows"]
         return [row for row in rows if row["event_id"].casefold() in known]

@@ -10,7 +10,7 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.fleet import UNMANAGED, Fleet
 
-pytestmark = pytest.mark.xdist_group("faults-events")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-events")]
 
 
 def test_two_events_of_different_minions(fleet: Fleet, azure: Azure) -> None:

@@ -15,7 +15,7 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.fleet import Fleet
 
-pytestmark = pytest.mark.xdist_group("faults-attacks")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-attacks")]
 
 HINTS = 1000
 HINT = "salt/beacon/a/azure_events/scheduled"
@@ -73,7 +73,6 @@ def test_flood_of_forged_hints_is_bounded(fleet: Fleet, azure: Azure) -> None:
     assert questions(fleet) - asked <= seconds + 2
 
 
-@pytest.mark.short
 def test_forged_end_does_not_recover_a_preparation_by_hand(fleet: Fleet, azure: Azure) -> None:
     minion = fleet.cluster.minions["vm2"]
     assert minion.ask("azure_events.prepare")["outcome"] == "prepared"

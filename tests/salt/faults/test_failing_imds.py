@@ -10,10 +10,10 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.fleet import VMS, Fleet
 
-pytestmark = pytest.mark.xdist_group("faults-imds")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-imds")]
 
 
-@pytest.mark.parametrize("status", [pytest.param(400, marks=pytest.mark.short), 500])
+@pytest.mark.parametrize("status", [400, 500])
 def test_approval_that_is_refused(fleet: Fleet, azure: Azure, status: int) -> None:
     azure.simulator.post("/faults", {"kind": "status", "status": status, "method": "POST"})
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

@@ -16,6 +16,7 @@ from support.salt.full_disk import full, put_on_small_disk, skip_reason
 from support.salt.salt_installation import SaltInstallation
 
 pytestmark = [
+    pytest.mark.all,
     pytest.mark.xdist_group("faults-disk"),
     pytest.mark.skipif(bool(skip_reason()), reason=skip_reason()),
 ]

@@ -13,7 +13,7 @@ from support.salt.azure import Azure
 from support.salt.fleet import Fleet, running_fleet
 from support.salt.salt_installation import SaltInstallation
 
-pytestmark = pytest.mark.xdist_group("faults-herd")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-herd")]
 
 HERD = tuple(f"vm{number:02d}" for number in range(1, 21))
 

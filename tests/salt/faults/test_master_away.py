@@ -10,7 +10,7 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.fleet import Fleet
 
-pytestmark = pytest.mark.xdist_group("faults-master")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-master")]
 
 # polls of a minion, one per second, while the master is away
 AWAY = [3, 35]
@@ -28,7 +28,6 @@ def test_master_down_at_the_event(fleet: Fleet, azure: Azure, polls: int) -> Non
     fleet.check(event_id, vm1=(1, 1), vm2=(1, 1), vm3=(0, 0))
 
 
-@pytest.mark.short
 def test_master_killed_between_preparation_and_approval(fleet: Fleet, azure: Azure) -> None:
     fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")

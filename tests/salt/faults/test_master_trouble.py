@@ -14,7 +14,7 @@ from support.salt.azure import Azure
 from support.salt.fleet import Fleet, running_fleet
 from support.salt.salt_installation import SaltInstallation
 
-pytestmark = pytest.mark.xdist_group("faults-trouble")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-trouble")]
 
 # more than the master has threads for reactions, each longer than a Preempt lets wait
 SLOW_REACTIONS, SECONDS = 12, 120

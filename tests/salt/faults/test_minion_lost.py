@@ -13,7 +13,7 @@ from support.salt.azure import Azure
 from support.salt.fleet import Fleet
 from support.wait import wait_until
 
-pytestmark = pytest.mark.xdist_group("faults-minion")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-minion")]
 
 ENDED_EVENTS = 10
 
@@ -114,7 +114,6 @@ def test_preempted_minion_that_comes_back(fleet: Fleet, azure: Azure) -> None:
     fleet.check(event_id, vm1=(1, 1))
 
 
-@pytest.mark.short
 def test_preempt_during_a_state_run(fleet: Fleet, azure: Azure, tmp_path: Path) -> None:
     minion = fleet.cluster.minions["vm1"]
     minion.start_job(

@@ -18,7 +18,7 @@ from support.salt.scripted import ScriptedImds
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
 from support.wait import wait_until
 
-pytestmark = pytest.mark.xdist_group("faults-documents")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-documents")]
 
 POLLS = 40
 NUMBERS = itertools.count()
@@ -89,7 +89,7 @@ def test_two_backends_that_disagree(
 
 
 def rows(here: Cluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = here.master.run("salt-run", "azure_events.status")["rows"]
+    found: list[dict[str, Any]] = here.master.run_runner("azure_events.status")["rows"]
     return found
 
 

@@ -18,7 +18,7 @@ from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import SECOND_ADDRESS
 from support.salt.tree_minion import MASTER_DIRS
 
-pytestmark = pytest.mark.xdist_group("faults-masters")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("faults-masters")]
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,6 @@ def steps_of(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(step["name"], step["kind"], step["outcome"]) for step in answer["steps"]]
 
 
-@pytest.mark.short
 def test_hooks_prepare_in_their_order_and_recover_in_reverse(
     hooked: CountingMinion, tree: HookTree, azure: Azure
 ) -> None:

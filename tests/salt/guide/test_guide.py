@@ -77,12 +77,10 @@ FOLLOWED = {
 }
 
 
-@pytest.mark.short
 def test_every_block_is_followed() -> None:
     assert {block.section for block in blocks()} == FOLLOWED
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "text", [block.text for block in blocks() if block.language == "yaml" and "{%" not in block.text]
 )
@@ -135,7 +133,7 @@ def machines(installation: SaltInstallation) -> Iterator[Machines]:
         yield Machines(installation, end)
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-one")
 def test_first_reaction_and_maintenance_of_one_vm(machines: Machines) -> None:
     here = machines.cluster("web1")
@@ -189,6 +187,7 @@ class Balancer:
         return self._done.read_text().splitlines().count(line) if self._done.exists() else 0
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-fleet")
 def test_maintenance_of_a_fleet(machines: Machines) -> None:
     here = machines.cluster("web1", "web2")
@@ -228,7 +227,7 @@ def web1() -> Iterator[Azure]:
         yield running
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-one")
 def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     here = machines.cluster("web1")
@@ -249,6 +248,7 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
     assert len(web1.approvals(event_id)) == 1
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-masters")
 def test_several_masters(machines: Machines, web1: Azure) -> None:
     here = machines.cluster(engines=[{"azure_events": {}}], **MASTER_DIRS)
@@ -287,13 +287,12 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
     asked = len(here.master.bus.events("salt/job/*/new", fun="azure_events.status"))
     # the other master has sent this hint, not a beacon
     other.wait_for("web1")
-    other.run(
-        "salt-run", "event.send", "salt/beacon/web1/azure_events/scheduled", json.dumps({"event_id": "A", "id": "web1"})
-    )
+    other.run_runner("event.send", "salt/beacon/web1/azure_events/scheduled", {"event_id": "A", "id": "web1"})
     here.master.bus.wait("salt/netapi/hook/azure_events")
     here.master.bus.wait_for_more("salt/job/*/new", asked, fun="azure_events.status")
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-masters")
 def test_push_to_event_driven_ansible(machines: Machines, web1: Azure) -> None:
     here = machines.cluster()
@@ -327,6 +326,7 @@ def certificate(folder: Path) -> None:
     )
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-install")
 def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     here = machines.cluster("web1")
@@ -359,6 +359,7 @@ def repository(folder: Path) -> Path:
     return bare
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-install")
 def test_installation_as_a_package(machines: Machines, installation: SaltInstallation, tmp_path: Path) -> None:
     environment = installation.shared_by(tmp_path / "venv")
@@ -388,6 +389,7 @@ def test_installation_as_a_package(machines: Machines, installation: SaltInstall
     assert minion.ask("cp.list_master").count("azure_events/prepare.sls") == 1
 
 
+@pytest.mark.all
 @pytest.mark.xdist_group("guide-fleet")
 def test_troubleshooting(machines: Machines, web1: Azure) -> None:
     here = machines.cluster(**MASTER_DIRS)

@@ -20,7 +20,7 @@ from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS
 from support.troubleshooting.page import Section
 from support.wait import wait_until
 
-pytestmark = pytest.mark.xdist_group("guide-trouble")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("guide-trouble")]
 
 NAMES = ("web1", "web2")
 GROUPS = {"web": {"kind": "availability_set", "vms": {name: {} for name in NAMES}}}
@@ -97,7 +97,6 @@ def site(running: Site) -> Iterator[Site]:
             running.here.master.bus.wait(f"salt/azure_events/{event['id']}/recovered")
 
 
-@pytest.mark.short
 def test_minion_that_does_not_answer_is_named(site: Site) -> None:
     section = Section("A minion does not answer")
     site.here.minions["web2"].kill()
@@ -111,7 +110,6 @@ def test_minion_that_does_not_answer_is_named(site: Site) -> None:
     assert section.left() == []
 
 
-@pytest.mark.short
 def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
     section = Section("A step of the preparation fails")
     site.file("web2", "fail-prepare").touch()
@@ -126,7 +124,6 @@ def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
     assert section.left() == []
 
 
-@pytest.mark.short
 def test_minion_that_stays_prepared_recovers_by_the_runner(site: Site) -> None:
     section = Section("A minion stays prepared")
     site.file("web2", "fail-recover").touch()
@@ -143,7 +140,6 @@ def test_minion_that_stays_prepared_recovers_by_the_runner(site: Site) -> None:
     assert section.left() == []
 
 
-@pytest.mark.short
 def test_minion_whose_imds_fails_is_named(site: Site) -> None:
     section = Section("IMDS fails on a minion")
     with site.azure.fault("forbidden-html", "web2"):

@@ -11,6 +11,8 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster, cluster
+from support.salt.fleet import SPARE, Fleet
+from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -38,3 +40,16 @@ def watching(installation: SaltInstallation, azure: Azure) -> Iterator[Cluster]:
         here.start()
         here.master.ask_all("*", "saltutil.sync_all")
         yield here
+
+
+@pytest.fixture(scope="session")
+def spare(running: Fleet) -> Minion:
+    """A minion after sync_all, whose events the engine leaves to the tests."""
+    made = running.cluster.minion(
+        SPARE,
+        azure_events={"endpoint": running.azure.endpoints[SPARE]},
+        beacons={"azure_events": [{"interval": 1}, {"repeat": 4}]},
+    )
+    running.cluster.start(SPARE)
+    made.ask("saltutil.sync_all")
+    return made

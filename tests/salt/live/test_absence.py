@@ -11,7 +11,7 @@ from support.salt.azure import Azure
 from support.salt.cluster import Cluster
 from support.salt.minion import Minion
 
-pytestmark = pytest.mark.xdist_group("watching")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("watching")]
 
 
 @pytest.fixture

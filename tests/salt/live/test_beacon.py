@@ -9,6 +9,8 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster
+from support.salt.fleet import SPARE, Fleet
+from support.salt.minion import Minion
 from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("watching")
@@ -38,24 +40,24 @@ ABOUT_THE_CHANGE = {
 }
 
 
-@pytest.mark.short
-def test_event_is_sent_from_its_announcement_to_its_end(watching: Cluster, azure: Azure) -> None:
-    vm1 = watching.minions["vm1"]
-    event_id = azure.announce("vm1", kind="Redeploy", source="User")
-    scheduled = vm1.wait_for_event("scheduled", event_id=event_id)
+def test_event_is_sent_from_its_announcement_to_its_end(running: Fleet, spare: Minion) -> None:
+    azure = running.azure
+    event_id = azure.announce(SPARE, kind="Redeploy", source="User")
+    scheduled = spare.wait_for_event("scheduled", event_id=event_id)
     assert set(scheduled) >= SHAPE | ABOUT_THE_CHANGE
-    assert (scheduled["event_type"], scheduled["status"], scheduled["resources"]) == ("Redeploy", "Scheduled", ["vm1"])
-    assert (scheduled["id"], scheduled["resource_name"], scheduled["fields"]) == ("vm1", "vm1", [])
+    assert (scheduled["event_type"], scheduled["status"], scheduled["resources"]) == ("Redeploy", "Scheduled", [SPARE])
+    assert (scheduled["id"], scheduled["resource_name"], scheduled["fields"]) == (SPARE, SPARE, [])
     azure.start(event_id)
-    started = vm1.wait_for_event("started", event_id=event_id)
+    started = spare.wait_for_event("started", event_id=event_id)
     assert (
         started["status"] == "Started" and "status" in started["fields"] and started["sequence"] > scheduled["sequence"]
     )
     azure.end(event_id)
-    gone = vm1.wait_for_event("gone", event_id=event_id)
+    gone = spare.wait_for_event("gone", event_id=event_id)
     assert gone["outcome"] == "ended" and gone["sequence"] > started["sequence"]
 
 
+@pytest.mark.all
 def test_cancelled_event_is_sent_as_not_started(watching: Cluster, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     vm1 = watching.minions["vm1"]
@@ -64,6 +66,7 @@ def test_cancelled_event_is_sent_as_not_started(watching: Cluster, azure: Azure)
     assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "not_started"
 
 
+@pytest.mark.all
 def test_moved_not_before_is_sent_with_the_changed_field(watching: Cluster, azure: Azure) -> None:
     event_id = azure.announce("vm1", notice="1h")
     vm1 = watching.minions["vm1"]
@@ -72,6 +75,7 @@ def test_moved_not_before_is_sent_with_the_changed_field(watching: Cluster, azur
     assert vm1.wait_for_event("changed", event_id=event_id)["fields"] == ["not_before"]
 
 
+@pytest.mark.all
 def test_two_minions_each_send_the_events_that_affect_them(watching: Cluster, azure: Azure) -> None:
     both = azure.announce("vm1", "vm2", kind="Freeze")
     only_vm2 = azure.announce("vm2")
@@ -82,6 +86,7 @@ def test_two_minions_each_send_the_events_that_affect_them(watching: Cluster, az
     assert watching.minions["vm1"].events(event_id=only_vm2) == []
 
 
+@pytest.mark.all
 def test_listed_event_is_repeated_with_the_same_number(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
@@ -92,7 +97,7 @@ def test_listed_event_is_repeated_with_the_same_number(watching: Cluster, azure:
     assert again["sequence"] == first["sequence"] and again["changed_at"] == first["changed_at"]
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.parametrize("failure_kind", ["hang", "refuse"])
 def test_ping_answers_while_imds_fails(watching: Cluster, azure: Azure, failure_kind: str) -> None:
     """vm1's beacon has a timeout of ten minutes, which would block its minion if the loop waited."""
@@ -113,6 +118,7 @@ def test_ping_answers_while_imds_fails(watching: Cluster, azure: Azure, failure_
     vm1.wait_for_event("gone", event_id=event_id)
 
 
+@pytest.mark.all
 def test_empty_answer_is_not_the_end_of_an_event(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
@@ -123,6 +129,7 @@ def test_empty_answer_is_not_the_end_of_an_event(watching: Cluster, azure: Azure
     assert vm2.events("gone", event_id=event_id) == []
 
 
+@pytest.mark.all
 def test_refresh_loses_no_event_and_leaves_no_thread(watching: Cluster, azure: Azure) -> None:
     vm2 = watching.minions["vm2"]
     event_id = azure.announce("vm2")
@@ -140,6 +147,7 @@ def test_refresh_loses_no_event_and_leaves_no_thread(watching: Cluster, azure: A
     assert len(vm2.events("started", event_id=event_id, repeated=0)) == 1
 
 
+@pytest.mark.all
 def test_minion_outside_azure_sends_nothing_and_answers(watching: Cluster) -> None:
     elsewhere = watching.minions["elsewhere"]
     assert elsewhere.ask("test.ping") is True

@@ -13,6 +13,7 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.cluster import Cluster, cluster
+from support.salt.fleet import SPARE, Fleet
 from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
 from support.salt.scripted import ScriptedImds
@@ -91,18 +92,22 @@ def restart(here: Cluster, minion: Minion) -> None:
     here.start(minion.name)
 
 
-@pytest.mark.short
-def test_prepare_and_recover_by_jobs(vm1: Minion, azure: Azure, steps: Steps) -> None:
-    event_id = azure.announce("vm1")
-    assert outcome(vm1, "prepare", event_id) == "prepared"
-    assert outcome(vm1, "prepare", event_id) == "already_prepared"
-    assert outcome(vm1, "approve_prepared", event_id, ["vm1"]) == "approved"
+def test_prepare_and_recover_by_jobs(running: Fleet, spare: Minion) -> None:
+    azure, steps = running.azure, Steps(spare.folder)
+    running.cluster.master.set_pillar(**{SPARE: steps.pillar()})
+    assert spare.ask("saltutil.refresh_pillar", wait=True) is True
+    steps.reset()
+    event_id = azure.announce(SPARE)
+    assert outcome(spare, "prepare", event_id) == "prepared"
+    assert outcome(spare, "prepare", event_id) == "already_prepared"
+    assert outcome(spare, "approve_prepared", event_id, [SPARE]) == "approved"
     azure.simulator.advance(2)
     azure.end(event_id)
-    assert outcome(vm1, "recover", event_id) == "recovered"
+    assert outcome(spare, "recover", event_id) == "recovered"
     assert steps.ran == ["one", "begun", "three", "recovered"]
 
 
+@pytest.mark.all
 def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, steps: Steps, tmp_path: Path) -> None:
     hold = f"echo $$ > {tmp_path}/pid; while ! test -e {tmp_path}/end; do sleep 0.1; done"
     vm1.start_job("state.single", "cmd.run", hold)
@@ -115,6 +120,7 @@ def test_preparation_does_not_wait_for_a_state_run(vm1: Minion, azure: Azure, st
     assert outcome(vm1, "recover", event_id) == "recovered"
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("then", ["prepare", "recover"])
 def test_minion_that_is_killed_in_the_middle_of_a_preparation(
     alone: Cluster, vm1: Minion, azure: Azure, steps: Steps, then: str
@@ -134,6 +140,7 @@ def test_minion_that_is_killed_in_the_middle_of_a_preparation(
     assert steps.ran == ["one", "begun", *(["begun", "three"] if then == "prepare" else []), "recovered"]
 
 
+@pytest.mark.all
 def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(
     alone: Cluster, vm1: Minion, azure: Azure, steps: Steps
 ) -> None:
@@ -154,6 +161,7 @@ def test_end_is_sent_until_the_minion_has_recovered_also_after_a_restart(
     assert len(vm1.events("gone", event_id=event_id)) == before
 
 
+@pytest.mark.all
 def test_restarted_master_is_sent_the_listed_events_at_once(alone: Cluster, vm1: Minion, azure: Azure) -> None:
     """The beacon of this minion repeats listed events once an hour only."""
     event_id = azure.announce("vm1")
@@ -165,6 +173,7 @@ def test_restarted_master_is_sent_the_listed_events_at_once(alone: Cluster, vm1:
     azure.cancel(event_id)
 
 
+@pytest.mark.all
 def test_flood_of_large_events_reaches_the_master_and_the_minion_answers(alone: Cluster, flood: ScriptedImds) -> None:
     minion = alone.minions["flooded"]
     names = [f"vmss-with-a-rather-long-name_{number:06d}" for number in range(100)]

@@ -19,7 +19,7 @@ from support.salt.tree_minion import MINION_DIRS, StepLog
 from support.salt.webhook_receiver import Hook
 from support.wait import wait_until
 
-pytestmark = pytest.mark.xdist_group("reactor")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("reactor")]
 
 VMS = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 NOTIFY, ONE_VM, HINT = "azure_events_notify.sls", "azure_events_one_vm.sls", "azure_events_hint.sls"
@@ -92,7 +92,6 @@ def here(
         yield made
 
 
-@pytest.mark.short
 def test_one_vm_prepares_approves_and_recovers_without_the_engine(here: Cluster, azure: Azure) -> None:
     step_log = StepLog(here.minions["vm1"])
     event_id = azure.announce("vm1", kind="Freeze", notice="4h")
@@ -155,7 +154,7 @@ def test_change_is_pushed_in_the_shared_shape_with_a_token(here: Cluster, azure:
 
 def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: PushEndpoint) -> None:
     data = {"id": "vm1", "event_id": 'A"1', "change": "started", "description": "{{ 7 * 7 }}: '\n- x", "sequence": 3}
-    here.master.run("salt-run", "event.send", "salt/beacon/vm1/azure_events/started", json.dumps(data))
+    here.master.run_runner("event.send", "salt/beacon/vm1/azure_events/started", data)
     found = wait_until(
         lambda: [each.change for each in endpoint.taken if each.change["event"]["event_id"] == 'A"1'], "the push"
     )
@@ -164,6 +163,6 @@ def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: PushEndpo
 
 def test_step_of_the_engine_is_notified(here: Cluster, hook: Hook) -> None:
     data = {"event_id": 'A"1', "minions": ["vm1"], "reason": 'vm2: "failed": {{ 7 * 7 }}'}
-    here.master.run("salt-run", "event.send", "salt/azure_events/A1/held", json.dumps(data))
+    here.master.run_runner("event.send", "salt/azure_events/A1/held", data)
     got = hook.wait("/" + NOTIFY, step="held")
     assert got == {"step": "held", **data}

@@ -20,7 +20,7 @@ from support.salt.minion import Minion
 from support.salt.salt_installation import QUIET, SaltInstallation
 from support.wait import wait_until
 
-pytestmark = pytest.mark.xdist_group("ready-hooks")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("ready-hooks")]
 
 
 class Hooks:
@@ -102,7 +102,6 @@ def outcome(minion: Minion, function: str, *words: Any) -> str:
     return found
 
 
-@pytest.mark.short
 def test_files_come_from_the_master_and_hooks_prepare_and_recover(vm1: Minion, azure: Azure) -> None:
     hooks = hooks_of(vm1)
     checked = vm1.ask("azure_events.check")

@@ -11,7 +11,7 @@ from support.salt.salt_installation import SaltInstallation
 from tools.pictures.time_lines.recording import ANNOUNCED, OVER, STARTED
 from tools.pictures.time_lines.runs import salt
 
-pytestmark = pytest.mark.xdist_group("time_line")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("time_line")]
 
 
 def test_recording_has_the_steps_of_the_master_and_of_both_minions(installation: SaltInstallation) -> None:

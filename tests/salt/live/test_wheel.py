@@ -21,7 +21,7 @@ from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
 from tools.repository.hook_links import LINKS, present_links
 
-pytestmark = pytest.mark.xdist_group("wheel")
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("wheel")]
 
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 
@@ -92,7 +92,7 @@ def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Cluster, az
     vm3.wait_for_event("scheduled", event_id=event_id)
 
     def events() -> list[str]:
-        return [row["event_id"] for row in unsynced.master.run("salt-run", "azure_events.status")["rows"]]
+        return [row["event_id"] for row in unsynced.master.run_runner("azure_events.status")["rows"]]
 
     wait_until(lambda: event_id in events(), "the event in what the engine knows")
 

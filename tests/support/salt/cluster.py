@@ -33,8 +33,10 @@ class Cluster:
         return self.minions[name]
 
     def start(self, *names: str) -> None:
-        """Start the master and these minions, by default all, and wait for their answers."""
+        """Start the master and these minions, by default all, and wait for their answers if one was not running."""
         wanted = names or tuple(self.minions)
+        if all(daemon.running for daemon in (self.master, *(self.minions[name] for name in wanted))):
+            return
         self.master.start()
         for name in wanted:
             self.minions[name].start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A master with the engine, minions that are VMs of one simulated set, and a hostile minion."""
+"""A master with the engine, minions that are VMs of one simulated set, and for attacks a hostile minion."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from support.wait import wait_until
 HOSTILE = "a"
 VMS = ("vm1", "vm2", "vm3")
 UNMANAGED = "unmanaged"
+# a VM of its own, for a minion that does not take part in what the engine does
+SPARE = "spare"
 
 
 class Fleet:
-    """``notes`` becomes the row of a test in the table of faults."""
+    """``notes`` are counts and times, which become properties of the test in JUnit's XML."""
 
     def __init__(self, here: Cluster, azure: Azure, honest: Sequence[str]) -> None:
         self.cluster = here
@@ -35,6 +37,10 @@ class Fleet:
 
     @property
     def hostile(self) -> Minion:
+        """Return the hostile minion, which starts at its first use."""
+        if HOSTILE not in self.cluster.minions:
+            hostile(self.cluster, HOSTILE)
+            self.cluster.start(HOSTILE)
         return self.cluster.minions[HOSTILE]
 
     @property
@@ -56,8 +62,9 @@ class Fleet:
     def counts(self, *names: str) -> list[tuple[int, int]]:
         return [self.step_logs[name].counts for name in names]
 
-    def run(self, function: str, *words: str) -> Any:
-        return self.cluster.master.run("salt-run", f"azure_events.{function}", *words)
+    def run(self, function: str, *words: Any, **named: Any) -> Any:
+        """Return what a function of the runner returned."""
+        return self.cluster.master.run_runner(f"azure_events.{function}", *words, **named)
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
         """Return the runner's row of one VM of an event; empty while the engine does not know the event."""
@@ -117,7 +124,8 @@ class Fleet:
         self.cluster.start()
         for step_log in self.step_logs.values():
             step_log.reset()
-        say(self.hostile)
+        if HOSTILE in self.cluster.minions:
+            say(self.hostile)
 
     def end_all(self) -> None:
         """End all events, and wait until no minion is prepared."""
@@ -128,12 +136,17 @@ class Fleet:
         for step_log in self.step_logs.values():
             step_log.mend()
         self.cluster.start()
-        for name in self.step_logs:
-            wait_until(lambda name=name: not self._records(name), f"the recovery of {name} after the test")  # type: ignore[misc]
+        wait_until(lambda: not self._prepared(), lambda: f"the recovery of {self._prepared()} after the test")
 
-    def _records(self, name: str) -> Any:
-        status = self.cluster.minions[name].ask("azure_events.status")
-        return not isinstance(status, dict) or status["records"] or status["working"]
+    def _prepared(self) -> list[str]:
+        """Return the minions that have a record of a preparation, or do not answer."""
+        names = list(self.step_logs)
+        answers = self.cluster.master.ask_all(names, "azure_events.status", tgt_type="list")
+        return [name for name in names if not _is_idle(answers.get(name))]
+
+
+def _is_idle(status: Any) -> bool:
+    return isinstance(status, dict) and not status["records"] and not status["working"]
 
 
 @contextmanager
@@ -148,9 +161,12 @@ def running_fleet(
 
     ``watch`` are options of the beacon, ``settings`` those of the engine.
     """
-    vms: dict[str, Any] = {name: {} for name in (*honest, UNMANAGED)}
+    groups: dict[str, Any] = {
+        "web": {"kind": "availability_set", "vms": {name: {} for name in (*honest, UNMANAGED)}},
+        SPARE: {"kind": "standalone", "vms": {SPARE: {}}},
+    }
     with (
-        simulated({"web": {"kind": "availability_set", "vms": vms}}) as azure,
+        simulated(groups) as azure,
         cluster(
             installation, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master
         ) as here,
@@ -158,7 +174,6 @@ def running_fleet(
         for name in honest:
             beacon = {"azure_events": [{"interval": 1}, *watch]}
             here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacon, **MINION_DIRS)
-        hostile(here, HOSTILE)
         made = Fleet(here, azure, honest)
         here.master.set_pillar(**{name: step_log.pillar() for name, step_log in made.step_logs.items()})
         here.start()

@@ -47,38 +47,40 @@ class Master(SaltProcess):
         super().__init__("master", folder, installation, settings)
         self.pillar.mkdir()
         self.bus = EventBus(folder / "events")
-        self._desk: subprocess.Popen[str] | None = None
+        self._client_loop: subprocess.Popen[str] | None = None
 
     def set_pillar(self, **pillars: dict[str, Any]) -> None:
-        """Set the pillar of each minion, by its id."""
+        """Set the pillar of each minion, by its id; the other minions keep theirs."""
         for name, pillar in pillars.items():
             (self.pillar / (f"{name}.sls")).write_text(json.dumps(pillar))
-        (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in pillars}}))
+        names = {file.stem for file in self.pillar.glob("*.sls")} - {"top"}
+        (self.pillar / "top.sls").write_text(json.dumps({"base": {name: [name] for name in sorted(names)}}))
 
     def ask(self, minion: str, function: str, *words: Any, timeout: int = 60, **named: Any) -> Any:
         """Return the return of one minion, or None without an answer."""
         return self.ask_all(minion, function, *words, timeout=timeout, **named).get(minion)
 
     def ask_all(
-        self, target: str, function: str, *words: Any, timeout: int = 60, tgt_type: str = "glob", **named: Any
+        self,
+        target: str | list[str],
+        function: str,
+        *words: Any,
+        timeout: int = 60,
+        tgt_type: str = "glob",
+        **named: Any,
     ) -> dict[str, Any]:
-        request = {
-            "tgt": target,
-            "fun": function,
-            "arg": words,
-            "kwarg": named,
-            "timeout": timeout,
-            "tgt_type": tgt_type,
-        }
-        client_loop = self._start_client_loop()
-        assert client_loop.stdin and client_loop.stdout
-        client_loop.stdin.write(json.dumps(request) + "\n")
-        client_loop.stdin.flush()
-        answer = json.loads(client_loop.stdout.readline())
-        if "error" in answer:
-            raise Refused(answer["error"])
-        returned: dict[str, Any] = answer["returned"]
+        returned: dict[str, Any] = self._call(
+            "cmd", tgt=target, fun=function, arg=words, kwarg=named, timeout=timeout, tgt_type=tgt_type
+        )
         return returned
+
+    def start_job(self, minion: str, function: str, *words: Any) -> None:
+        """Publish a job, and do not wait for its return."""
+        self._call("run_job", tgt=minion, fun=function, arg=words, listen=False)
+
+    def run_runner(self, function: str, *words: Any, **named: Any) -> Any:
+        """Return what a runner returned; raise Refused if it failed."""
+        return self._call("runner", fun=function, arg=words, kwarg=named)
 
     def wait_for(self, *minions: str) -> None:
         """Wait until the master, and then each minion, answers."""
@@ -96,7 +98,10 @@ class Master(SaltProcess):
             return False
 
     def run(self, *command: str | Path, check: bool = True, timeout: float = 180) -> Any:
-        """Run one of Salt's commands, such as salt-run, and return its parsed JSON output."""
+        """Run one of Salt's programs, such as salt-run, and return its parsed JSON output.
+
+        The start of a program takes more than a second; see ``ask`` and ``run_runner``.
+        """
         name, *words = map(str, command)
         line = [*self.nested(), *self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(
@@ -118,18 +123,29 @@ class Master(SaltProcess):
         self._stop_client_loop()
         super().kill()
 
+    def _call(self, name: str, **arguments: Any) -> Any:
+        """Return what a call of a client returned; see salt_client_loop."""
+        client_loop = self._start_client_loop()
+        assert client_loop.stdin and client_loop.stdout
+        client_loop.stdin.write(json.dumps([name, arguments]) + "\n")
+        client_loop.stdin.flush()
+        answer = json.loads(client_loop.stdout.readline())
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["returned"]
+
     def _start_client_loop(self) -> subprocess.Popen[str]:
-        if not self._desk:
-            command = [self.installation.python, CLIENT_LOOP, self.folder / "master"]
+        if not self._client_loop:
+            command = [*self.nested(), str(self.installation.python), str(CLIENT_LOOP), str(self.folder / "master")]
             environment = {**os.environ, **QUIET}
             with self.log.open("ab") as log:
-                self._desk = subprocess.Popen(
+                self._client_loop = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
                 )
-        return self._desk
+        return self._client_loop
 
     def _stop_client_loop(self) -> None:
-        """Start the client loop, which ends with its standard input."""
-        if self._desk:
-            self._desk.communicate(timeout=60)
-            self._desk = None
+        """End the client loop, which ends with its standard input."""
+        if self._client_loop:
+            self._client_loop.communicate(timeout=60)
+            self._client_loop = None

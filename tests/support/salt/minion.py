@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from support.salt.master import Master
-from support.salt.salt_installation import QUIET, SaltInstallation
+from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import SaltProcess
 
 
@@ -35,10 +33,9 @@ class Minion(SaltProcess):
     def ask(self, function: str, *words: Any, **named: Any) -> Any:
         return self.master.ask(self.name, function, *words, **named)
 
-    def start_job(self, *words: str) -> None:
+    def start_job(self, function: str, *words: Any) -> None:
         """Publish a job, and do not wait for its return."""
-        command = [*self.installation.command("salt"), "-c", str(self.master.folder), "--async", self.name, *words]
-        subprocess.run(command, env={**os.environ, **QUIET}, check=True, capture_output=True)
+        self.master.start_job(self.name, function, *words)
 
     def events(self, change: str = "*", **fields: Any) -> list[dict[str, Any]]:
         """Return the data of the beacon's events on the master's bus."""

@@ -16,6 +16,7 @@ from typing import Any
 from support.salt.guarded_process import GuardedProcess
 from support.salt.process_guard import children
 from support.salt.salt_installation import QUIET, SaltInstallation
+from support.wait import wait_until
 
 # each test process has an address of its own on loopback: no other one can take its ports
 ADDRESS, SECOND_ADDRESS = (
@@ -57,9 +58,15 @@ class SaltProcess:
         self.config.update(config)
         (self.folder / self.kind).write_text(json.dumps(self.config))
 
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.running
+
     def start(self) -> None:
-        if self.process and self.process.running:
+        if self.running:
             return
+        # of a daemon that was killed
+        self._pidfile.unlink(missing_ok=True)
         command = [*self.prefix, *self.installation.command(f"salt-{self.kind}"), "-c", str(self.folder)]
         self.process = GuardedProcess(command, self.log, {**os.environ, **QUIET})
 
@@ -80,16 +87,23 @@ class SaltProcess:
 
     def nested(self) -> list[str]:
         """Return a command prefix that enters the daemon's mount namespace."""
-        return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"] if self.prefix else []
+        if not self.prefix:
+            return []
+        wait_until(lambda: self._pidfile.exists() and self._pidfile.read_text().strip(), "the daemon's pid")
+        return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"]
 
     def pids(self) -> list[int]:
         """Return its processes, the main one first."""
-        found, waiting = [], [int(Path(self.config["pidfile"]).read_text())]
+        found, waiting = [], [int(self._pidfile.read_text())]
         while waiting:
             pid = waiting.pop()
             found.append(pid)
             waiting += children(pid)
         return found
+
+    @property
+    def _pidfile(self) -> Path:
+        return Path(self.config["pidfile"])
 
     def memory(self) -> float:
         """Return the memory of its processes in MB; shared memory counts once."""

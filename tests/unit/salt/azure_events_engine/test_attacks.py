@@ -142,7 +142,6 @@ def test_flood_of_hints_causes_a_bounded_number_of_polls() -> None:
     assert fleet.count("status", "a") - before <= 12
 
 
-@pytest.mark.slow
 def test_forged_events_of_one_minion_are_bounded() -> None:
     fleet = Driver("a", "b")
     for number in range(10):

@@ -148,7 +148,6 @@ def test_hint_causes_a_poll(site: Site, tag: str) -> None:
     assert site.ports.functions("vm1")[before:] == ["status"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "tag",
     ["salt/beacon/vm1/inotify/x", "salt/beacon/vm1/azure_events", "salt/minion/vm1/x", "salt/job/1/ret/vm1", "x", HOOK],

@@ -18,7 +18,6 @@ def result(request: pytest.FixtureRequest) -> Result:
     return Simulation(Plan(request.param, minions=40, events=60, restarts=4)).run()
 
 
-@pytest.mark.slow
 def test_nothing_is_approved_before_all_honest_minions_are_prepared(result: Result) -> None:
     assert result.unprepared == []
 
@@ -31,13 +30,11 @@ def test_events_of_honest_minions_are_approved_once(result: Result) -> None:
     assert result.approved > 20 and result.approved_twice == 0
 
 
-@pytest.mark.slow
 def test_every_event_is_approved_once_without_faults() -> None:
     result = Simulation(Plan(5, minions=40, events=40, loss=0.0, hostile=0.0, restarts=0)).run()
     assert result.problems() == [] and result.not_approved == [] and result.approved_twice == 0
 
 
-@pytest.mark.slow
 def test_two_masters_prepare_approve_and_recover_once() -> None:
     result = Simulation(Plan(7, minions=40, events=40, loss=0.0, hostile=0.0, restarts=2, masters=2)).run()
     assert result.problems() == [] and result.approved > 15 and result.approved_twice == 0
