@@ -70,6 +70,4 @@ def end_leftover_events(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "azure" in request.fixturenames:
         azure: Azure = request.getfixturevalue("azure")
-        for event in azure.simulator.get("/events")["events"]:
-            if event["status"] in ("Scheduled", "Started"):
-                azure.end(event["id"])
+        azure.end_all()

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import Beacons, CountingMinion, Minion, watcher_threads
+from support.salt.loaded import Beacons, CountingMinion, Minion
 from support.salt.scripted import ScriptedImds
+from support.salt.ticks import watcher_threads
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ import pytest
 from salt.crypt import AsyncAuth
 
 from azure_events_watch import watcher, watchers
-from support.salt.azure import Azure
-from support.salt.loaded import Beacons, CountingMinion, Minion, changes, failing, watcher_threads
+from support.salt.azure import Azure, failing
+from support.salt.loaded import Beacons, CountingMinion, Minion, changes
+from support.salt.ticks import watcher_threads
 from support.wait import wait_until
 
 Watch = Callable[..., Beacons]
@@ -466,3 +467,28 @@ def test_grain_is_off_by_default_and_reads_the_disk_only(minion: Minion, azure: 
 
 def test_state_file_is_below_the_cachedir(minion: Minion) -> None:
     assert Path(minion.opts["cachedir"]) in minion.seen.parents
+
+
+def test_interval_that_salt_cannot_use_does_not_affect_other_beacons(azure: Azure, watch: Watch) -> None:
+    event_id = azure.announce("vm1")
+    beacons = watch()
+    beacons._opts["beacons"]["wrong"] = [{"beacon_module": "azure_events"}, {"interval": "1m"}]
+    (scheduled,) = beacons.tick_until(bool)
+    assert scheduled["data"]["event_id"] == event_id
+    azure.cancel(event_id)
+    assert changes(beacons.tick_until(bool)) == ["gone"]
+
+
+def test_disabled_beacon_stops_polling_and_resumes(azure: Azure, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_IDLE_LIMIT", 1.0)
+    beacons = watch()
+    beacons.for_seconds(0.5)
+    beacons._opts["beacons"]["enabled"] = False
+    beacons.for_seconds(2)
+    before = azure.requests("vm1")
+    beacons.for_seconds(1)
+    assert (azure.requests("vm1"), watcher_threads()) == (before, [])
+    event_id = azure.announce("vm1")
+    beacons._opts["beacons"]["enabled"] = True
+    (scheduled,) = beacons.tick_until(bool)
+    assert scheduled["data"]["event_id"] == event_id

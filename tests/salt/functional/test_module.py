@@ -15,8 +15,9 @@ import pytest
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
-from support.salt.azure import Azure
-from support.salt.loaded import Minion, failing, watcher_threads
+from support.salt.azure import Azure, failing
+from support.salt.loaded import Minion
+from support.salt.ticks import watcher_threads
 
 SHAPE = {
     "event_id",

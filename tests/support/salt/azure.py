@@ -40,6 +40,12 @@ class Azure:
     def end(self, event_id: str) -> None:
         self.simulator.post(f"/events/{event_id}/complete")
 
+    def end_all(self) -> None:
+        """End all events."""
+        for event in self.simulator.get("/events")["events"]:
+            if event["status"] in ("Scheduled", "Started"):
+                self.end(event["id"])
+
     def cancel(self, event_id: str) -> None:
         self.simulator.post(f"/events/{event_id}/cancel")
 
@@ -89,3 +95,13 @@ def simulated(groups: dict[str, Any], **scenario: Any) -> Iterator[Azure]:
         {"groups": groups, "knobs": {"rate_limit": 0}, **scenario}, args=["--clock", "manual"]
     ) as simulator:
         yield Azure(simulator)
+
+
+@contextmanager
+def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
+    """Have IMDS fail for vm1 during the block."""
+    fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
+    try:
+        yield
+    finally:
+        azure.simulator.delete(f"/faults/{fault}")

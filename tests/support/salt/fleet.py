@@ -130,9 +130,7 @@ class Fleet:
     def end_all(self) -> None:
         """End all events, and wait until no minion is prepared."""
         self.azure.simulator.delete("/faults")
-        for event in self.azure.simulator.get("/events")["events"]:
-            if event["status"] in ("Scheduled", "Started"):
-                self.azure.end(event["id"])
+        self.azure.end_all()
         for step_log in self.step_logs.values():
             step_log.mend()
         self.cluster.start()

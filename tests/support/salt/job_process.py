@@ -9,11 +9,13 @@ import multiprocessing
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    # on Windows the process imports this file, and needs none of the modules for tests
-    from support.salt.loaded import Minion
+import psutil
+
+from support.salt.steps_minion import StepsMinion
+from support.wait import wait_until
 
 if sys.platform == "win32":
     CONTEXT = multiprocessing.get_context("spawn")
@@ -22,11 +24,11 @@ else:
 
 
 class JobProcess:
-    """A call of one of the functions ``azure_events`` in another process."""
+    """A call of a function of the minion in another process."""
 
-    def __init__(self, minion: Minion, function: str, *arguments: Any) -> None:
+    def __init__(self, minion: StepsMinion, function: str, *arguments: Any) -> None:
         self._read_end, write_end = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=_answer, args=(write_end, minion.opts, function, arguments))
+        self._process = CONTEXT.Process(target=_answer, args=(write_end, minion, function, arguments))
         self._process.start()
         write_end.close()
 
@@ -47,14 +49,25 @@ class JobProcess:
 
 
 @contextmanager
-def job(minion: Minion, function: str, *arguments: Any) -> Iterator[JobProcess]:
+def job(minion: StepsMinion, function: str, *arguments: Any) -> Iterator[JobProcess]:
     """Run a job of the minion during the block."""
     process = JobProcess(minion, function, *arguments)
     yield process
     process.close()
 
 
-def _answer(pipe: Any, opts: dict[str, Any], function: str, arguments: tuple[Any, ...]) -> None:
-    import salt.loader
+def is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
-    pipe.send(salt.loader.minion_mods(opts, context={})["azure_events." + function](*arguments))
+
+def pid_in(file: Path) -> int:
+    """Wait for the id of a process in a file, and return it."""
+    wait_until(lambda: file.exists() and file.read_text().strip(), f"the id of a process in {file}")
+    return int(file.read_text())
+
+
+def _answer(pipe: Any, minion: StepsMinion, function: str, arguments: tuple[Any, ...]) -> None:
+    pipe.send(minion.call(function, *arguments))

@@ -6,30 +6,24 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from azure_scheduled_events.replacement import read_file
 from support.repository import REPOSITORY
-from support.salt.azure import Azure
 from support.salt.step_commands import append, variable
-from support.wait import wait_until
+from support.salt.ticks import Ticks, state_text, wait_until_written
 
 ROOT = REPOSITORY / "salt"
 # as on a minion after a sync
 sys.path.insert(0, str(ROOT / "_utils"))
 
-salt_loader = pytest.importorskip("salt.loader", reason="runs in the Python of a Salt: make test-salt-3008 does")
+salt_loader = pytest.importorskip("salt.loader", reason="runs in the Python of a Salt: nox -s 'salt(3008)' does")
 salt_beacons = pytest.importorskip("salt.beacons")
 salt_config = pytest.importorskip("salt.config")
 
@@ -91,8 +85,7 @@ class Minion:
         return Path(self.opts["cachedir"], "azure_events", "seen-azure_events.json")
 
     def seen_text(self) -> str:
-        """Return the content of the state file, also while a watcher replaces it."""
-        return read_file(str(self.seen), encoding="latin-1")
+        return state_text(self.seen)
 
 
 class CountingMinion(Minion):
@@ -144,7 +137,7 @@ class CountingMinion(Minion):
         return outcome
 
 
-class Beacons:
+class Beacons(Ticks):
     """Ticks the beacons as a minion's loop does; ``refresh`` is a refresh of beacons or pillar."""
 
     def __init__(self, minion: Minion, options: list[dict[str, Any]]) -> None:
@@ -167,60 +160,18 @@ class Beacons:
         self._last_sequence = max([self._last_sequence, *(event["data"].get("sequence", 0) for event in fired)])
         return fired
 
-    def for_seconds(self, seconds: float) -> list[dict[str, Any]]:
-        fired = []
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            fired += self.tick()
-            time.sleep(0.05)
-        return fired
-
-    def tick_until(self, holds: Callable[[list[dict[str, Any]]], bool], timeout: float = 60) -> list[dict[str, Any]]:
-        """Tick until the condition holds for the fired events, and return them all."""
-        fired: list[dict[str, Any]] = []
-        ends = time.monotonic() + timeout
-        while not holds(fired):
-            assert time.monotonic() < ends, fired
-            fired += self.tick()
-            time.sleep(0.05)
-        return fired
-
     def refresh(self) -> None:
         self.close()
         self._fresh()
 
     def wait_until_written(self) -> None:
-        """Wait until the state file has the last change, the listed events as announced, and the ends as sent."""
-
-        def written() -> bool:
-            if not self._minion.seen.exists():
-                return False
-            state = json.loads(self._minion.seen_text())
-            return state["sequence"] >= self._last_sequence and all(
-                entry["announced"] is (entry["change"] != "gone") for entry in state["entries"] if entry["meant"]
-            )
-
-        wait_until(written, f"what was sent in {self._minion.seen}")
+        wait_until_written(self._minion.seen, self._last_sequence)
 
     def close(self) -> None:
         # as Salt 3006.28 and later on a refresh
         self._salt.beacons["azure_events.close"](
             self._opts["beacons"]["azure_events"] + [{"_beacon_name": "azure_events"}]
         )
-
-
-@contextmanager
-def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
-    """Have IMDS fail for vm1 during the block."""
-    fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
-    try:
-        yield
-    finally:
-        azure.simulator.delete(f"/faults/{fault}")
-
-
-def watcher_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("azure_events_watch")]
 
 
 def changes(fired: list[dict[str, Any]]) -> list[str]:

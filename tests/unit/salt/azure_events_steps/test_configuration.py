@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -201,3 +202,32 @@ def test_record_round_trip_is_exact_and_other_content_is_refused() -> None:
             record_from_json({**data, **damage})
     with pytest.raises(ValueError):
         record_from_json({})
+
+
+def test_timeout_beside_that_of_the_settings_is_refused() -> None:
+    with pytest.raises(ValueError, match="timeout: it is set twice"):
+        parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        ({"ready_hooks": [{"use": "haproxi"}]}, "ready_hooks: step 1: use: there is no ready hook 'haproxi'; did you"),
+        ({"prepare": [{"use": None}]}, "prepare: step 1: use"),
+        ({"ready_hooks": [{"use": "log"}, {"use": "log"}]}, "prepare: two ready hooks have the name 'log'"),
+        ({"ready_hooks": [{"use": "log"}], "recover": [{"use": "log"}]}, "recover: two ready hooks"),
+        ({"ready_hooks": ["true"]}, "ready_hooks: step 1: expected a mapping with use"),
+        ({"ready_hooks": {"use": "log"}}, "ready_hooks: expected a list"),
+        ({"prepare": [{"use": "log", "name": "../x"}]}, "name: expected at most 80"),
+        ({"prepare": [{"use": "log", "settings": {"types": ["Reboot"]}}]}, "settings.types: in Salt"),
+        ({"prepare": [{"use": "log", "settings": "1m"}]}, "settings: expected a mapping"),
+        ({"prepare": [{"use": "log", "settings": {"timeout": "soon"}, "timeout": 1}]}, "timeout"),
+        ({"prepare": [{"use": "log", "timeout": "soon"}]}, "timeout"),
+        ({"prepare": [{"use": "log", "file": {1, 2}}]}, "file: expected numbers"),
+        ({"prepare": [{"use": "log", "file": "x" * 10000}]}, "file: expected at most"),
+        ({"prepare": [{"use": "log", 3: "x"}]}, "as name of an option"),
+    ],
+)
+def test_invalid_ready_hook_is_refused(section: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        parse_configuration(section)

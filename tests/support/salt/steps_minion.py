@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A minion of azure_events_steps without Salt: its configuration, and the functions of the execution module."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from azure_events_steps import answers, approval, hook_check, preparation, recovery, status
+from azure_events_steps.configuration import parse_configuration
+from azure_events_steps.hook_files import HookFiles
+from azure_events_steps.minion import Minion
+from support.salt import step_calls
+from support.salt.hook_tree import HOOKS
+from support.salt.step_commands import append, variable
+
+
+class StepsMinion:
+    """A minion whose steps write a line into a file; another process can call it, too.
+
+    ``file_root`` is the master's, with the ready hooks.
+    """
+
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self.cachedir = folder / "cache"
+        self.log = folder / "ran"
+        self.file_root = folder / "no-file-root"
+        event_id = variable("EVENT_ID")
+        self.section: dict[str, Any] = {
+            "endpoint": endpoint,
+            **{word: [append(f"{word} {event_id}", self.log)] for word in ("prepare", "recover")},
+        }
+
+    def configure(self, **section: Any) -> None:
+        self.section.update(section)
+
+    def minion(self, **options: Any) -> Minion:
+        """Return the minion as a job has it."""
+        hook_files = HookFiles(str(self.cachedir), "no-package", self._fetch_hooks)
+        configuration = parse_configuration(self.section)
+        return Minion(
+            str(self.cachedir), configuration, step_calls.raises, hook_files=hook_files, sleep=_nap, **options
+        )
+
+    def call(self, function: str, *arguments: Any, **named: Any) -> Any:
+        """Return the answer of a function of the execution module."""
+        return _FUNCTIONS[function](self.minion(), *arguments, **named)
+
+    def prepare(self, event_id: str | None = None) -> str:
+        return self.outcome("prepare", event_id)
+
+    def recover(self, event_id: str | None = None) -> str:
+        return self.outcome("recover", event_id)
+
+    def approve(self, event_id: str, *resources: str) -> str:
+        answer = self.call("approve_prepared", event_id, list(resources))
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
+        outcome: str = answer["outcome"]
+        return outcome
+
+    def outcome(self, function: str, event_id: str | None) -> str:
+        answer = self.call(function, event_id)
+        assert (
+            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
+            and answer["version"] == 1
+        )
+        outcome: str = answer["outcome"]
+        return outcome
+
+    @property
+    def ran(self) -> list[str]:
+        return [line.rstrip() for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    @property
+    def record(self) -> Path:
+        return self.cachedir / "azure_events" / "prepared.json"
+
+    @property
+    def hook_copies(self) -> list[Path]:
+        """Return the versions of the ready hooks on this minion."""
+        return sorted(path for path in (self.cachedir / "azure_events").glob("hooks-*") if path.is_dir())
+
+    def _fetch_hooks(self) -> Mapping[str, str]:
+        folder = self.file_root / HOOKS
+        return {file.relative_to(folder).as_posix(): str(file) for file in folder.rglob("*.py")}
+
+
+def _nap(seconds: float) -> None:
+    """Shorten the pauses between requests to IMDS, which is on this machine."""
+    time.sleep(min(seconds, 0.05))
+
+
+def _prepare(minion: Minion, event_id: str | None = None, test: bool = False) -> dict[str, Any]:
+    return preparation.prepare(minion, answers.Job(answers.PREPARE, event_id), test)
+
+
+def _recover(minion: Minion, event_id: str | None = None, test: bool = False) -> dict[str, Any]:
+    return recovery.recover(minion, answers.Job(answers.RECOVER, event_id), test)
+
+
+def _approve_prepared(minion: Minion, event_id: str, resources: list[str]) -> dict[str, Any]:
+    receipts = Path(minion.folder) / "approvals"
+    return approval.approve_prepared(minion, answers.Job(answers.APPROVE, event_id), resources, str(receipts))
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "prepare": _prepare,
+    "recover": _recover,
+    "sweep": recovery.sweep,
+    "approve_prepared": _approve_prepared,
+    "check": hook_check.check,
+    "status": status.status,
+}

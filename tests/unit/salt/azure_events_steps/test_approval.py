@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The approval for the engine, by the minion's own record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.salt.azure import Azure, failing
+from support.salt.scripted import ScriptedImds
+from support.salt.steps_minion import StepsMinion
+
+
+def test_prepared_event_is_approved_once(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1", "vm2")
+    minion.prepare(event_id)
+    assert minion.approve(event_id.lower(), "VM1", "vm2", "vm9") == "approved"
+    assert minion.approve(event_id, "vm1", "vm2") == "already_approved"
+    assert azure.approvals(event_id) == ["vm1"]
+
+
+def test_nothing_is_approved_without_a_preparation_for_that_event(minion: StepsMinion, azure: Azure) -> None:
+    event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
+    assert minion.approve(event_id, "vm1") == "not_prepared"
+    minion.prepare(other)
+    assert minion.approve(event_id, "vm1") == "not_prepared"
+    minion.prepare()
+    assert minion.approve(event_id, "vm1") == "not_prepared"
+    assert azure.approvals(event_id) == []
+
+
+def test_vm_that_is_not_ready_withholds_the_approval(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1", "vm2")
+    minion.prepare(event_id)
+    answer = minion.call("approve_prepared", event_id, ["vm1"])
+    assert answer["outcome"] == "others_affected" and "vm2" in answer["reason"]
+    assert azure.approvals(event_id) == []
+
+
+def test_approve_prepared_follows_the_minions_own_imds(minion: StepsMinion, azure: Azure) -> None:
+    assert minion.approve("00000000-forged", "vm1") == "not_listed"
+    assert minion.approve(azure.announce("vm2"), "vm1", "vm2") == "not_affected"
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    with failing(azure, "empty"):
+        assert minion.approve(event_id, "vm1") == "unavailable"
+    azure.start(event_id)
+    assert minion.approve(event_id, "vm1") == "started"
+
+
+def test_approve_prepared_applies_the_selection_without_minimum_notice(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    minion.configure(types=["Freeze"])
+    assert minion.approve(event_id, "vm1") == "not_selected"
+    minion.configure(types=["Reboot"], minimum_notice="2d")
+    assert minion.approve(event_id, "vm1") == "approved"
+
+
+def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1")]
+    minion.prepare("A")
+    scripted.refuses = 400
+    answer = minion.call("approve_prepared", "A", ["vm1"])
+    assert answer["outcome"] == "failed" and "400" in answer["reason"]

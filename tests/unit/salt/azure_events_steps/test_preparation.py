@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Preparation: which steps run, how often, and refusals."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from azure_scheduled_events.boot import boot_id
+from support.salt.azure import Azure, failing
+from support.salt.steps_minion import StepsMinion
+
+
+def test_prepare_and_recover_run_once(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    assert minion.prepare(event_id) == "prepared"
+    assert minion.prepare(event_id.lower()) == "already_prepared"
+    assert minion.recover(event_id) == "still_listed"
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "recovered"
+    assert minion.recover(event_id) == "not_prepared"
+    assert minion.ran == ["prepare " + event_id, "recover " + event_id]
+    assert not minion.record.exists()
+
+
+def test_test_mode_runs_nothing_and_returns_the_steps(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    planned = minion.call("prepare", event_id, test=True)
+    assert (planned["outcome"], [step["outcome"] for step in planned["steps"]]) == ("would_prepare", ["would_run"])
+    minion.prepare(event_id)
+    azure.cancel(event_id)
+    planned = minion.call("recover", event_id, test=True)
+    assert (planned["outcome"], [step["outcome"] for step in planned["steps"]]) == ("would_recover", ["would_run"])
+    assert len(minion.ran) == 1
+
+
+def test_prepare_refuses_an_event_that_its_own_imds_does_not_list(minion: StepsMinion, azure: Azure) -> None:
+    assert minion.prepare("00000000-forged") == "not_listed"
+    assert minion.prepare(azure.announce("vm2")) == "not_affected"
+    started = azure.announce("vm1")
+    azure.start(started)
+    assert minion.prepare(started) == "started"
+    with failing(azure, "empty"):
+        assert minion.prepare(started) == "unavailable"
+    assert minion.ran == [] and not minion.record.exists()
+
+
+@pytest.mark.parametrize(
+    "section",
+    [{"types": ["Reboot"]}, {"sources": "User"}, {"statuses": ["Started"]}, {"minimum_notice": "2d"}],
+    ids=lambda section: next(iter(section)),
+)
+def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure, section: dict[str, Any]) -> None:
+    minion.configure(**section)
+    event_id = azure.announce("vm1", kind="Freeze")
+    assert minion.prepare(event_id) == "not_selected"
+    (event,) = minion.call("status")["events"]
+    assert (event["selected"], event["not_selected_because"]) == (False, next(iter(section)))
+
+
+def test_preparation_is_void_after_a_reboot(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    text = minion.record.read_text()
+    assert boot_id() in text
+    minion.record.write_text(text.replace(boot_id(), "earlier"))
+    assert minion.approve(event_id, "vm1") == "not_prepared"
+    assert minion.prepare(event_id) == "prepared"
+    assert minion.ran == 2 * ["prepare " + event_id]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mode bits")
+def test_record_and_its_folder_are_private(minion: StepsMinion, azure: Azure) -> None:
+    minion.record.parent.mkdir(parents=True, mode=0o755)
+    minion.prepare(azure.announce("vm1"))
+    assert minion.record.parent.stat().st_mode & 0o077 == 0
+    assert {path.name: path.stat().st_mode & 0o777 for path in minion.record.parent.iterdir()} == {
+        "prepared.json": 0o600,
+        "preparation.lock": 0o600,
+    }
+
+
+def test_damaged_record_is_quarantined_and_counts_as_by_hand(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    minion.record.write_text("{")
+    (found,) = minion.call("status")["records"]
+    assert (found["event_id"], found["state"]) == ("", "prepare_failed")
+    assert minion.prepare(event_id) == "prepared"
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "recovered"
+    assert len(minion.ran) == 2
+    assert minion.recover() == "recovered"
+    assert minion.record.with_name("prepared.json.damaged").read_text() == "{"
+
+
+def test_without_steps_nothing_is_prepared_and_an_empty_list_is_enough(minion: StepsMinion, azure: Azure) -> None:
+    del minion.section["prepare"], minion.section["recover"]
+    event_id = azure.announce("vm1")
+    assert minion.prepare(event_id) == "no_steps"
+    minion.configure(prepare=[])
+    assert minion.prepare(event_id) == "prepared"
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "no_steps"
+
+
+def test_unwritable_record_prevents_the_preparation(minion: StepsMinion, azure: Azure) -> None:
+    minion.cachedir.mkdir(parents=True)
+    (minion.cachedir / "azure_events").write_text("a file where the folder should be")
+    answer = minion.call("prepare", azure.announce("vm1"))
+    assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
+    assert minion.ran == []

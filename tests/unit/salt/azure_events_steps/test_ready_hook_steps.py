@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Ready hooks as steps: their order, their limits, and what a kill leaves."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.salt.azure import Azure
+from support.salt.hook_tree import HookTree
+from support.salt.steps_minion import StepsMinion
+from support.wait import wait_until
+
+if sys.platform == "win32":
+    pytest.skip("ready hooks run on Linux only", allow_module_level=True)
+
+FORK = multiprocessing.get_context("fork")
+
+
+def steps_of(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(step["name"], step["kind"], step["outcome"]) for step in answer["steps"]]
+
+
+def test_hooks_prepare_in_their_order_and_recover_in_reverse(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    own = {
+        verb: [{"name": verb, "command": f"echo own {verb} >> {tree.folder}/ran"}] for verb in ("prepare", "recover")
+    }
+    hooked.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b", timeout="2m")], **own)
+    event_id = azure.announce("vm1")
+    answer = hooked.call("prepare", event_id)
+    assert steps_of(answer) == [("a", "use", "done"), ("b", "use", "done"), ("prepare", "command", "done")], answer
+    assert hooked.prepare(event_id) == "already_prepared"
+    azure.end(event_id)
+    answer = hooked.call("recover", event_id)
+    assert steps_of(answer) == [("recover", "command", "done"), ("b", "use", "done"), ("a", "use", "done")], answer
+    assert tree.ran == ["a prepare", "b prepare", "own prepare", "own recover", "b recover", "a recover"]
+    assert tree.lines[1] == "b prepare prepare 120" and tree.lines[-1] == "a recover recover 300"
+
+
+def test_minion_with_ready_hooks_only_is_prepared_and_recovered(
+    hooked: StepsMinion, tree: HookTree, azure: Azure
+) -> None:
+    hooked.configure(ready_hooks=[tree.hook()])
+    event_id = azure.announce("vm1")
+    assert hooked.prepare(event_id) == "prepared"
+    azure.end(event_id)
+    assert hooked.recover(event_id) == "recovered"
+    assert tree.ran == ["command prepare", "command recover"]
+
+
+def test_hook_is_a_step_of_one_list(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    hooked.configure(prepare=["true", tree.hook(settings={"timeout": "2m"})], recover=[tree.hook(), "true"])
+    event_id = azure.announce("vm1")
+    assert hooked.prepare(event_id) == "prepared"
+    azure.end(event_id)
+    assert hooked.recover(event_id) == "recovered"
+    assert tree.lines == ["command prepare prepare 120", "command recover recover 300"]
+
+
+def test_dry_run_runs_and_transfers_nothing(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    hooked.configure(ready_hooks=[tree.hook()])
+    answer = hooked.call("prepare", azure.announce("vm1"), test=True)
+    assert (answer["outcome"], steps_of(answer)) == ("would_prepare", [("command", "use", "would_run")])
+    assert tree.ran == [] and hooked.hook_copies == []
+
+
+def test_second_event_runs_no_hook_again(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    hooked.configure(ready_hooks=[tree.hook()])
+    first, second = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
+    assert [hooked.prepare(first), hooked.prepare(second)] == ["prepared", "prepared"]
+    azure.end(first)
+    assert hooked.recover(first) == "still_listed"
+    azure.end(second)
+    assert hooked.recover(second) == "recovered"
+    assert tree.ran == ["command prepare", "command recover"]
+
+
+def test_hook_gets_its_time_limit_and_ends_itself(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    never = str(tree.folder / "never")
+    hooked.configure(ready_hooks=[tree.hook(wait_for=never, timeout=5)])
+    event_id = azure.announce("vm1")
+    answer = hooked.call("prepare", event_id)
+    (step,) = answer["steps"]
+    # it ends with its own message, before the step's time limit
+    assert (step["outcome"], step["kind"]) == ("failed", "use") and "it does not exist" in step["output"]
+    azure.end(event_id)
+    assert hooked.recover(event_id) == "recovered"
+    assert tree.ran == ["command prepare", "command recover"]
+
+
+def test_killed_preparation_is_undone(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+    go = tree.folder / "go"
+    hooked.configure(ready_hooks=[tree.hook(wait_for=str(go))])
+    event_id = azure.announce("vm1")
+    process = FORK.Process(target=lambda: hooked.call("prepare", event_id))
+    process.start()
+    wait_until(lambda: tree.ran == ["command prepare"], "the hook at work")
+    os.kill(process.pid or 0, signal.SIGKILL)
+    process.join(30)
+    wait_until(lambda: hooked.call("status")["working"] is None, "the end of the killed job")
+    azure.end(event_id)
+    assert hooked.recover(event_id) == "recovered"
+    assert tree.ran == ["command prepare", "command recover"]
+
+
+def test_command_gets_its_time_limit_and_the_time_left(minion: StepsMinion, azure: Azure, tmp_path: Path) -> None:
+    minion.configure(
+        prepare=[{"command": f"echo $HOOK_SECONDS $EVENT_SECONDS_LEFT >> {tmp_path}/env", "timeout": "90s"}],
+        recover=[f"echo $HOOK_SECONDS-$EVENT_SECONDS_LEFT >> {tmp_path}/env"],
+    )
+    event_id = azure.announce("vm1", notice="2h")
+    assert minion.prepare(event_id) == "prepared"
+    azure.end(event_id)
+    assert minion.recover(event_id) == "recovered"
+    first, second = (tmp_path / "env").read_text().splitlines()
+    limit, left = map(int, first.split())
+    assert limit == 90 and 7000 < left <= 7200
+    assert second == "300-"

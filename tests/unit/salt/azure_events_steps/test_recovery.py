@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Recovery: when it runs, for which events, and after failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.salt.azure import Azure
+from support.salt.scripted import ScriptedImds
+from support.salt.step_commands import ENVIRONMENT, require
+from support.salt.steps_minion import StepsMinion
+
+
+def test_second_event_in_the_same_boot_runs_nothing_and_both_have_to_end(minion: StepsMinion, azure: Azure) -> None:
+    first, second = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
+    assert [minion.prepare(first), minion.prepare(second)] == ["prepared", "prepared"]
+    azure.cancel(first)
+    answer = minion.call("recover", first)
+    assert (answer["outcome"], answer["changed"]) == ("still_listed", True) and second in answer["reason"]
+    assert {one["event_id"]: one["over"] for one in minion.call("status")["records"]} == {first: True, second: False}
+    azure.cancel(second)
+    assert minion.recover(second) == "recovered"
+    assert minion.ran == ["prepare " + first, "recover " + second]
+
+
+def test_preparation_by_hand_is_undone_by_hand_only(minion: StepsMinion, azure: Azure) -> None:
+    assert minion.prepare() == "prepared"
+    assert minion.recover("00000000-forged") == "not_prepared"
+    assert minion.call("sweep") == []
+    event_id = azure.announce("vm1")
+    assert minion.prepare(event_id) == "prepared"
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "recovered"
+    assert minion.ran == ["prepare"]
+    assert minion.recover() == "recovered"
+    assert minion.ran == ["prepare", "recover"]
+
+
+def test_sweep_recovers_from_ended_events_only(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    assert [result["outcome"] for result in minion.call("sweep")] == ["still_listed"]
+    azure.cancel(event_id)
+    assert [result["outcome"] for result in minion.call("sweep")] == ["recovered"]
+    assert minion.call("sweep") == []
+
+
+def test_recover_needs_two_good_documents(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1")]
+    assert minion.prepare("A") == "prepared"
+    scripted.next = [[], [scripted.event("A", "vm1")]]
+    assert minion.recover("A") == "still_listed"
+    scripted.next = [[], []]
+    assert minion.recover("A") == "recovered"
+
+
+def test_recovery_gets_the_recorded_fields_of_the_event(minion: StepsMinion, azure: Azure, tmp_path: Path) -> None:
+    minion.configure(recover=[f"{ENVIRONMENT} > {tmp_path / 'env'}"])
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "recovered"
+    assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set(
+        (tmp_path / "env").read_text().splitlines()
+    )
+
+
+def test_recovery_that_fails_is_tried_again_and_the_record_stays(
+    minion: StepsMinion, azure: Azure, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    minion.configure(recover=[require(flag)])
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    azure.cancel(event_id)
+    assert minion.recover(event_id) == "failed"
+    assert [one["state"] for one in minion.call("status")["records"]] == ["recover_failed"]
+    assert [result["outcome"] for result in minion.call("sweep")] == ["failed"]
+    flag.touch()
+    assert [result["outcome"] for result in minion.call("sweep")] == ["recovered"]
+
+
+def test_full_disk_does_not_prevent_the_recovery(minion: StepsMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    azure.cancel(event_id)
+    # from here on nothing can be written
+    minion.record.with_name("prepared.json.draft").mkdir()
+    assert minion.recover(event_id) == "recovered"
+    assert minion.ran == ["prepare " + event_id, "recover " + event_id]
+    assert minion.prepare(azure.announce("vm1")) == "failed"
+    assert len(minion.ran) == 2
