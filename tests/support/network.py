@@ -6,12 +6,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 IMDS = "169.254.169.254"
+UNSHARE_COMMAND = ("unshare", "--net", "--")
+
+
+def skip_reason() -> str | None:
+    """Return why this machine has no network namespace for tests, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    for program in ("unshare", "ip"):
+        if not shutil.which(program):
+            return f"needs the program {program}"
+    tried = subprocess.run(
+        [*UNSHARE_COMMAND, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False
+    )
+    return f"not allowed here: {tried.stderr.strip()}" if tried.returncode else None
 
 
 def ip(*words: str) -> None:

@@ -19,7 +19,7 @@ from support.repository import REPOSITORY
 if sys.platform == "win32":
     pytest.skip("the address of IMDS needs a network namespace of Linux", allow_module_level=True)
 
-from tools.stages.namespace import UNSHARE_COMMAND, skip_reason
+from support.network import UNSHARE_COMMAND, skip_reason
 
 # runs in a network namespace of its own, because the address is fixed in the grain
 PROGRAM = """

@@ -114,8 +114,10 @@ CHAOS = "takes up to hours; tests/labs/chaos/test_chaos.py runs a few seeds"
 NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc"
 SALT_CLUSTER = (
     'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
-    ' cluster(SaltInstallation.at(Path(".cache/salt/3008"))) as here:'
+    " cluster(SaltInstallation.at(environments.salt(3008))) as here:"
 )
+SALT_SESSION = "the session salt(3008) does the same"
+SALT_LOOP = "it takes long; the session salt(3008) runs these tests once"
 VERBS_OF_GUIDE = "tests/unit/imds_simulator/test_docs.py runs these verbs as docs/simulator.md prints them"
 STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
 CURL_IN_EXEC = (
@@ -296,9 +298,12 @@ LEFT_OUT = {
     },
     "tests/salt/README.md": {
         SALT_CLUSTER: "the tests of tests/salt/live use the same functions",
-        "SALT_HOME=.cache/salt/3008 .venv/bin/python -m pytest tests/salt/live": "the stage salt-3008 starts the same",
-        "make salt-faults SALT_FAULTS_TIMES=2": "it takes long; the stage salt-3008 runs some of these tests",
-        'make salt-faults SALT_FAULTS_SERIES=3008 SALT_FAULTS_ONLY="two_masters or herd"': "the same",
+        "export SALT_HOME=$(PYTHONPATH=tests .venv/bin/python -m support.environments 3008)": SALT_SESSION,
+        '$SALT_HOME/bin/python -m pytest -n 3 -m "not all" tests/salt/functional': SALT_SESSION,
+        '.venv/bin/python -m pytest -m "not all" tests/salt/live tests/salt/faults tests/salt/guide': SALT_SESSION,
+        "for run in 1 2 3; do": SALT_LOOP,
+        ".venv/bin/python -m pytest tests/salt/faults --junitxml=.cache/salt-faults-$run.xml": SALT_LOOP,
+        "done": SALT_LOOP,
     },
     "tests/labs/soak/README.md": {
         "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": "it takes an hour; the stage soak runs a few seeds",
@@ -378,7 +383,7 @@ def test_nothing_is_listed_that_is_not_printed() -> None:
 
 def test_targets_sessions_and_tests_that_commands_name_exist() -> None:
     commands = " ".join(name for names in LEFT_OUT.values() for name in names)
-    tests = set(re.findall(r"(?<![\w/])tests/[\w/.]+", commands))
+    tests = set(re.findall(r"(?<![\w/])tests/[\w/.-]+", commands))
     targets = set(re.findall(r"\bmake ([\w-]+)", commands))
     sessions = set(re.findall(r"\bnox -s ([\w-]+)", commands))
     made = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
