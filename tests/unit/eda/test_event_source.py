@@ -58,7 +58,6 @@ class Watched:
         return kinds
 
 
-@pytest.mark.short
 def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
     watched = Watched(trio)
     assert watched.polls(2) == []
