@@ -18,7 +18,7 @@ from pathlib import Path
 
 from chaos.plan_generator import draw_plan
 from chaos.report import Outcome
-from support.hosts.lab import UNSHARE_COMMAND
+from support.hosts.namespaces import UNSHARE_COMMAND
 
 TESTS = Path(__file__).resolve().parents[2]
 PATHS = (TESTS, TESTS / "labs", TESTS.parent, TESTS.parent / "roles" / "imds_simulator" / "files")

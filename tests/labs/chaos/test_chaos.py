@@ -15,6 +15,8 @@ from support.hosts import capabilities, rootfs
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
 
+pytestmark = pytest.mark.all
+
 SEEDS = (86, 567, 728, 1721)
 PARALLEL_SEEDS = 4  # a seed waits most of the time
 

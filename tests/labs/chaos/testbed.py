@@ -162,7 +162,7 @@ def open_testbed(plan: Plan, folder: Path, sockets: Path, collections: Path) -> 
     """Make the testbed of a plan in the namespaces of this process."""
     make_key(folder / "key")
     key = (folder / "key.pub").read_text()
-    with Lab("azure-imds-chaos", folder) as lab:
+    with Lab(folder) as lab:
         network_links.prepare_bridge()
         vms = {}
         for number, name in enumerate(plan.vms, 1):

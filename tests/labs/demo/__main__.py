@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{', '.join(sorted(unknown))}: unknown handling; these are known: {', '.join(HANDLINGS)}")
     if options.draw:
         return report([Result.read(FOLDER / name / "result") for name in names], options.image)
-    if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure(rootfs.WORKLOADS)):
+    if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         print(f"demo-zero-loss: {reason}", file=sys.stderr)
         return 2
     shutil.rmtree(FOLDER, ignore_errors=True)

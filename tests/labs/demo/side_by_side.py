@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.result import Result
-from support.hosts.lab import UNSHARE_COMMAND
+from support.hosts.namespaces import UNSHARE_COMMAND
 from support.repository import REPOSITORY
 
 PATHS = ("tests", "tests/labs", ".", "roles/imds_simulator/files")

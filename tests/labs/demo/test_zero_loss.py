@@ -13,7 +13,7 @@ from demo.handlings import HANDLINGS, OURS
 from demo.plan import SHORT
 from demo.report import events, problems, table
 from demo.run import run
-from support.hosts.lab import skip_reason_of_this_process
+from support.hosts.namespaces import skip_reason_of_this_process
 
 
 def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from demo import database
 from demo.machines import Outages
 from demo.plan import Plan
 from support import simulator_process
-from support.hosts import rootfs
 from support.hosts.bridge import IMDS
 from support.hosts.host import Host
 from support.hosts.lab import Lab
@@ -106,10 +105,10 @@ class Topology:
 @contextlib.contextmanager
 def open_topology(plan: Plan, folder: Path) -> Iterator[Topology]:
     """Make the hosts in the namespaces of this process, and wait until all services work."""
-    with Lab("azure-imds-demo", folder) as lab:
+    with Lab(folder) as lab:
         hosts = {}
         for name in (BALANCER, *plan.webs, *plan.databases):
-            hosts[name] = lab.host(name, rootfs.WORKLOADS)
+            hosts[name] = lab.host(name)
             hosts[name].run(["systemctl", "mask", "--quiet", "--now", *MASKED])
         names = "".join(f"{host.address} {name}\n" for name, host in hosts.items())
         for host in hosts.values():

@@ -108,7 +108,7 @@ QUICK = (
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.short if name in QUICK else ()) for name in DEFECTS]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.all) for name in DEFECTS]
 )
 def test_simulation_finds_the_defect(disks: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     defect = DEFECTS[name]

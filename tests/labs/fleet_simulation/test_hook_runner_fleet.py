@@ -33,7 +33,7 @@ def run(plan: Plan, disks: Path) -> Fleet:
     return fleet
 
 
-@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.short), 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in (2, 3))])
 def test_promises_hold_through_faults(disks: Path, seed: int) -> None:
     fleet = run(Plan(seed, vms=30, events=60), disks)
     counts = fleet.counts
@@ -42,12 +42,12 @@ def test_promises_hold_through_faults(disks: Path, seed: int) -> None:
     assert counts["VMs interrupted, prepared"] > counts["VMs interrupted, not prepared, by NotBefore"]
 
 
-@pytest.mark.short
 def test_without_faults_nothing_is_interrupted_unprepared(disks: Path) -> None:
     fleet = run(without_faults(3, vms=30, events=40), disks)
     assert fleet.counts["approved by the coordinator"] > 0
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("seed", range(10, 16))
 def test_promises_hold_with_many_faults(disks: Path, seed: int) -> None:
     run(
@@ -65,11 +65,13 @@ def test_promises_hold_with_many_faults(disks: Path, seed: int) -> None:
     )
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("lag", [20.0, 50.0])
 def test_promises_hold_with_backends_that_differ_for_long(disks: Path, lag: float) -> None:
     run(Plan(21, vms=40, events=150, longest_lag=lag), disks)
 
 
+@pytest.mark.all
 def test_promises_hold_for_1000_vms_and_10000_events(disks: Path) -> None:
     # few events at a time for each group: the cost of a document grows with them, and the other tests have many
     fleet = run(
@@ -78,6 +80,7 @@ def test_promises_hold_for_1000_vms_and_10000_events(disks: Path) -> None:
     assert fleet.counts["events"] == 10_000
 
 
+@pytest.mark.all
 def test_same_seed_gives_the_same_run(disks: Path) -> None:
     first, second = (Fleet(Plan(5, vms=10, events=12), disks / name) for name in ("a", "b"))
     for fleet in (first, second):

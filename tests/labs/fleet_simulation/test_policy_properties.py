@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,7 +69,6 @@ RULES = st.lists(st.fixed_dictionaries({"when": WHEN, "do": DO}), min_size=1, ma
 POLICIES = st.one_of(RULES.map(Policy.from_rules), st.sampled_from(tuple(PRESETS)).map(Policy.preset))
 
 
-@pytest.mark.short
 @settings(max_examples=300, deadline=None, database=None, derandomize=True)
 @given(policy=POLICIES, event=EVENTS, context=CONTEXTS)
 def test_policy_approves_only_what_it_knows(policy: Policy, event: ScheduledEvent, context: PolicyContext) -> None:
@@ -82,7 +80,6 @@ def test_policy_approves_only_what_it_knows(policy: Policy, event: ScheduledEven
         assert decision.code is not None
 
 
-@pytest.mark.short
 @settings(max_examples=300, deadline=None, database=None, derandomize=True)
 @given(policy=POLICIES, event=EVENTS, context=CONTEXTS)
 def test_policy_after_preparation_waits_for_success(

@@ -22,23 +22,26 @@ def run(plan: SaltPlan) -> Result:
     return result
 
 
-@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.short), 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in (2, 3))])
 def test_promises_hold_through_loss_and_restarts(seed: int) -> None:
     result = run(SaltPlan(seed, minions=40, events=80))
     assert result.approved > 40 and result.prepared > 40 and result.approved_twice == 0
 
 
+@pytest.mark.all
 def test_without_faults_every_event_is_approved_once() -> None:
     plan = SaltPlan(3, minions=40, events=60, loss=0.0, hostile=0.0, restarts=0, changes=0.0, unknown=0.0, twice=0.0)
     result = run(plan)
     assert result.not_approved == [] and result.approved_twice == 0
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("seed", range(10, 16))
 def test_promises_hold_with_many_faults(seed: int) -> None:
     run(SaltPlan(seed, minions=60, events=300, loss=0.2, hostile=0.1, restarts=15, changes=0.5, unknown=0.2, twice=0.2))
 
 
+@pytest.mark.all
 def test_promises_hold_for_1000_minions_and_10000_events() -> None:
     plan = SaltPlan(1, minions=1000, events=10_000, restarts=20, group_sizes=(1, 1, 1, 2, 2, 3, 3, 5, 8))
     assert run(plan).events == 10_000
@@ -84,7 +87,7 @@ QUICK = ("one document without the event is enough", "each VM counts as prepared
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.short if name in QUICK else ()) for name in DEFECTS]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.all) for name in DEFECTS]
 )
 def test_simulation_finds_the_defect(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     defect = DEFECTS[name]

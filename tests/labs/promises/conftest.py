@@ -17,7 +17,8 @@ from promises.outcome import Outcome, table_of
 from promises.salt_site import salt_site
 from promises.world import Hosts
 from support import environments
-from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.hosts.lab import Lab
+from support.hosts.namespaces import skip_reason_of_this_process
 from support.repository import REPOSITORY
 from support.salt.master import Master
 from tools.repository.collection_tree import copy_tree
@@ -30,7 +31,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     if reason := skip_reason_of_this_process():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("promises")
-    with Lab("azure-imds-promises", folder) as lab:
+    with Lab(folder) as lab:
         yield Hosts(lab, folder)
 
 

@@ -19,8 +19,7 @@ from promises.world import Hosts, World, world_of
 from support.eda.rulebook import PROGRAM, java_home
 from support.salt.master import Master
 
-SHORT = ("one fails to prepare",)
-PARAMETERS = [pytest.param(case, id=case.name, marks=[pytest.mark.short] * (case.name in SHORT)) for case in CASES]
+pytestmark = pytest.mark.all
 
 
 def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Outcome]) -> None:
@@ -38,7 +37,7 @@ def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Out
     assert outcome.unprepared == case.unprepared_with(coordinator), world.explain()
 
 
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_playbook(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world:
         check(case, world, Playbook(world, collections), outcomes)

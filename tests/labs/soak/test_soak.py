@@ -17,6 +17,8 @@ from soak.emulated_host import EmulatedHost
 from soak.plan_generator import draw_plan
 from soak.report import Outcome
 
+pytestmark = pytest.mark.all
+
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20)
 PARALLEL_SEEDS = 5  # a run waits most of the time
 

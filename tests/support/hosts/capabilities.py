@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from support.hosts.host import CGROUP_TREES, JOIN, remove_group
-from support.hosts.lab import UNSHARE_COMMAND
+from support.hosts.control_groups import JOIN, groups_of_a_lab
+from support.hosts.namespaces import UNSHARE_COMMAND
 
-PROGRAMS = ("unshare", "nsenter", "ip", "mount")
+PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "mount", "systemd-nspawn")
 OVERLAY = """
 set -e
 mount -t tmpfs try "$1"
@@ -34,9 +34,8 @@ def skip_reason() -> str | None:
         if not shutil.which(program):
             return f"needs the program {program}"
     try:
-        for made in own_groups(unique_name()):
-            made.mkdir()
-            remove_group(made)
+        with groups_of_a_lab():
+            pass
     except OSError as error:
         return f"needs permission to create control groups: {error.strerror}"
     with tempfile.TemporaryDirectory() as folder:
@@ -48,36 +47,15 @@ def skip_reason() -> str | None:
 
 def skip_reason_of_nspawn(root: Path) -> str | None:
     """Return why systemd-nspawn cannot run a command in this root, or None."""
-    groups = own_groups(unique_name())
-    for group in groups:
-        group.mkdir()
-    try:
-        nspawn = [
-            "systemd-nspawn",
-            "--quiet",
-            "--register=no",
-            "--keep-unit",
-            "--read-only",
-            f"--directory={root}",
-            "--pipe",
-            "true",
-        ]
+    nspawn = [
+        *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--read-only"),
+        *(f"--directory={root}", "--pipe", "true"),
+    ]
+    with groups_of_a_lab() as groups:
         return failure(
             "systemd-nspawn does not work here",
             [*UNSHARE_COMMAND, "sh", "-c", JOIN, "join", *map(str, groups), "--", *nspawn],
         )
-    finally:
-        for group in groups:
-            remove_group(group)
-
-
-def unique_name() -> str:
-    """Return a random name, because stages run this check at the same time."""
-    return f"azure-imds-try-{os.urandom(4).hex()}"
-
-
-def own_groups(name: str) -> list[Path]:
-    return [tree / name for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
 
 
 def failure(what: str, command: Sequence[str]) -> str | None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.hosts.bridge import NAMESPACES
+from support.hosts.control_groups import JOIN, remove_group
 from support.hosts.enter_namespace import HostIsDown, first_process, way_in
 
 BOOT_LIMIT = 30.0
@@ -27,10 +28,6 @@ UP = ("running", "degraded")
 REBOOT_STATUS = 133
 # mount point of the temporary disk in Azure's images
 EPHEMERAL = "/mnt/resource"
-CGROUP_TREES = tuple(map(Path, ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")))
-# A shell that joins the groups and executes systemd-nspawn, which is then in them before it has
-# children.
-JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit; shift; done; shift; exec "$@"'
 
 
 class HostFailed(Exception):
@@ -45,16 +42,16 @@ class Host:
         address: its address on the bridge.
         folder: an empty folder on a tmpfs, because the changes of an overlay cannot be on an overlay.
         root: the shared root.
-        cgroup: name for a control group of its own.
+        groups: paths for control groups of its own, one in each hierarchy.
     """
 
-    def __init__(self, name: str, address: str, folder: Path, root: Path, cgroup: str) -> None:
+    def __init__(self, name: str, address: str, folder: Path, root: Path, groups: Sequence[Path]) -> None:
         self.name, self.address = name, address
         self.keeper = folder / "keeper"
         self.console = folder / "console.log"
         self._machine_id = uuid.uuid4().hex
         self._merged = folder / "merged"
-        self._groups = [tree / cgroup for tree in CGROUP_TREES if (tree / "cgroup.procs").exists()]
+        self._groups = groups
         self._boots = 0
         self._nspawn: subprocess.Popen[bytes] | None = None
         self._run: threading.Thread | None = None
@@ -244,14 +241,3 @@ class Host:
 
     def _end_of_console(self) -> str:
         return self.console.read_text(encoding="utf-8", errors="replace")[-3000:]
-
-
-def remove_group(group: Path) -> None:
-    """Remove a control group and those in it, repeatedly until the kernel has removed the last process."""
-    for _attempt in range(50):
-        for folder, _folders, _files in os.walk(group, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-        if not group.exists():
-            return
-        time.sleep(0.05)

@@ -63,6 +63,9 @@ class RoleHost:
         folder: for the files of Ansible.
         hooks: hooks for the role to install.
         collections: a path of collections with another version of the role.
+
+    Attributes:
+        first_run: the result of the first application of the role, for the test of that.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class RoleHost:
         collections: Path | None = None,
     ) -> None:
         self.host, self._hooks = host, list(hooks)
+        self.first_run: Applied | None = None
         self._folder = folder / f"of-{host.name}"
         self._folder.mkdir()
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)

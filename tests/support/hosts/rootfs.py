@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The root file systems of the hosts: small Debians, each created once below .cache/hosts."""
+"""The root file systems of the hosts: small Debians, each created once in the cache that all checkouts share.
+
+python -m support.hosts.rootfs [SUITE...] creates those that are missing, and prints their folders.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
-import hashlib
-import json
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 
-from support.repository import REPOSITORY
+from support.shared_cache import entry, only_one, shared_cache
 
-CACHE = REPOSITORY / ".cache" / "hosts"
 SUITE = "bookworm"
 OTHER_SUITES = ("bullseye", "trixie")
-# the same Debian with the workloads of the ready hooks, which are installed and disabled
+# the same Debian with the workloads of all ready hooks; only tests with the mark `all` need it
 WORKLOADS = "workloads"
 # the CRIU of Debian 12 does not work with new kernels
 CRIU_SUITE = "trixie"
@@ -34,6 +33,9 @@ PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
     *("python3-aiohttp", "python3-jsonschema", "python3-prometheus-client", "python3-requests", "python3-yaml"),
 )
+# the workloads of tests/labs/demo
+DEMO_UNITS = ("haproxy", "postgresql")
+DEMO_PACKAGES = (*DEMO_UNITS, "python3-psycopg2")
 WORKLOAD_PACKAGES = (
     *("haproxy", "nginx-light", "keepalived", "curl", "postgresql", "patroni", "etcd-server", "etcd-client"),
     *("redis-server", "redis-sentinel", "redis-tools", "corosync", "pacemaker", "pcs", "crmsh", "pgbouncer"),
@@ -59,57 +61,88 @@ RECIPE = (
     "--include=" + ",".join(PACKAGES),
     *("--dpkgopt=path-exclude=" + path for path in UNREAD),
     '--customize-hook=rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"',
-    '--customize-hook=chroot "$1" systemctl mask ' + " ".join(MASKED),
+    '--customize-hook=chroot "$1" systemctl --quiet mask ' + " ".join(MASKED),
     # tests/labs/chaos creates separate keys for each host, and starts the service
-    '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable ssh.service',
+    '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*; chroot "$1" systemctl disable --quiet ssh.service',
 )
-WORKLOAD_RECIPE = (
-    *RECIPE,
-    "--include=" + ",".join(WORKLOAD_PACKAGES),
-    # the packages enable their units
-    "--customize-hook=for unit in "
-    + " ".join(WORKLOAD_UNITS)
-    + '; do chroot "$1" systemctl disable --quiet "$unit.service"; done',
-)
+# Debian's packages enable their units; a test starts those that it needs
+DISABLE = '--customize-hook=for unit in {}; do chroot "$1" systemctl disable --quiet "$unit.service"; done'
+# A killed mmdebstrap would leave mounts and processes in the half-made root.
+SEPARATELY = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+
+
+class RootFailed(Exception):
+    """A root could not be made."""
 
 
 def recipe(suite: str) -> tuple[str, ...]:
     """Return the options of mmdebstrap for this suite."""
-    if suite == CRIU_SUITE:
-        return (*RECIPE, "--include=criu")
-    return WORKLOAD_RECIPE if suite == WORKLOADS else RECIPE
+    packages, units = {SUITE: (DEMO_PACKAGES, DEMO_UNITS), WORKLOADS: (WORKLOAD_PACKAGES, WORKLOAD_UNITS)}.get(
+        suite, (("criu",) if suite == CRIU_SUITE else (), ())
+    )
+    return (
+        *RECIPE,
+        *(["--include=" + ",".join(packages)] if packages else []),
+        *([DISABLE.format(" ".join(units))] if units else []),
+    )
 
 
-def location(suite: str = SUITE, cache: Path = CACHE) -> Path:
+def location(suite: str = SUITE) -> Path:
     """Return the folder of the root of this suite; its name depends on the recipe."""
-    return cache / f"root-{suite}-{hashlib.sha256(json.dumps(recipe(suite)).encode()).hexdigest()[:12]}"
+    return entry(f"root-{suite}", recipe(suite))
 
 
-def ensure(suite: str = SUITE, cache: Path = CACHE) -> Path:
-    """Create the root if it is missing. Needs root's rights and an archive of Debian."""
-    root = location(suite, cache)
-    release = SUITE if suite == WORKLOADS else suite
-    with only_one(cache, suite):
-        if not root.is_dir():
-            half_made = root.with_suffix(".new")
-            shutil.rmtree(half_made, ignore_errors=True)
-            with only_one(cache, "apt"):
-                subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
-                archives = sources(release)
-            command = ["mmdebstrap", "--quiet", "--format=directory", *recipe(suite)]
-            command += [release, str(half_made), *archives]
-            subprocess.run(command, check=True, timeout=BUILD_LIMIT)
-            half_made.rename(root)
+def made(suite: str = SUITE) -> Path:
+    """Return the folder of the root; hosts use this, because their namespaces have no network to make one.
+
+    Raises:
+        RootFailed: it is missing.
+    """
+    root = location(suite)
+    if not root.is_dir():
+        raise RootFailed(f"root {suite}: {root} is missing; make it by `python -m support.hosts.rootfs {suite}`")
     return root
 
 
-@contextlib.contextmanager
-def only_one(cache: Path, what: str) -> Iterator[None]:
-    """Hold a lock, so that no two processes create the same root or use apt-get at the same time."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{what}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def ensure(suite: str = SUITE) -> Path:
+    """Create the root if it is missing. Needs root's rights and an archive of Debian.
+
+    Raises:
+        RootFailed: mmdebstrap is missing or failed; no half-made root stays behind.
+    """
+    root = location(suite)
+    if root.is_dir():
+        return root
+    with only_one(root.name):
+        if not root.is_dir():
+            half_made = root.with_suffix(".new")
+            shutil.rmtree(half_made, ignore_errors=True)
+            try:
+                make(suite, half_made)
+                half_made.rename(root)
+            finally:
+                shutil.rmtree(half_made, ignore_errors=True)
+    return root
+
+
+def make(suite: str, folder: Path) -> None:
+    """Let mmdebstrap make the root in this folder."""
+    release = SUITE if suite == WORKLOADS else suite
+    if not shutil.which("mmdebstrap"):
+        raise RootFailed(f"root {suite}: needs the program mmdebstrap; run `apt-get install mmdebstrap`")
+    with only_one("apt"):
+        subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
+        archives = sources(release)
+    command = [*SEPARATELY, "mmdebstrap", "--quiet", "--format=directory", *recipe(suite)]
+    command += [release, str(folder), *archives]
+    try:
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=True, timeout=BUILD_LIMIT)
+    except subprocess.SubprocessError as error:
+        free = shutil.disk_usage(folder.parent).free // 10**6
+        raise RootFailed(
+            f"root {suite}: mmdebstrap failed or took more than {BUILD_LIMIT} s, its messages are above; see that "
+            f"{folder.parent} has space ({free} MB are free, 1500 are enough) and that apt-get can download"
+        ) from error
 
 
 def sources(suite: str) -> list[str]:
@@ -144,8 +177,20 @@ def own_suite() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", default=[SUITE], metavar="SUITE")
-    for suite in parser.parse_args().suites:
-        print(ensure(suite))
+    suites = parser.parse_args().suites
+    # ends as Ctrl-C does, so that no half-made root stays behind
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        for suite in suites:
+            print(ensure(suite))
+    except RootFailed as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(
+            f"{error.filename or shared_cache()}: {error.strerror}; free it, or set XDG_CACHE_HOME to another folder"
+        )
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

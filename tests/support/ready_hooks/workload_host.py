@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A host with the workloads and the ready hooks, which a test runs as the hook runner does."""
+"""A host with workloads and the ready hooks, which a test runs as the hook runner does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WorkloadHost:
     """One host.
 
     Args:
-        host: a host of the suite `rootfs.WORKLOADS`.
+        host: a host of the lab.
     """
 
     def __init__(self, host: Host) -> None:

@@ -5,21 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.hosts.host import Host
-from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.hosts.lab import Lab
+from support.hosts.namespaces import skip_reason_of_this_process
 from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     if reason := skip_reason_of_this_process():
         pytest.skip(reason)
-    with Lab("azure-imds-lab", tmp_path_factory.mktemp("lab") / "hosts") as made:
+    with Lab(tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
 
 
@@ -29,23 +31,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("ansible")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def vm1(lab: Lab) -> Host:
     return lab.host("vm1")
 
 
-@pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest, lab: Lab, folder: Path) -> RoleHost:
-    """The role on a host of the test file, which names the host in VM."""
-    site = RoleHost(lab.host(request.module.VM), folder)
-    site.must_apply()
-    return site
+@pytest.fixture(scope="package")
+def role_host(lab: Lab, folder: Path) -> Callable[[str], RoleHost]:
+    """A function that returns the host of a name, on which the role may have been applied."""
+
+    @functools.cache
+    def get(name: str) -> RoleHost:
+        return RoleHost(lab.host(name), folder)
+
+    return get
 
 
 @pytest.fixture(scope="module")
-def azure(installed: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure_of({installed.host.name: installed.host}, tmp_path_factory.mktemp("azure")) as made:
+def azure(
+    request: pytest.FixtureRequest, role_host: Callable[[str], RoleHost], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Azure]:
+    """The Azure of the host of the test file."""
+    vm = request.module.VM
+    with azure_of({vm: role_host(vm).host}, tmp_path_factory.mktemp("azure")) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def installed(request: pytest.FixtureRequest, role_host: Callable[[str], RoleHost], azure: Azure) -> RoleHost:
+    """The role on the host of the test file, which names the host in VM; test files of the same host share it."""
+    site = role_host(request.module.VM)
+    if site.first_run is None:
+        site.first_run = site.must_apply(install_packages=True)
+        assert site.watches()
+    return site
 
 
 @pytest.fixture

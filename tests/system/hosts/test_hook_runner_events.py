@@ -16,7 +16,8 @@ from support.hosts.host import EPHEMERAL, Host
 from support.hosts.role_host import Azure, RoleHost
 from support.wait import wait_until
 
-VM = "events"
+# the host of test_hook_runner_role.py
+VM = "role"
 # seconds from an approval to the start, and from the start to the end of the event
 START, LIFE = 2, 700
 
@@ -28,7 +29,6 @@ def end_event(site: RoleHost, azure: Azure) -> None:
     wait_until(site.has_no_events, "the event is closed", site.log)
 
 
-@pytest.mark.short
 def test_freeze(site: RoleHost, azure: Azure) -> None:
     boot = site.host.boot_id
     event = azure.announce("Freeze", VM, duration=9)
@@ -49,7 +49,6 @@ def test_freeze(site: RoleHost, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
-@pytest.mark.short
 def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", VM)
@@ -67,6 +66,7 @@ def test_reboot(site: RoleHost, azure: Azure) -> None:
     assert azure.approvals(event) == 1
 
 
+@pytest.mark.all
 def test_redeploy(site: RoleHost, azure: Azure) -> None:
     site.host.run(["touch", f"{EPHEMERAL}/cache"])
     event = azure.announce("Redeploy", VM)
@@ -79,7 +79,7 @@ def test_redeploy(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
 def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
     event = azure.announce(kind, VM)
@@ -95,6 +95,7 @@ def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
 
 
+@pytest.mark.all
 def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/fail", {"vm": VM})
     azure.wait_for_impact(VM, "reboot")
@@ -103,6 +104,7 @@ def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.began("started"), site.began("recover")) == (0, 0, 1)
 
 
+@pytest.mark.all
 def test_cancellation(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
@@ -114,6 +116,7 @@ def test_cancellation(site: RoleHost, azure: Azure) -> None:
     ]
 
 
+@pytest.mark.all
 def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, azure: Azure) -> None:
     site.hold("prepare")
     event = azure.announce("Freeze", VM, duration=0)
@@ -126,7 +129,7 @@ def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, a
     assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
 def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: object) -> None:
     site.hold("prepare")
@@ -149,6 +152,7 @@ def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: obj
     ), site.log()
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
 def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: object) -> None:
     event = azure.announce("Freeze", VM, hold=True, duration=0)
@@ -165,6 +169,7 @@ def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: ob
     assert (site.began("prepare"), site.began("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
+@pytest.mark.all
 def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     site.hold("started")
     event = azure.announce("Freeze", VM, duration=0)
@@ -179,7 +184,7 @@ def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
     assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
@@ -191,7 +196,7 @@ def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, 
     assert (site.began("prepare"), site.began("recover")) == (1, 1)
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_history_shows_the_hooks_of_the_event(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM)
     azure.wait_for_approval(event, site)

@@ -15,6 +15,8 @@ import pytest
 from support.hosts.role_host import APPROVE_WHEN_PREPARED, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 VM = "failures"
 START, LIFE = 2, 700
 LIBRARY = "/usr/local/lib/azure-scheduled-events"

@@ -10,6 +10,8 @@ import pytest
 from support.hosts.role_host import COMMAND, Azure, RoleHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 VM = "restricted"
 UNIT = "azure-scheduled-events-imds.service"
 TABLE = "inet azure_scheduled_events"

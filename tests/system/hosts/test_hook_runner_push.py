@@ -18,6 +18,8 @@ from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
 from support.push_endpoint import PushEndpoint, push_endpoint
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 FACTS = "/etc/ansible/facts.d/azure_scheduled_events.fact"
 TOKEN, HMAC = "/etc/azure-scheduled-events/push-token", "/etc/azure-scheduled-events/push-hmac"
 

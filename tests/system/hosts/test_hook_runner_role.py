@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role hook_runner on a real host, from installation to removal; each test continues from the one before."""
+"""The role hook_runner on a real host, from installation to removal; each test continues from the one before.
+
+The host is that of test_hook_runner_events.py, since an application of the role costs much. pytest runs that
+file before this one; therefore this file may change the installation, and removes it at its end.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,7 @@ import yaml
 
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS
 from support.hosts.lab import Lab
-from support.hosts.role_host import COMMAND, HOOK, SERVICE, Azure, RoleHost, azure_of
-from support.hosts.role_host import HOOKS as ALL_HOOKS
+from support.hosts.role_host import COMMAND, HOOK, HOOKS, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 README = Path(__file__).resolve().parents[3] / "roles" / "hook_runner" / "README.md"
@@ -31,53 +34,45 @@ NEW_CONFIGURATION, NEW_PACKAGE, INSTALLED = (
     "Install from staging",
 )
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
-# two hooks are enough for these tests
-HOOKS = [hook for hook in ALL_HOOKS if hook["stage"] in ("prepare", "recover")]
+VM = "role"
 
 
-@pytest.fixture(scope="module")
-def site(lab: Lab, folder: Path) -> RoleHost:
-    return RoleHost(lab.host("role"), folder, HOOKS)
+@pytest.fixture
+def site(installed: RoleHost) -> RoleHost:
+    return installed
 
 
-@pytest.fixture(scope="module", autouse=True)
-def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure_of({site.host.name: site.host}, tmp_path_factory.mktemp("azure")) as made:
-        yield made
-
-
-def changed(hooks: list[dict[str, str]]) -> list[dict[str, str]]:
+def changed(hooks: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     return [{**hook, "content": hook["content"] + "# changed\n"} for hook in hooks]
 
 
-def installed(site: RoleHost) -> list[str]:
+def installed_paths(site: RoleHost) -> list[str]:
     found = site.host.run(
         ["find", "/etc", "/usr/local", "/var/lib", "/run", "-name", "*azure-scheduled-events*"]
     ).stdout.split()
     return sorted(found)
 
 
-@pytest.mark.short
-def test_check_mode_on_a_fresh_host_changes_nothing(site: RoleHost) -> None:
+@pytest.mark.all
+def test_check_mode_on_a_fresh_host_changes_nothing(lab: Lab, folder: Path) -> None:
+    site = RoleHost(lab.host("fresh"), folder)
     check = site.apply("--check", "--diff", install_packages=True)
     assert check.status == 0, check.text
     assert check.changed > 0
-    assert installed(site) == []
+    assert installed_paths(site) == []
 
 
-@pytest.mark.short
 def test_first_run_installs_and_starts(site: RoleHost) -> None:
-    first = site.apply(install_packages=True)
-    assert first.status == 0, first.text
+    first = site.first_run
+    assert first is not None and first.changed > 0
     assert "waits up to 15 minutes for an approval" in first.text
     assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
     wait_until(lambda: site.unit("ActiveState") == "active", "the unit is active", site.log)
-    assert site.watches()
+    wait_until(site.watches, "the daemon polls", site.log)
     assert site.unit("StatusText") != ""
     assert site.host.run(["systemctl", "is-system-running"]).stdout == "running\n"
 
 
-@pytest.mark.short
 def test_second_run_changes_nothing(site: RoleHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
@@ -85,7 +80,7 @@ def test_second_run_changes_nothing(site: RoleHost) -> None:
     assert site.process() == process
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     laid = site.host.run(
         ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]
@@ -100,12 +95,11 @@ def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     )
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_unit_file_passes_systemd_analyze_verify(site: RoleHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-@pytest.mark.short
 def test_exposure_is_as_the_readme_says(site: RoleHost) -> None:
     documented = re.search(
         r"`systemd-analyze security` calls it (\d+\.\d) on Debian 12", README.read_text(encoding="utf-8")
@@ -121,15 +115,17 @@ def exposure(site: RoleHost) -> str:
     return found[1]
 
 
+@pytest.mark.all
 def test_check_mode_shows_the_changes(site: RoleHost) -> None:
     before = site.process()
     check = site.must_apply("--check", "--diff", hooks=changed(HOOKS), config={"interval": 0.3})
     assert "+interval: 0.3" in check.text and "+# changed" in check.text, check.text
     assert site.host.run(["grep", "-r", "changed", "/etc/azure-scheduled-events"], check=False).stdout == ""
     assert site.process() == before
-    assert not [path for path in installed(site) if path.startswith("/etc/azure-scheduled-events.")]
+    assert not [path for path in installed_paths(site) if path.startswith("/etc/azure-scheduled-events.")]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     "variables, said",
     [
@@ -167,7 +163,7 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert state() == before
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), policy="documented")
@@ -176,6 +172,7 @@ def test_changed_hooks_and_policy_are_taken_without_a_restart(site: RoleHost) ->
     assert site.process() == process
 
 
+@pytest.mark.all
 def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) -> None:
     process = site.process()
     site.host.run(["sh", "-c", "echo 'no_such_key: [' >>/etc/azure-scheduled-events/config.yml"])
@@ -183,6 +180,7 @@ def test_invalid_configuration_by_hand_is_refused_at_a_reload(site: RoleHost) ->
     assert (site.process(), site.unit("ActiveState")) == (process, "active")
 
 
+@pytest.mark.all
 def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> None:
     process = site.process()
     applied = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
@@ -190,6 +188,7 @@ def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> Non
     wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
 
 
+@pytest.mark.all
 def test_lost_reload_is_repeated(site: RoleHost) -> None:
     # the sandbox allows the unit to write there
     lost = f"{JOURNAL}/lost"
@@ -201,6 +200,7 @@ def test_lost_reload_is_repeated(site: RoleHost) -> None:
     assert (status["policy"], status["configuration"]["differs"]) == ("documented", False)
 
 
+@pytest.mark.all
 def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
     site.write_drop_in("ExecReload=", "ExecReload=/bin/true")
     failed = site.apply(hooks=changed(HOOKS), config={"interval": 0.3})
@@ -210,13 +210,14 @@ def test_reload_that_is_always_lost_fails_the_role(site: RoleHost) -> None:
     assert not site.status()["configuration"]["differs"]
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
     role = README.parent
     known = yaml.safe_load((role / "vars/main.yml").read_text(encoding="utf-8"))["hook_runner__restart_only_settings"]
     assert sorted(known) == sorted(RESTART_ONLY_SETTINGS)
 
 
+@pytest.mark.all
 def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     site.host.run(
         [
@@ -238,6 +239,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     ] == [0, 0, 0, 1]
 
 
+@pytest.mark.all
 def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
     wait_until(site.watches, "the daemon polls", site.log)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
@@ -246,6 +248,7 @@ def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
     assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
 
 
+@pytest.mark.all
 def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"\x7fELF\xff\x00not text")
     (tmp_path / "hook.j2").write_text("#!/bin/sh\necho {{ 6 * 7 }}\n")
@@ -269,6 +272,7 @@ def test_hooks_come_from_files_templates_and_text(site: RoleHost, tmp_path: Path
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
+@pytest.mark.all
 def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost) -> None:
     site.must_apply(group=GROUP, status_group=STATUS_GROUP)
     site.host.run(["useradd", "--no-create-home", "stranger"])
@@ -290,6 +294,7 @@ def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost
     }, found
 
 
+@pytest.mark.all
 def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/faults", {"kind": "hang"})
     site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
@@ -301,6 +306,7 @@ def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> N
     wait_until(site.watches, "the daemon polls", site.log)
 
 
+@pytest.mark.all
 def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> None:
     recipe = re.search(r"hook_runner_hook_unit_overrides: \|\n((?:  .*\n|\n)+)", README.read_text(encoding="utf-8"))
     assert recipe is not None
@@ -324,6 +330,7 @@ def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> N
     assert (again.status, again.changed_tasks) == (0, []), again.text
 
 
+@pytest.mark.all
 def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
     documented = re.search(r"and (\d+\.\d) without that", README.read_text(encoding="utf-8"))
     loose = site.must_apply(group=GROUP, hardening=False)
@@ -337,17 +344,17 @@ def test_hardening_false_removes_the_sandbox(site: RoleHost) -> None:
     assert documented is not None and exposure(site) == documented[1]
 
 
+@pytest.mark.all
 def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> None:
     site.must_apply(service_state="stopped", service_enabled=False)
     assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
 
 
-@pytest.mark.short
 def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     check = site.apply("--check", state="absent")
-    assert check.status == 0 and len(installed(site)) > 3, check.text
+    assert check.status == 0 and len(installed_paths(site)) > 3, check.text
     gone = site.must_apply(state="absent")
-    assert installed(site) == [JOURNAL], gone.text
+    assert installed_paths(site) == [JOURNAL], gone.text
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
     assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [
         2,
@@ -356,11 +363,13 @@ def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
     assert site.host.run(["pgrep", "--full", LIBRARY], check=False).stdout == ""
 
 
+@pytest.mark.all
 def test_absent_twice_changes_nothing(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
 
 
+@pytest.mark.all
 def test_absent_with_remove_journal_removes_the_journal(site: RoleHost) -> None:
     site.must_apply(state="absent", remove_journal=True)
-    assert installed(site) == []
+    assert installed_paths(site) == []

@@ -18,6 +18,8 @@ from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
 from support.repository import REPOSITORY
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 # the last commit before the journal has got its first new column
 VERSION_0_1_0 = "07bf835109139c082cca8d0d8de73209d61d2655"
 LIBRARY = "/usr/local/lib/azure-scheduled-events"

@@ -14,6 +14,8 @@ import pytest
 from support.hosts.role_host import COMMAND, HOLD_FILE, MARKER_FILE, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 VM = "units"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 UNITS = "azure-scheduled-events-hook-*.service"

@@ -17,6 +17,8 @@ from support.hosts.ansible_inventory import Applied, ansible_on, apply_role
 from support.hosts.bridge import IMDS
 from support.hosts.host import Host
 
+pytestmark = pytest.mark.all
+
 SERVICE = "imds-simulator.service"
 ENDPOINT = "http://127.0.0.1:8169"
 SCENARIO = """\
@@ -88,7 +90,6 @@ def site(vm1: Host, folder: Path) -> SimulatorHost:
     return SimulatorHost(vm1, ansible_on({vm1.name: vm1}, folder), folder)
 
 
-@pytest.mark.short
 def test_check_mode_on_a_fresh_host_changes_nothing(site: SimulatorHost) -> None:
     before = site.installed()
     check = site.apply("--check", "--diff")
@@ -97,7 +98,6 @@ def test_check_mode_on_a_fresh_host_changes_nothing(site: SimulatorHost) -> None
     assert site.installed() == before == []
 
 
-@pytest.mark.short
 def test_first_run_installs_and_starts(site: SimulatorHost) -> None:
     first = site.apply(install_packages=True)
     assert first.status == 0, first.text
@@ -106,7 +106,6 @@ def test_first_run_installs_and_starts(site: SimulatorHost) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["first scenario"]
 
 
-@pytest.mark.short
 def test_second_run_changes_nothing(site: SimulatorHost) -> None:
     process = site.process()
     second = site.apply(install_packages=True)
@@ -120,7 +119,6 @@ def test_service_is_sandboxed(site: SimulatorHost) -> None:
     assert site.host.run(["systemd-analyze", "verify", SERVICE]).stderr == ""
 
 
-@pytest.mark.short
 def test_invalid_scenario_is_refused_with_its_line_and_the_service_continues(site: SimulatorHost) -> None:
     process = site.process()
     refused = site.apply(content=BAD_SCENARIO)
@@ -151,7 +149,6 @@ def test_invalid_variables_are_refused_and_the_service_continues(
     assert site.process() == process
 
 
-@pytest.mark.short
 def test_changed_scenario_restarts(site: SimulatorHost) -> None:
     process = site.process()
     changed = site.apply(content=SCENARIO.replace("first", "second"))
@@ -160,7 +157,6 @@ def test_changed_scenario_restarts(site: SimulatorHost) -> None:
     assert site.descriptions(endpoint=ENDPOINT) == ["second scenario"]
 
 
-@pytest.mark.short
 def test_link_local_address_is_added(site: SimulatorHost) -> None:
     changed = site.apply(content=SCENARIO.replace("first", "second"), alias_address=True, listen=f"{IMDS}:80")
     assert changed.changed_tasks == [
@@ -172,7 +168,6 @@ def test_link_local_address_is_added(site: SimulatorHost) -> None:
     assert site.descriptions() == ["second scenario"]
 
 
-@pytest.mark.short
 def test_link_local_address_is_present_after_a_reboot_and_a_crash(site: SimulatorHost) -> None:
     site.host.reboot()
     assert site.descriptions() == ["second scenario"]
@@ -227,7 +222,6 @@ def test_link_local_address_is_removed_when_the_variable_is_unset(site: Simulato
     assert not site.has_link_local_address()
 
 
-@pytest.mark.short
 def test_absent_leaves_nothing(site: SimulatorHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and site.installed() != [], check.text

@@ -21,6 +21,8 @@ from support.hosts.host import EPHEMERAL, Host
 from support.hosts.lab import Lab
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 ASK = f"""
 import json, urllib.request
 url = "http://{IMDS}/metadata/instance?api-version=2021-02-01"
@@ -38,7 +40,6 @@ def instance_seen_by(host: Host) -> Any:
     return json.loads(host.run(["python3", "-c", ASK]).stdout)
 
 
-@pytest.mark.short
 def test_imds_distinguishes_hosts_by_their_address(vm1: Host, vm2: Host) -> None:
     scenario = {"groups": {"set": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}}
     sources = [word for host in (vm1, vm2) for word in ("--source", f"{host.name}={host.address}")]
@@ -46,12 +47,10 @@ def test_imds_distinguishes_hosts_by_their_address(vm1: Host, vm2: Host) -> None
         assert [instance_seen_by(host)["compute"]["name"] for host in (vm1, vm2)] == ["vm1", "vm2"]
 
 
-@pytest.mark.short
 def test_host_starts_all_services(vm2: Host) -> None:
     assert vm2.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(
     "ways", [[Host.reboot], [Host.power_off, Host.boot], [Host.crash, Host.boot]], ids=["reboot", "power off", "crash"]
 )
@@ -65,7 +64,6 @@ def test_files_survive_a_restart_and_memory_does_not(vm2: Host, ways: list[Calla
     assert vm2.run(["test", "-e", "/run/lost"], check=False).returncode == 1
 
 
-@pytest.mark.short
 def test_ephemeral_disk_survives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
     kept = f"{EPHEMERAL}/kept"
     vm2.run(["touch", kept])
@@ -75,7 +73,6 @@ def test_ephemeral_disk_survives_a_reboot_and_not_a_redeploy(vm2: Host) -> None:
     assert vm2.run(["test", "-e", kept], check=False).returncode == 1
 
 
-@pytest.mark.short
 def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
     vm2.run(["systemd-run", "--unit=counting", "sh", "-c", "while echo >>/var/lib/counted; do sleep 0.02; done"])
     counted = vm2.file("/var/lib/counted")
@@ -90,7 +87,6 @@ def test_frozen_host_does_nothing_until_it_is_thawed(vm2: Host) -> None:
     vm2.run(["systemctl", "stop", "counting"])
 
 
-@pytest.mark.short
 def test_impact_of_the_simulator_interrupts_the_host(vm2: Host, tmp_path: Path) -> None:
     before = vm2.boot_id
     with Impacts({"vm2": vm2}, tmp_path) as impacts:
@@ -102,7 +98,6 @@ def test_impact_of_the_simulator_interrupts_the_host(vm2: Host, tmp_path: Path) 
     assert vm2.boot_id != before
 
 
-@pytest.mark.short
 def test_run_on_a_host_that_is_down_raises_an_error(vm2: Host) -> None:
     vm2.crash()
     try:
@@ -113,7 +108,6 @@ def test_run_on_a_host_that_is_down_raises_an_error(vm2: Host) -> None:
         vm2.boot()
 
 
-@pytest.mark.short
 def test_hosts_have_separate_files(vm1: Host, vm2: Host) -> None:
     vm1.run(["touch", "/etc/of-vm1"])
     assert vm2.run(["test", "-e", "/etc/of-vm1"], check=False).returncode == 1

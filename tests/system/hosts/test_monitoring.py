@@ -26,6 +26,8 @@ from support.recipes.printed import printed_in
 from support.repository import REPOSITORY
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/monitoring.md"
 FILES = REPOSITORY / "docs" / "monitoring"
 SITE, PROMETHEUS, WITH_NODE_EXPORTER = "site.yml", "# /etc/prometheus/prometheus.yml", "with-node-exporter.yml"
@@ -85,7 +87,6 @@ def test_page_prints_only_what_these_tests_run() -> None:
     assert blocks == {SITE, PROMETHEUS, WITH_NODE_EXPORTER}
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("command", [name for name in PRINTED if name.startswith("promtool")])
 def test_alert_rules_are_correct_and_fire(command: str, web: Host) -> None:
     web.run(["sh", "-ec", f"cd /etc/prometheus; {command}"])

@@ -15,6 +15,8 @@ from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
 from support.hosts.rootfs import OTHER_SUITES
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 START, LIFE = 2, 700
 
 

@@ -18,7 +18,7 @@ SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "k
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback() -> None:
-    start_loopback("namespace")
+    start_loopback()
 
 
 @pytest.fixture

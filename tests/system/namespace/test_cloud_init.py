@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from support import simulator_process
+from support.cloud_init import unpacked
 from support.network import IMDS, at_imds_address
+
+pytestmark = pytest.mark.all
 
 KEYS = [{"keyData": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{name} {name}", "path": "keys"} for name in "ab"]
 SCENARIO = {
@@ -41,11 +44,10 @@ SCENARIO = {
 
 @pytest.fixture
 def cloud_init() -> str:
-    """The folder with cloud-init, which the stage has unpacked."""
-    found = os.environ.get("CLOUD_INIT")
-    if found is None:
-        pytest.skip("cloud-init is unpacked by the stage `namespace`, from the archives of a Debian or Ubuntu")
-    return found
+    """The folder with cloud-init."""
+    if (found := unpacked()) is None:
+        pytest.skip("needs cloud-init; python -m support.cloud_init unpacks it")
+    return str(found)
 
 
 @pytest.fixture

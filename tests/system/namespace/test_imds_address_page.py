@@ -22,6 +22,8 @@ from support.ansible_hosts import Hosts
 from support.network import IMDS, ip
 from support.repository import REPOSITORY
 
+pytestmark = pytest.mark.all
+
 PAGE = (REPOSITORY / "docs" / "simulator" / "imds-address.md").read_text(encoding="utf-8")
 PROGRAM = """#!{python}
 import sys

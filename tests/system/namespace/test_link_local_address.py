@@ -19,6 +19,8 @@ from support.network import IMDS, ip
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator, start
 
+pytestmark = pytest.mark.all
+
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Hosts:

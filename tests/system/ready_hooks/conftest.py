@@ -11,27 +11,28 @@ import pytest
 
 from support.hosts import rootfs
 from support.hosts.bridge import GATEWAY
-from support.hosts.lab import Lab, skip_reason_of_this_process
+from support.hosts.lab import Lab
+from support.hosts.namespaces import skip_reason_of_this_process
 from support.ready_hooks.certificates import Certificates
 from support.ready_hooks.workload_host import WorkloadHost
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     if reason := skip_reason_of_this_process():
         pytest.skip(reason)
-    with Lab("azure-imds-hooks", tmp_path_factory.mktemp("lab") / "hosts") as made:
+    with Lab(tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
 
 
-@pytest.fixture(scope="session")
-def workload_host(lab: Lab) -> Callable[[str], WorkloadHost]:
-    """A function that returns the host of a name, with the workloads and the ready hooks."""
+@pytest.fixture(scope="package")
+def workload_host(lab: Lab) -> Callable[..., WorkloadHost]:
+    """A function that returns the host of a name, with the ready hooks and the packages of the suite."""
     made: dict[str, WorkloadHost] = {}
 
-    def get(name: str) -> WorkloadHost:
+    def get(name: str, suite: str = rootfs.WORKLOADS) -> WorkloadHost:
         if name not in made:
-            made[name] = WorkloadHost(lab.host(name, rootfs.WORKLOADS))
+            made[name] = WorkloadHost(lab.host(name, suite))
         return made[name]
 
     return get

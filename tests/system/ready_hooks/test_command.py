@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.hosts import rootfs
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
@@ -20,8 +21,8 @@ OPTIONS = {"prepare": f"echo prepared >>{FOLDER}/log", "recover": f"echo recover
 
 
 @pytest.fixture
-def host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
-    host = workload_host("web1")
+def host(workload_host: Callable[..., WorkloadHost]) -> Iterator[WorkloadHost]:
+    host = workload_host("plain", rootfs.SUITE)
     host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events; mkdir -m 1777 {FOLDER}")
     yield host
     host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events")
@@ -31,7 +32,6 @@ def log(host: WorkloadHost) -> list[str]:
     return host.shell(f"cat {FOLDER}/log 2>/dev/null || true").splitlines()
 
 
-@pytest.mark.short
 def test_recover_runs_the_counterpart_once(host: WorkloadHost) -> None:
     for verb in ("recover", "prepare", "recover", "recover"):
         assert host.hook(HOOK, verb, OPTIONS).returncode == 0
@@ -39,12 +39,14 @@ def test_recover_runs_the_counterpart_once(host: WorkloadHost) -> None:
     assert host.record(HOOK) is None
 
 
+@pytest.mark.all
 def test_prepare_again_before_recovery_runs_again(host: WorkloadHost) -> None:
     for verb in ("prepare", "prepare", "recover"):
         assert host.hook(HOOK, verb, OPTIONS).returncode == 0
     assert log(host) == ["prepared", "prepared", "recovered"]
 
 
+@pytest.mark.all
 def test_recover_runs_after_a_failed_preparation(host: WorkloadHost) -> None:
     options = {**OPTIONS, "prepare": "exit 7"}
     result = host.hook(HOOK, "prepare", options)
@@ -53,6 +55,7 @@ def test_recover_runs_after_a_failed_preparation(host: WorkloadHost) -> None:
     assert log(host) == ["recovered"]
 
 
+@pytest.mark.all
 def test_recover_that_fails_runs_again(host: WorkloadHost) -> None:
     options = {**OPTIONS, "recover": f"echo tried >>{FOLDER}/log; test -e {FOLDER}/go"}
     assert host.hook(HOOK, "prepare", options).returncode == 0
@@ -62,7 +65,7 @@ def test_recover_that_fails_runs_again(host: WorkloadHost) -> None:
     assert log(host) == ["prepared", "tried", "tried"]
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_recover_runs_after_the_hook_was_killed(host: WorkloadHost) -> None:
     options = {**OPTIONS, "prepare": f"echo begun >>{FOLDER}/log; sleep 600"}
     command = [f"{LIBRARY}/{HOOK}", "prepare", "--json", json.dumps(options)]
@@ -74,6 +77,7 @@ def test_recover_runs_after_the_hook_was_killed(host: WorkloadHost) -> None:
     assert log(host) == ["begun", "recovered"]
 
 
+@pytest.mark.all
 def test_recover_after_a_reboot_runs(host: WorkloadHost) -> None:
     assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
     host.host.reboot()
@@ -81,6 +85,7 @@ def test_recover_after_a_reboot_runs(host: WorkloadHost) -> None:
     assert log(host) == ["prepared", "recovered"]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(("more", "seconds"), [({"prepare_timeout": "500ms"}, 30), ({}, 1)])
 def test_command_at_its_time_limit_ends_with_its_children(
     host: WorkloadHost, more: dict[str, Any], seconds: float
@@ -91,11 +96,13 @@ def test_command_at_its_time_limit_ends_with_its_children(
     assert host.record(HOOK) == {"begun": True}
 
 
+@pytest.mark.all
 def test_process_in_the_background_continues(host: WorkloadHost) -> None:
     assert host.hook(HOOK, "prepare", {**OPTIONS, "prepare": "sleep 613 >/dev/null 2>&1 &"}).returncode == 0
     host.run("pkill", "-f", "^sleep 613")
 
 
+@pytest.mark.all
 def test_command_gets_event_input_user_and_environment(host: WorkloadHost) -> None:
     script = f'echo "$EVENT_TYPE $HOOK_SECONDS $WORD $NUMBER $(id -un) $(cat)" >>{FOLDER}/log'
     options = {"prepare": script, "user": "nobody", "environment": {"WORD": "two words", "NUMBER": 5}}
@@ -104,17 +111,20 @@ def test_command_gets_event_input_user_and_environment(host: WorkloadHost) -> No
     assert log(host) == ['Freeze 30 two words 5 nobody {"event_type": "Freeze"}']
 
 
+@pytest.mark.all
 def test_output_of_the_command_is_that_of_the_hook(host: WorkloadHost) -> None:
     result = host.hook(HOOK, "prepare", {"prepare": ["sh", "-c", "echo out; echo error >&2"]})
     assert (result.stdout.splitlines()[-1], result.stderr) == ("out", "error\n")
 
 
+@pytest.mark.all
 def test_dry_run_runs_nothing(host: WorkloadHost) -> None:
     result = host.hook(HOOK, "prepare", {**OPTIONS, "dry_run": True})
     assert (result.returncode, result.stdout.startswith("would run ")) == (0, True)
     assert (log(host), host.record(HOOK)) == ([], None)
 
 
+@pytest.mark.all
 def test_two_hooks_have_different_names(host: WorkloadHost) -> None:
     other = {**OPTIONS, "name": "other", "recover": f"echo other >>{FOLDER}/log"}
     for options in (OPTIONS, other):
@@ -124,6 +134,7 @@ def test_two_hooks_have_different_names(host: WorkloadHost) -> None:
     assert host.record(HOOK) == {"begun": True}
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("options", "subject"),
     [
@@ -141,10 +152,12 @@ def test_check_finds_what_would_fail(host: WorkloadHost, options: dict[str, Any]
     assert log(host) == []
 
 
+@pytest.mark.all
 def test_check_of_a_good_configuration_is_silent(host: WorkloadHost) -> None:
     result = host.hook(HOOK, "check", {**OPTIONS, "check": "echo ready", "user": "nobody"})
     assert (result.returncode, result.stdout, result.stderr) == (0, "command: check: ready\n", "")
 
 
+@pytest.mark.all
 def test_environment_with_a_wrong_name_is_a_usage_error(host: WorkloadHost) -> None:
     assert host.hook(HOOK, "check", {**OPTIONS, "environment": {"A B": "c"}}).returncode == 2

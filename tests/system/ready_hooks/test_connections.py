@@ -17,6 +17,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 NGINX = """
 server {
     listen 80;
@@ -65,7 +67,6 @@ def site(made: Site) -> Iterator[Site]:
     made.disconnect()
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("port", [80, 443])
 def test_prepare_waits_for_the_end_of_a_connection(site: Site, port: int) -> None:
     site.connect(port)

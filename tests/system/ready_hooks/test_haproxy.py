@@ -18,6 +18,8 @@ from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/ready-hooks/haproxy.md"
 # the addresses of the page; one nginx is both servers
 LB, SERVERS = "10.0.0.4", {"web1": "10.0.0.11", "web2": "10.0.0.12"}
@@ -158,7 +160,6 @@ def later() -> Iterator[ThreadPoolExecutor]:
         yield executor
 
 
-@pytest.mark.short
 def test_prepare_waits_for_sessions_and_recover_for_the_check(pool: Pool, later: ThreadPoolExecutor) -> None:
     pool.open_session()
     prepared: Future[Completed] = later.submit(pool.prepare)

@@ -18,6 +18,8 @@ from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/ready-hooks/health-file.md"
 FILE = "/srv/health/ready"
 FLAG = "/etc/nginx/maintenance"
@@ -74,7 +76,6 @@ def web(made: WebServer) -> Iterator[WebServer]:
     made.reset()
 
 
-@pytest.mark.short
 def test_removed_file_comes_back_as_it_was_after_the_check(web: WebServer) -> None:
     before = web.about(FILE)
     assert (web.run("prepare", {"path": FILE})[0], web.probe()) == (0, "404")

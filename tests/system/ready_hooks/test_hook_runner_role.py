@@ -12,6 +12,8 @@ import pytest
 from support.hosts.role_host import RoleHost
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 
+pytestmark = pytest.mark.all
+
 HOOKS = "/etc/azure-scheduled-events/hooks.d"
 UNIT = "[Service]\nExecStart=sleep infinity\n"
 TEXTS = ['it\'s $HOME "quoted"', "two\nlines", "ünïcode ☃ `id`", "back\\slash {{ x }}"]

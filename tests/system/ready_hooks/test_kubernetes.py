@@ -18,6 +18,8 @@ from support.ready_hooks.web_server import Answer, WebServer
 from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 KUBECONFIG, CA_FILE = "/etc/kubernetes/drain.conf", "/etc/kubernetes/ca.pem"
 NODE, ANNOTATION = "web1", "azure-scheduled-events/cordoned-for"
 OPTIONS: dict[str, Any] = {"kubeconfig": KUBECONFIG}
@@ -54,7 +56,6 @@ def annotation(api: KubernetesApi) -> str | None:
     return value
 
 
-@pytest.mark.short
 def test_prepare_drains_and_recover_uncordons(host: WorkloadHost, api: KubernetesApi) -> None:
     done = drain(host)
     assert (done.returncode, api.is_cordoned(NODE), api.pod_names()) == (0, True, ["agent", "elsewhere"])
@@ -63,7 +64,6 @@ def test_prepare_drains_and_recover_uncordons(host: WorkloadHost, api: Kubernete
     assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
 
 
-@pytest.mark.short
 def test_node_cordoned_by_an_operator_stays_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
     api.nodes[NODE]["spec"]["unschedulable"] = True
     assert drain(host).returncode == 0

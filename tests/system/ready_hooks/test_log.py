@@ -15,6 +15,8 @@ import pytest
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 FILE = "/var/log/azure-events.jsonl"
 OPTIONS = {"file": FILE}
 EVENT = {
@@ -47,7 +49,6 @@ def journal(host: WorkloadHost, number: int) -> list[dict[str, Any]]:
     return wait_until(found, f"{number} lines in the journal")
 
 
-@pytest.mark.short
 def test_log_of_all_stages_is_in_journal_and_file_with_outcome_and_duration(host: WorkloadHost) -> None:
     for stage in ("prepare", "started"):
         assert host.hook("log", stage, OPTIONS, event=EVENT).returncode == 0

@@ -21,6 +21,8 @@ from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 ROLE = "azure_imds.scheduled_events.ready_hooks"
 UNITS = ("first.service", "second.service")
@@ -95,7 +97,6 @@ def role(ansible: Hosts, tmp_path: Path, entry_point: str, *words: str, **variab
     return Applied(ran.returncode, ran.stdout + ran.stderr)
 
 
-@pytest.mark.short
 def test_maintenance_with_ready_hooks_alone_prepares_approves_and_recovers(
     ansible: Hosts, azure: Simulator, running: WorkloadHost
 ) -> None:

@@ -17,6 +17,8 @@ from support.ready_hooks.web_server import Answer, WebServer
 from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 CA_FILE, URL_FILE, TOKEN_FILE = "/etc/notify/ca.pem", "/etc/notify/url", "/etc/notify/token"
 SECRET = "/services/T0/B0/secret"
 EVENT = {
@@ -55,7 +57,6 @@ def notify(
     return host.hook("notify", verb, {"ca_file": CA_FILE, **where, **options}, event={**EVENT, **(event or {})})
 
 
-@pytest.mark.short
 def test_notifications_of_all_stages_reach_the_server_without_injection(host: WorkloadHost, server: WebServer) -> None:
     done = [notify(host, stage) for stage in ("prepare", "started")]
     done.append(notify(host, "recover", event={"OUTCOME": "completed", "SECONDS_LEFT": ""}))
@@ -147,7 +148,6 @@ def test_redirect_or_refusal_is_not_retried(host: WorkloadHost, server: WebServe
     assert (done.returncode, str(answer.status) in done.stderr, len(server.requests)) == (0, True, 1)
 
 
-@pytest.mark.short
 @pytest.mark.parametrize(("options", "hook_seconds"), [({"request_timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
 def test_hanging_server_costs_no_more_than_total_and_hook_seconds(
     host: WorkloadHost, server: WebServer, options: dict[str, Any], hook_seconds: float

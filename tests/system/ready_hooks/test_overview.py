@@ -16,6 +16,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes.printed import find, printed_in
 
+pytestmark = pytest.mark.all
+
 OVERVIEW = "docs/ready-hooks/README.md"
 ROLE = "roles/ready_hooks/README.md"
 UNIT = "app.service"
@@ -36,7 +38,6 @@ def is_active(host: WorkloadHost) -> bool:
     return host.run("systemctl", "is-active", UNIT, check=False).returncode == 0
 
 
-@pytest.mark.short
 def test_printed_play_and_command_lines_of_the_overview(host: WorkloadHost, tmp_path: Path) -> None:
     with printed_play("README", tmp_path, host) as play:
         play.apply()

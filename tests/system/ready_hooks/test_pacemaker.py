@@ -16,6 +16,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 # the names in the cluster differ from those of the hosts
 HOSTS = {"pcmk1": "node-a", "pcmk2": "node-b"}
 NODE, PEER = HOSTS.values()
@@ -172,7 +174,6 @@ def recover(cluster: Cluster, **options: object) -> int:
     return cluster.host.hook("pacemaker", "recover", {**QUICK, **options}).returncode
 
 
-@pytest.mark.short
 def test_recover_takes_the_node_out_that_prepare_put_in_standby(cluster: Cluster) -> None:
     assert prepare(cluster) == (0, "")
     assert (cluster.is_standby(), cluster.where("address") in ("", PEER)) == (True, True)

@@ -17,6 +17,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 FOLDER = "/var/tmp/solver"
 # counts, and continues from a number
 COUNTER = f"""\

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.hosts.bridge import GATEWAY
@@ -18,6 +19,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.web_server import WebServer
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes.printed import find
+
+pytestmark = pytest.mark.all
 
 CA_FILE = "/etc/kubernetes/ca.pem"
 

@@ -10,10 +10,14 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from support.ready_hooks import page
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes.printed import COMMAND, printed_in
+
+pytestmark = pytest.mark.all
 
 DOCUMENT = "docs/ready-hooks/log.md"
 

@@ -17,6 +17,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.web_server import WebServer
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 
+pytestmark = pytest.mark.all
+
 URL_FILE = "/etc/maintenance-webhook"
 EVENT = {"RESOURCE": "web1", "DESCRIPTION": "Virtual machine is going to be restarted."}
 TEXT = "web1: Reboot is scheduled: Virtual machine is going to be restarted."

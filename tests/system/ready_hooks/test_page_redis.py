@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from support.ready_hooks import page
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.redis_pair import PASSWORD, RedisPair, Writer
 from support.ready_hooks.workload_host import WorkloadHost
+
+pytestmark = pytest.mark.all
 
 
 def test_printed_play_fails_over_for_an_event(workload_host: Callable[[str], WorkloadHost], tmp_path: Path) -> None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from support.ready_hooks import page
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import WorkloadHost
+
+pytestmark = pytest.mark.all
 
 SERVICE = "[Service]\nExecStart=sleep infinity\n"
 FILES = {

@@ -18,6 +18,8 @@ from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.recipes.printed import find
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 SECONDS = 60.0
 SYNCHRONOUS = "synchronous_standby_names = '*'\n"
 
@@ -74,7 +76,6 @@ def phase(host: WorkloadHost) -> object:
     return (host.record("postgresql") or {}).get("phase")
 
 
-@pytest.mark.short
 def test_switchover_and_rejoin_leave_one_primary_and_one_standby(pair: PostgresqlPair) -> None:
     run(pair, pair.first, "prepare")
     assert pair.roles() == ["", "primary"]

@@ -17,6 +17,8 @@ from support.ready_hooks.postgresql_pair import ask
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PORT = 5433
 SECONDS = 120.0
 CONFIGURATION = "/etc/patroni/config.yml"

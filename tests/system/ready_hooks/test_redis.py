@@ -16,6 +16,8 @@ from support.ready_hooks.redis_pair import NAME, SECRET, SENTINEL_PORT, RedisPai
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 HOOK = "redis"
 
 
@@ -42,7 +44,6 @@ def roles(pair: RedisPair) -> tuple[str, str]:
     return pair.instance(pair.first).role, pair.instance(pair.second).role
 
 
-@pytest.mark.short
 def test_failover_loses_no_acknowledged_write(pair: RedisPair, options: dict[str, Any]) -> None:
     with Writer(pair) as writer:
         writer.wait_for_more()
@@ -167,7 +168,6 @@ def test_writes_continue_if_the_replica_does_not_catch_up_in_time(
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
-@pytest.mark.short
 def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisPair, options: dict[str, Any]) -> None:
     stall(pair, 100)
     command = [f"{LIBRARY}/{HOOK}", "prepare", "--json", json.dumps({**options, "most_pause": "10m"})]

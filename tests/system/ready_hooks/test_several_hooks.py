@@ -16,6 +16,8 @@ from support.ready_hooks.web_server import WebServer
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 HAPROXY = """
 global
     stats socket /run/haproxy/admin.sock level admin mode 600

@@ -18,6 +18,8 @@ from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 CONTROLLER, NODE = "slurm1", "slurm2"
 OPERATOR = "a disk is to be replaced"
 CONFIGURATION = """\
@@ -110,7 +112,6 @@ def slurm(cluster: Slurm) -> Iterator[Slurm]:
     wait_until(lambda: not cluster.jobs(), "all jobs have ended", cluster.jobs)
 
 
-@pytest.mark.short
 def test_recover_resumes_the_node_that_prepare_drained(slurm: Slurm) -> None:
     assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
     assert slurm.states() == {"IDLE", "DRAIN"}

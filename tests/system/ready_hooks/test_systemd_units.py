@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from support.hosts import rootfs
 from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
 from support.wait import wait_until
 
@@ -25,9 +26,9 @@ LOG = "/var/log/order"
 
 
 @pytest.fixture
-def host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
+def host(workload_host: Callable[..., WorkloadHost]) -> Iterator[WorkloadHost]:
     """Two units that run."""
-    host = workload_host("web1")
+    host = workload_host("plain", rootfs.SUITE)
     host.shell(f"rm -f {LOG} /run/go")
     for unit in OPTIONS["units"]:
         write(host, unit, UNIT)
@@ -71,7 +72,7 @@ def log(host: WorkloadHost) -> list[str]:
     return host.shell(f"cat {LOG}").splitlines()
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_recover_starts_only_the_units_that_prepare_stopped(host: WorkloadHost) -> None:
     host.run("systemctl", "stop", "second.service")
     assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
@@ -82,6 +83,7 @@ def test_recover_starts_only_the_units_that_prepare_stopped(host: WorkloadHost) 
     assert host.record(HOOK) is None
 
 
+@pytest.mark.all
 def test_units_stop_in_order_and_start_in_reverse_order(host: WorkloadHost) -> None:
     ordered(host, *OPTIONS["units"])
     for verb in ("prepare", "recover"):
@@ -89,6 +91,7 @@ def test_units_stop_in_order_and_start_in_reverse_order(host: WorkloadHost) -> N
     assert log(host) == ["stop first.service", "stop second.service", "start second.service", "start first.service"]
 
 
+@pytest.mark.all
 def test_prepare_again_before_recovery_keeps_the_record(host: WorkloadHost) -> None:
     for event in ("E1", "E2"):
         assert host.hook(HOOK, "prepare", OPTIONS, event={"ID": event}).returncode == 0
@@ -98,24 +101,28 @@ def test_prepare_again_before_recovery_keeps_the_record(host: WorkloadHost) -> N
     assert states(host) == ["active", "active"]
 
 
+@pytest.mark.all
 def test_dry_run_stops_nothing(host: WorkloadHost) -> None:
     result = host.hook(HOOK, "prepare", {**OPTIONS, "dry_run": True})
     assert result.stdout == "would stop first.service\nwould stop second.service\n"
     assert (states(host), host.record(HOOK)) == (["active", "active"], None)
 
 
+@pytest.mark.all
 def test_prepare_with_a_wrong_name_stops_nothing(host: WorkloadHost) -> None:
     result = host.hook(HOOK, "prepare", {"units": ["first", "secnod"]})
     assert (result.returncode, "secnod.service" in result.stderr) == (1, True)
     assert (states(host), host.record(HOOK)) == (["active", "active"], None)
 
 
+@pytest.mark.all
 def test_check_names_a_unit_that_does_not_exist(host: WorkloadHost) -> None:
     found = host.hook(HOOK, "check", {"units": ["frist.service", "first.service"]})
     assert (found.returncode, "frist.service" in found.stderr) == (1, True)
     assert "first.service: active" in found.stdout
 
 
+@pytest.mark.all
 def test_template_is_a_usage_error_and_its_instance_is_stopped(host: WorkloadHost) -> None:
     write(host, "app@.service", UNIT)
     start(host, "app@one.service", "app@two.service")
@@ -128,6 +135,7 @@ def test_template_is_a_usage_error_and_its_instance_is_stopped(host: WorkloadHos
     host.run("systemctl", "stop", "app@one", "app@two")
 
 
+@pytest.mark.all
 def test_masked_unit_that_runs_is_refused(host: WorkloadHost) -> None:
     host.shell("systemctl mask --runtime --force first.service; rm /etc/systemd/system/first.service")
     host.run("systemctl", "daemon-reload")
@@ -141,6 +149,7 @@ def test_masked_unit_that_runs_is_refused(host: WorkloadHost) -> None:
     host.run("systemctl", "unmask", "--runtime", "first.service")
 
 
+@pytest.mark.all
 def test_transient_unit_is_refused(host: WorkloadHost) -> None:
     host.run("systemd-run", "--unit=passing", "sleep", "infinity")
     for verb in ("check", "prepare"):
@@ -152,6 +161,7 @@ def test_transient_unit_is_refused(host: WorkloadHost) -> None:
 SOCKET = "[Socket]\nListenStream=/run/served\nAccept=no\n"
 
 
+@pytest.mark.all
 def test_socket_before_its_service_stops_and_starts_both(host: WorkloadHost) -> None:
     write(host, "served.socket", SOCKET)
     write(host, "served.service", UNIT)
@@ -166,6 +176,7 @@ def test_socket_before_its_service_stops_and_starts_both(host: WorkloadHost) -> 
     assert states(host, *options["units"]) == ["active", "active"]
 
 
+@pytest.mark.all
 def test_unit_that_runs_again_after_its_stop_is_a_failure(host: WorkloadHost) -> None:
     write(host, "again.service", UNIT + "ExecStopPost=systemctl start --no-block back.service\n")
     write(
@@ -182,6 +193,7 @@ def test_unit_that_runs_again_after_its_stop_is_a_failure(host: WorkloadHost) ->
     host.run("systemctl", "daemon-reload")
 
 
+@pytest.mark.all
 def test_units_that_stop_with_a_listed_one_start_again(host: WorkloadHost) -> None:
     write(host, "app.service", "[Unit]\nRequires=first.service\nAfter=first.service\n" + UNIT)
     write(host, "front.service", "[Unit]\nBindsTo=app.service\nAfter=app.service\n" + UNIT)
@@ -194,6 +206,7 @@ def test_units_that_stop_with_a_listed_one_start_again(host: WorkloadHost) -> No
     assert states(host, "first", "app", "front") == ["active", "active", "active"]
 
 
+@pytest.mark.all
 def test_unit_that_does_not_stop_in_time_is_named_and_recover_starts_it(host: WorkloadHost) -> None:
     write(host, "second.service", SLOW)
     host.run("systemctl", "daemon-reload")
@@ -208,6 +221,7 @@ def test_unit_that_does_not_stop_in_time_is_named_and_recover_starts_it(host: Wo
     assert states(host) == ["active", "active"]
 
 
+@pytest.mark.all
 def test_hook_with_too_little_time_ends_itself_and_recover_undoes(host: WorkloadHost) -> None:
     write(host, "first.service", SLOW)
     host.run("systemctl", "daemon-reload")
@@ -229,7 +243,6 @@ def kill_during_the_stop(host: WorkloadHost, unit: str) -> None:
     wait_until(lambda: states(host, "hook") != ["active"], "the hook has ended")
 
 
-@pytest.mark.short
 def test_recover_after_a_kill_starts_what_was_stopped(host: WorkloadHost) -> None:
     write(host, "second.service", SLOW)
     host.run("systemctl", "daemon-reload")
@@ -241,6 +254,7 @@ def test_recover_after_a_kill_starts_what_was_stopped(host: WorkloadHost) -> Non
     assert states(host) == ["active", "active"]
 
 
+@pytest.mark.all
 def test_prepare_after_a_kill_waits_for_the_stop_that_has_begun(host: WorkloadHost) -> None:
     write(host, "second.service", SLOW)
     host.run("systemctl", "daemon-reload")
@@ -252,6 +266,7 @@ def test_prepare_after_a_kill_waits_for_the_stop_that_has_begun(host: WorkloadHo
     assert states(host) == ["inactive", "inactive"]
 
 
+@pytest.mark.all
 def test_recover_after_a_reboot_starts_what_does_not_start_at_boot(host: WorkloadHost) -> None:
     write(host, "second.service", UNIT + "[Install]\nWantedBy=multi-user.target\n")
     host.run("systemctl", "daemon-reload")
@@ -267,6 +282,7 @@ def test_recover_after_a_reboot_starts_what_does_not_start_at_boot(host: Workloa
     assert states(host) == ["active", "active"]
 
 
+@pytest.mark.all
 def test_recover_of_a_unit_that_does_not_start_starts_the_others_and_keeps_the_record(host: WorkloadHost) -> None:
     assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
     write(host, "second.service", "[Service]\nType=oneshot\nExecStart=test -e /run/go\n")
@@ -280,6 +296,7 @@ def test_recover_of_a_unit_that_does_not_start_starts_the_others_and_keeps_the_r
     assert host.record(HOOK) is None
 
 
+@pytest.mark.all
 def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> None:
     limit = "[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=1\n"
     assert host.hook(HOOK, "prepare", {"units": ["first"]}).returncode == 0
@@ -293,6 +310,7 @@ def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> 
     assert states(host, "first") == ["active"]
 
 
+@pytest.mark.all
 def test_recover_on_a_full_disk_starts_all_units(host: WorkloadHost) -> None:
     options = {**OPTIONS, "state_directory": "/run/small/records"}
     host.shell("mkdir -m 0700 /run/small; mount -t tmpfs -o size=64k,mode=0700 small /run/small")

@@ -14,6 +14,8 @@ from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_connections
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 GUIDE = "docs/ansible.md"
 FACTS = "/etc/ansible/facts.d/azure_scheduled_events.fact"
 GATHER = "ansible web --module-name ansible.builtin.gather_facts"
@@ -25,7 +27,6 @@ LOCAL = [f"ansible-inventory --graph event_{name}" for name in ("pending", "prep
 SLOW = "#!/bin/sh\nsleep 7\necho '{}'\n"
 
 
-@pytest.mark.short
 @pytest.mark.follows(
     GUIDE, "ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.yml", GATHER, PENDING, UNKNOWN
 )

@@ -23,7 +23,7 @@ STEPS = [
     "{0} join-load-balancer",
 ]
 
-pytestmark = pytest.mark.follows(README, "freeze.yml", COMMAND)
+pytestmark = [pytest.mark.all, pytest.mark.follows(README, "freeze.yml", COMMAND)]
 
 
 def expected_steps(*names: str) -> list[str]:
@@ -39,7 +39,6 @@ def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
     return made
 
 
-@pytest.mark.short
 def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> None:
     pair.announce("Freeze", "web2")
     ran = project.start(COMMAND)
@@ -50,7 +49,6 @@ def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> N
     assert pair.steps() == expected_steps("web2", "web1")
 
 
-@pytest.mark.short
 def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
     pair.make_fail("web1", "leave-load-balancer")
     late = pair.announce("Freeze", "web1")

@@ -18,6 +18,8 @@ from support.recipes.printed import printed_in
 from support.recipes.project import Project, write_inventory
 from support.repository import REPOSITORY
 
+pytestmark = pytest.mark.all
+
 GUIDE = "docs/ansible.md"
 ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"
 (REHEARSE,) = (printed.name for printed in printed_in(GUIDE) if "imds_simulator exec" in printed.name)
@@ -25,7 +27,6 @@ ANSIBLE_MESSAGES = {"Timeout exceeded"}
 UNITS = {"min": 60, "h": 3600}
 
 
-@pytest.mark.short
 @pytest.mark.follows(GUIDE, "ansible.cfg", ASK)
 def test_settings_are_read_and_a_host_returns_its_events(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1")
@@ -45,7 +46,6 @@ def test_settings_are_read_and_a_host_returns_its_events(fleet: Callable[..., Fl
     assert settings["ssh_args"] == re.findall(r"^ssh_args = (.*)$", printed, re.MULTILINE)[0]
 
 
-@pytest.mark.short
 @pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh to read the options of the guide")
 def test_ssh_accepts_the_options() -> None:
     texts = [(REPOSITORY / document).read_text(encoding="utf-8") for document in (GUIDE, "docs/bounds.md")]
@@ -61,7 +61,6 @@ def test_rehearsal_succeeds(project: Project) -> None:
     assert "prepared" in project.run(REHEARSE).must_succeed().text
 
 
-@pytest.mark.short
 def test_time_limits_are_those_of_the_role() -> None:
     defaults = yaml.safe_load((REPOSITORY / "roles/maintenance/defaults/main.yml").read_text(encoding="utf-8"))
     rows = re.findall(
@@ -73,7 +72,6 @@ def test_time_limits_are_those_of_the_role() -> None:
     }
 
 
-@pytest.mark.short
 def test_messages_of_the_table_exist_in_the_collection() -> None:
     table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)

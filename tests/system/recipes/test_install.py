@@ -12,12 +12,13 @@ import pytest
 from support.recipes.galaxy import serve_galaxy
 from support.recipes.project import Project
 
+pytestmark = pytest.mark.all
+
 README, GUIDE = "README.md", "docs/ansible.md"
 BY_NAME = "ansible-galaxy collection install azure_imds.scheduled_events"
 BY_FILE = "ansible-galaxy collection install --requirements-file requirements.yml"
 
 
-@pytest.mark.short
 @pytest.mark.follows(README, BY_NAME)
 @pytest.mark.follows(GUIDE, "requirements.yml", BY_FILE)
 def test_commands_install_a_release(archive: Path, project: Project) -> None:

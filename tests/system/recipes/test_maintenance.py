@@ -81,7 +81,6 @@ def shape(line: str) -> str:
     return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
 
 
-@pytest.mark.short
 @pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", README_COMMAND)
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
@@ -94,7 +93,7 @@ def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[...
     assert in_order(web.steps()) == maintenance_of("Reboot", "web1", "web2")
 
 
-@pytest.mark.short
+@pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, GUIDE_COMMAND)
 def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project: Project) -> None:
     guide_project.take(GUIDE, "maintenance.yml")
@@ -112,6 +111,7 @@ def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project:
     assert notes(web) == []
 
 
+@pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
 def test_playbook_by_name_runs_a_role_and_prints_the_report(web: Fleet, guide_project: Project) -> None:
     guide_project.take(GUIDE, "roles/drain/tasks/main.yml")
@@ -138,6 +138,7 @@ def test_playbook_by_name_runs_a_role_and_prints_the_report(web: Fleet, guide_pr
     assert all(row["prepared"] <= row["approved"] <= row["over"] <= row["recovered"] for row in report)
 
 
+@pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "site.yml")
 def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_project: Project) -> None:
     guide_project.take(GUIDE, "site.yml")
@@ -146,6 +147,7 @@ def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_projec
     assert in_order(web.steps()) == maintenance_of("Freeze", "web1", "web2")
 
 
+@pytest.mark.all
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 @pytest.mark.follows(ROLE_README, *ROLE_PLAYS)
 def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], project: Project) -> None:
@@ -164,6 +166,7 @@ def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], proje
     assert web.steps() == maintenance_of("Freeze", "web1") * 2
 
 
+@pytest.mark.all
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 @pytest.mark.follows(ROLE_README, "limits.yml")
 def test_limits_leave_the_second_event_to_the_next_run(fleet: Callable[..., Fleet], project: Project) -> None:
@@ -180,6 +183,7 @@ def test_limits_leave_the_second_event_to_the_next_run(fleet: Callable[..., Flee
     assert web.steps() == maintenance_of("Freeze", "web1") + maintenance_of("Freeze", "web2")
 
 
+@pytest.mark.all
 @pytest.mark.follows(ROLE_README, "workers.yml")
 def test_ready_hooks_restart_a_service_around_the_event(fleet: Callable[..., Fleet], project: Project) -> None:
     workers = fleet("worker1")
@@ -202,7 +206,7 @@ def test_ready_hooks_restart_a_service_around_the_event(fleet: Callable[..., Fle
     assert workers.steps() == ["worker1 approved", "Freeze worker1 started", "Freeze worker1 finished"] * 2
 
 
-@pytest.mark.short
+@pytest.mark.all
 def test_readme_and_guide_print_the_same_playbook() -> None:
     assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
     in_readme, in_guide = (

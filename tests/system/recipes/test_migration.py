@@ -15,6 +15,8 @@ from support.recipes.fleet import CALLS, Fleet
 from support.recipes.project import TIMEOUT, Project, write_inventory
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 PAGE = "docs/migration.md"
 SERVICE, TIMER = "azure-events.service", "azure-events.timer"
 SCRIPT, DRAINED = "/usr/local/sbin/azure-events", "/var/lib/azure-events-drained"

@@ -13,10 +13,11 @@ from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_inventory
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 README = "README.md"
 
 
-@pytest.mark.short
 @pytest.mark.follows(README, "update.yml")
 def test_update_skips_hosts_with_events_or_unknown_state(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1", "web2", "web3")
@@ -28,7 +29,6 @@ def test_update_skips_hosts_with_events_or_unknown_state(fleet: Callable[..., Fl
     assert web.steps() == ["web2 update-site"]
 
 
-@pytest.mark.short
 @pytest.mark.follows(README, "approve.yml")
 def test_approve_takes_user_restarts_and_short_freezes_only(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1", "web2")
@@ -44,7 +44,6 @@ def test_approve_takes_user_restarts_and_short_freezes_only(fleet: Callable[...,
     assert web.azure.get(f"/events/{redeploy}")["status"] == "Scheduled"
 
 
-@pytest.mark.short
 @pytest.mark.follows(README, "daemon.yml")
 def test_daemon_prepares_approves_and_recovers(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("daemon1")

@@ -18,6 +18,8 @@ from support.recipes.printed import find
 from support.recipes.project import TIMEOUT, Project, write_inventory
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 GUIDE = "docs/ansible.md"
 SERVICE, TIMER = "azure-maintenance.service", "azure-maintenance.timer"
 TASKS = ("maintenance.yml", "drain.yml", "undrain.yml")
@@ -26,7 +28,6 @@ UNITS = "/etc/systemd/system"
 STAND_IN = '#!/bin/sh\necho "$PWD $*" >>/var/log/runs\n'
 
 
-@pytest.mark.short
 @pytest.mark.follows(GUIDE, SERVICE, TIMER)
 def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     host = lab.host("controller1")
@@ -46,7 +47,6 @@ def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     assert SERVICE in host.run(["systemctl", "list-timers", "--no-pager"]).stdout
 
 
-@pytest.mark.short
 @pytest.mark.follows(GUIDE, *TASKS, "inventory/group_vars/web.yml")
 def test_service_command_does_nothing_while_another_run_is_active(
     fleet: Callable[..., Fleet], project: Project

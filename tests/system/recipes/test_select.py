@@ -13,6 +13,8 @@ import pytest
 from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_connections
 
+pytestmark = pytest.mark.all
+
 GUIDE = "docs/ansible.md"
 COMMAND = "ansible-playbook drain-early.yml"
 

@@ -10,6 +10,8 @@ import pytest
 from support.hosts.lab import Lab
 from support.recipes.project import Project, write_inventory
 
+pytestmark = pytest.mark.all
+
 DOCUMENT, PLAYBOOK = "roles/imds_simulator/README.md", "- name: Rehearse a live migration on the staging web servers"
 WAIT = (
     "ansible staging_web --inventory hosts.yml"

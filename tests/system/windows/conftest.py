@@ -37,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback() -> None:
-    start_loopback("windows")
+    start_loopback()
 
 
 @pytest.fixture(scope="module")

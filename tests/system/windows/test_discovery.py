@@ -16,6 +16,8 @@ from support import simulator_process
 from support.network import at_imds_address
 from support.windows.wine import PYTHON, Wine
 
+pytestmark = pytest.mark.all
+
 # of Azure, in networks without the usual address
 LEASED = "168.63.129.16"
 INTERFACE = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{6d3f1f4e-7c0a-4a29-9a52-0f6f3a1c2b11}"

@@ -14,6 +14,8 @@ from support.repository import REPOSITORY
 from support.salt.azure import Azure
 from support.windows.windows_minion import WindowsMinion
 
+pytestmark = pytest.mark.all
+
 HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 
 

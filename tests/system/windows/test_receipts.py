@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from support.windows.wine import PYTHON, Wine
+
+pytestmark = pytest.mark.all
 
 FOLDER = r"C:\ProgramData\azure-scheduled-events\approvals"
 PROGRAM = """

@@ -27,6 +27,8 @@ from support.start.page import is_shown
 from support.windows.windows_minion import HOME, TIMEOUT, WindowsMinion
 from support.windows.wine import Wine
 
+pytestmark = pytest.mark.all
+
 PAGE = (REPOSITORY / "docs" / "start" / "windows.md").read_text(encoding="utf-8")
 SECTION = PAGE.split("## Or read it with Salt\n")[1].partition("\n## ")[0]
 ENDPOINT = "http://192.0.2.10:8169"

@@ -288,7 +288,7 @@ LEFT_OUT = {
         ".venv/bin/nox -s system -- tests/labs/demo": "the lane system runs it",
     },
     "tests/system/hosts/README.md": {
-        'with Lab("azure-imds-lab", folder) as lab:': "the tests of this folder use the same methods",
+        "with Lab(folder) as lab:": "the tests of this folder use the same methods",
         f"{NAMESPACES} -- .venv/bin/python -m pytest tests/system/hosts": "the session system does the same",
     },
     "tests/labs/promises/README.md": {
