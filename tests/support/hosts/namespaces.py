@@ -39,21 +39,30 @@ def skip_reason_of_this_process() -> str | None:
 
 def run(command: list[str]) -> int:
     """Run the command, and return its exit status."""
-    with subprocess.Popen([*UNSHARE_COMMAND, *command]) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.wait(PATIENCE)
-            return 128 + signal.SIGINT
-        finally:
-            process.kill()
-            process.wait()
-            remove_stale_groups()
+    # the command, which holds the other end, may end after unshare
+    reader, writer = os.pipe()
+    process = subprocess.Popen([*UNSHARE_COMMAND, *command], pass_fds=[writer])
+    os.close(writer)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait(PATIENCE)
+        return 128 + signal.SIGINT
+    finally:
+        process.kill()
+        os.read(reader, 1)
+        remove_stale_groups()
+
+
+def end(number: int, frame: object) -> None:
+    """End this process, undisturbed by the second signal that the end of its parent may bring."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, end)
     try:
         status = run(sys.argv[1:])
     except (KeyboardInterrupt, subprocess.TimeoutExpired):
