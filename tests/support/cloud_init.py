@@ -31,7 +31,7 @@ def unpacked() -> Path | None:
 def unpack() -> None:
     """Download and unpack cloud-init, where this machine has apt-get and its archives answer."""
     home = entry("cloud-init", PACKAGES)
-    with only_one(home.name):
+    with only_one("cloud-init"):
         if not home.is_dir() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
             with tempfile.TemporaryDirectory(dir=home.parent, prefix="cloud-init-") as folder:
                 archives, made = Path(folder, "archives"), Path(folder, "unpacked")

@@ -3,7 +3,7 @@
 
 """The network between the hosts: a bridge with the address 169.254.169.254, like the fabric of Azure.
 
-The bridge is in the network namespace of the process that creates it (`make test-hosts` creates a
+The bridge is in the network namespace of the process that creates it (namespaces.py creates a
 separate one for the tests). A simulator or an ansible-playbook of that process is therefore on the
 bridge, and reaches the hosts by their addresses.
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 from support.hosts.control_groups import JOIN, groups_of_a_lab
 from support.hosts.namespaces import UNSHARE_COMMAND
 
-PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "mount", "systemd-nspawn")
+PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "mount")
 OVERLAY = """
 set -e
 mount -t tmpfs try "$1"

@@ -21,8 +21,9 @@ from support.hosts.control_groups import remove_stale_groups
 
 # The mounts of --mount are private. All processes end with the first one, which ends with unshare, which
 # ends with the thread that has started it: also by SIGKILL.
+WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 UNSHARE_COMMAND = (
-    *("setpriv", "--pdeathsig", "KILL", "--"),
+    *WITH_ITS_PARENT,
     *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
 PATIENCE = 30.0

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.hosts.namespaces import WITH_ITS_PARENT
 from support.shared_cache import entry, only_one, shared_cache
 
 SUITE = "bookworm"
@@ -68,7 +69,7 @@ RECIPE = (
 # Debian's packages enable their units; a test starts those that it needs
 DISABLE = '--customize-hook=for unit in {}; do chroot "$1" systemctl disable --quiet "$unit.service"; done'
 # A killed mmdebstrap would leave mounts and processes in the half-made root.
-SEPARATELY = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+SEPARATELY = (*WITH_ITS_PARENT, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 
 
 class RootFailed(Exception):
@@ -113,7 +114,7 @@ def ensure(suite: str = SUITE) -> Path:
     root = location(suite)
     if root.is_dir():
         return root
-    with only_one(root.name):
+    with only_one(f"root-{suite}"):
         if not root.is_dir():
             half_made = root.with_suffix(".new")
             shutil.rmtree(half_made, ignore_errors=True)

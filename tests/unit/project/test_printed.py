@@ -111,7 +111,7 @@ INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imd
 INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
 INSTALLS_WHEEL = "tests/functional/simulator_wheel/test_wheel.py installs its wheel"
 CHAOS = "takes up to hours; tests/labs/chaos/test_chaos.py runs a few seeds"
-NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc"
+NAMESPACES = "PYTHONPATH=tests .venv/bin/python -m support.hosts.namespaces"
 SALT_CLUSTER = (
     'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
     " cluster(SaltInstallation.at(environments.salt(3008))) as here:"
@@ -289,10 +289,11 @@ LEFT_OUT = {
     },
     "tests/system/hosts/README.md": {
         "with Lab(folder) as lab:": "the tests of this folder use the same methods",
-        f"{NAMESPACES} -- .venv/bin/python -m pytest tests/system/hosts": "the session system does the same",
+        f"{NAMESPACES} .venv/bin/python -m pytest tests/system/hosts": "the session system does the same",
+        "PYTHONPATH=tests .venv/bin/python -m support.hosts.rootfs bookworm": "the session system does the same",
     },
     "tests/labs/promises/README.md": {
-        f'{NAMESPACES} -- .venv/bin/python -m pytest tests/labs/promises -k "salt and cancelled"': (
+        f'{NAMESPACES} .venv/bin/python -m pytest tests/labs/promises -k "salt and cancelled"': (
             "the session system does the same"
         ),
     },
