@@ -187,9 +187,7 @@ def main() -> None:
     except RootFailed as error:
         sys.exit(str(error))
     except OSError as error:
-        sys.exit(
-            f"{error.filename or shared_cache()}: {error.strerror}; free it, or set XDG_CACHE_HOME to another folder"
-        )
+        sys.exit(f"{error.filename or shared_cache()}: {error.strerror}; name a folder with space in XDG_CACHE_HOME")
     except KeyboardInterrupt:
         sys.exit(130)
 
