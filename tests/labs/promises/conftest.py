@@ -26,7 +26,7 @@ from tools.repository.collection_tree import copy_tree
 OUTCOMES: list[Outcome] = []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     if reason := skip_reason_of_this_process():
         pytest.skip(reason)

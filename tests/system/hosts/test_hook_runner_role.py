@@ -33,6 +33,7 @@ NEW_CONFIGURATION, NEW_PACKAGE, INSTALLED = (
     "Compare the installed package with that of the collection",
     "Install from staging",
 )
+PURGED = "Remove absent, outdated and purged hooks from staging"
 RESTART, RELOAD = "Restart the hook runner", "Reload the hook runner"
 VM = "role"
 
@@ -243,7 +244,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
 def test_purge_hooks_removes_hooks_of_others(site: RoleHost) -> None:
     wait_until(site.watches, "the daemon polls", site.log)
     purged = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, purge_hooks=True)
-    assert purged.changed_tasks == ["Remove absent and purged hooks from staging", INSTALLED, RELOAD], purged.text
+    assert purged.changed_tasks == [PURGED, INSTALLED, RELOAD], purged.text
     hooks = site.host.run(["find", HOOKS_FOLDER, "-type", "f", "-printf", "%P\n"]).stdout.split()
     assert sorted(hooks) == sorted(f"{hook['stage']}/{hook['name']}" for hook in HOOKS)
 
