@@ -41,6 +41,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.all  # the rehearsal builds and installs the collection, too
+@pytest.mark.xdist_group("commands of the README")  # each uses what the one before it made
 @pytest.mark.parametrize("command", HERE)
 def test_command_runs(command: str, environment: dict[str, str]) -> None:
     ran = subprocess.run(

@@ -33,6 +33,9 @@ def install(checkout: Path, python: Path) -> None:
         text = Path(sys.executable).with_name(program).read_text().partition("\n")[2]
         (venv / "bin" / program).write_text(f"#!{venv / 'bin' / 'python'}\n{text}")
         (venv / "bin" / program).chmod(0o755)
+    # make finds it complete
+    for name in ("bin/uv", "for-rehearsal"):
+        (venv / name).touch()
 
 
 @pytest.fixture
@@ -59,9 +62,14 @@ def test_rehearsal_needs_no_home_directory(folder: Path) -> None:
     path = os.pathsep.join(
         dict.fromkeys(str(Path(program).parent) for program in map(shutil.which, ("make", "sh", "awk")) if program)
     )
-    command = ["make", "--old-file=.venv/for-rehearsal", "rehearsal"]
     ran = subprocess.run(
-        command, cwd=checkout, env={"PATH": path, "HOME": "/"}, capture_output=True, text=True, check=False, **as_user
+        ["make", "rehearsal"],
+        cwd=checkout,
+        env={"PATH": path, "HOME": "/"},
+        capture_output=True,
+        text=True,
+        check=False,
+        **as_user,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "recovered" in ran.stdout
