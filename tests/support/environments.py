@@ -42,7 +42,9 @@ def make_environment(python: Path, folder: Path, *requirements: str | Path) -> N
     uv = str(Path(sys.executable).with_name("uv"))
     subprocess.run([uv, "venv", "--quiet", "--seed", "--python", python, folder], check=True)
     inside = folder / "bin" / "python"
-    subprocess.run([uv, "pip", "install", "--quiet", "--python", inside, *map(str, requirements)], check=True)
+    # the daemons of Salt write no bytecode
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
+    subprocess.run([*install, *map(str, requirements)], check=True)
 
 
 def first_python(minors: Iterable[int]) -> Path:
