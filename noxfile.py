@@ -28,7 +28,6 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
 from support import environments  # noqa: E402
 from support.hosts import capabilities, rootfs  # noqa: E402
-from support.hosts.lab import UNSHARE_COMMAND  # noqa: E402
 from support.shared_cache import only_one, shared_cache  # noqa: E402
 from support.simulator_process import reserved_port  # noqa: E402
 from tools.repository.collection_tree import copy_tree  # noqa: E402
@@ -44,9 +43,15 @@ PYTEST = (
 )
 
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
-SYSTEM = ("tests/system", "tests/labs/demo", "tests/labs/promises")
-# each makes namespaces of its own for its hosts
-LABS = ("tests/labs/chaos",)
+HOST_TESTS = (
+    "tests/system/hosts",
+    "tests/system/recipes",
+    "tests/system/ready_hooks",
+    "tests/labs/demo",
+    "tests/labs/promises",
+)
+OTHER_SYSTEM_TESTS = ("tests/system/eda", "tests/system/browser")
+IN_NAMESPACES = ("env", "PYTHONPATH=tests", "python", "-m", "support.hosts.namespaces", "env", "--unset=PYTHONPATH")
 # what Galaxy gets of the checkout
 ARCHIVE = ("extensions", "galaxy.yml", "LICENSE", "meta", "playbooks", "plugins", "README.md", "roles", "changelogs")
 HOSTS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
@@ -182,9 +187,13 @@ def system(session: nox.Session) -> None:
     session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)
     if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
         session.skip(f"hosts: {reason}")
-    pytest(session, SYSTEM, prefix=UNSHARE_COMMAND, variables=variables)
+    pytest(session, HOST_TESTS, prefix=IN_NAMESPACES, variables=variables)
+    if not session.posargs:
+        pytest(session, OTHER_SYSTEM_TESTS)
     if EVERYTHING:
-        pytest(session, LABS)
+        pytest(session, ("tests/system/namespace",), prefix=("unshare", "--net", "--"))
+        # each seed makes namespaces of its own
+        pytest(session, ("tests/labs/chaos",))
 
 
 @nox.session(python=False)
