@@ -26,7 +26,7 @@ import nox
 REPOSITORY = Path(__file__).parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
-from support import environments  # noqa: E402
+from support import cloud_init, environments  # noqa: E402
 from support.hosts import capabilities, rootfs  # noqa: E402
 from support.shared_cache import only_one, shared_cache  # noqa: E402
 from support.simulator_process import reserved_port  # noqa: E402
@@ -43,14 +43,7 @@ PYTEST = (
 )
 
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
-HOST_TESTS = (
-    "tests/system/hosts",
-    "tests/system/recipes",
-    "tests/system/ready_hooks",
-    "tests/labs/demo",
-    "tests/labs/promises",
-)
-OTHER_SYSTEM_TESTS = ("tests/system/eda", "tests/system/browser")
+SYSTEM = ("tests/system", "tests/labs/demo", "tests/labs/promises")
 IN_NAMESPACES = ("env", "PYTHONPATH=tests", "python", "-m", "support.hosts.namespaces", "env", "--unset=PYTHONPATH")
 # what Galaxy gets of the checkout
 ARCHIVE = ("extensions", "galaxy.yml", "LICENSE", "meta", "playbooks", "plugins", "README.md", "roles", "changelogs")
@@ -124,7 +117,8 @@ def pytest(
 ) -> None:
     """Run these folders, or what the arguments of the session select."""
     chosen = tuple(session.posargs) or (*SELECTION, *folders)
-    session.run(*prefix, *PYTEST, *options, *chosen, env=variables, external=True)
+    # seconds after SIGTERM: support.hosts.namespaces removes what a killed lab leaves
+    session.run(*prefix, *PYTEST, *options, *chosen, env=variables, external=True, terminate_timeout=10)
 
 
 def install_programs(session: nox.Session, **package_of_program: str) -> None:
@@ -184,14 +178,12 @@ def system(session: nox.Session) -> None:
         # the namespaces of the tests reach no package index
         variables["SALT_HOME"] = str(environments.salt(3008))
         suites += [rootfs.WORKLOADS, *rootfs.OTHER_SUITES]
+        cloud_init.unpack()
     session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)
     if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
         session.skip(f"hosts: {reason}")
-    pytest(session, HOST_TESTS, prefix=IN_NAMESPACES, variables=variables)
-    if not session.posargs:
-        pytest(session, OTHER_SYSTEM_TESTS)
+    pytest(session, SYSTEM, prefix=IN_NAMESPACES, variables=variables)
     if EVERYTHING:
-        pytest(session, ("tests/system/namespace",), prefix=("unshare", "--net", "--"))
         # each seed makes namespaces of its own
         pytest(session, ("tests/labs/chaos",))
 

@@ -43,7 +43,7 @@ def make_environment(python: Path, folder: Path, *requirements: str | Path) -> N
     subprocess.run([uv, "venv", "--quiet", "--seed", "--python", python, folder], check=True)
     inside = folder / "bin" / "python"
     # the daemons of Salt write no bytecode
-    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", inside]
+    install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(inside)]
     subprocess.run([*install, *map(str, requirements)], check=True)
 
 

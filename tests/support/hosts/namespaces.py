@@ -26,6 +26,8 @@ UNSHARE_COMMAND = (
     *WITH_ITS_PARENT,
     *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
+# the loopback device of a new namespace is down
+WITH_LOOPBACK = 'ip link set lo up && exec "$@"'
 PATIENCE = 30.0
 # from linux/prctl.h
 PR_SET_PDEATHSIG = 1
@@ -42,7 +44,7 @@ def run(command: list[str]) -> int:
     """Run the command, and return its exit status."""
     # the command, which holds the other end, may end after unshare
     reader, writer = os.pipe()
-    process = subprocess.Popen([*UNSHARE_COMMAND, *command], pass_fds=[writer])
+    process = subprocess.Popen([*UNSHARE_COMMAND, "sh", "-c", WITH_LOOPBACK, "sh", *command], pass_fds=[writer])
     os.close(writer)
     try:
         return process.wait()
