@@ -172,11 +172,10 @@ def system(session: nox.Session) -> None:
     if reason := capabilities.skip_reason():
         session.skip(f"hosts: {reason}")
     install_programs(session, **HOSTS, **BROWSER, **RULEBOOK)
-    variables = dict(HOME)
+    # the namespaces of the tests reach no package index
+    variables = {**HOME, "SALT_HOME": str(environments.salt(3008))}
     suites = [rootfs.SUITE]
     if EVERYTHING or session.posargs:
-        # the namespaces of the tests reach no package index
-        variables["SALT_HOME"] = str(environments.salt(3008))
         suites += [rootfs.WORKLOADS, *rootfs.OTHER_SUITES]
         cloud_init.unpack()
     session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)

@@ -15,8 +15,6 @@ import pytest
 from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 
-pytestmark = pytest.mark.all
-
 
 def change_note(fleet: Fleet, name: str, **members: Any) -> None:
     path = fleet.folder / name / "notes" / "note.json"
@@ -49,6 +47,7 @@ def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path:
     assert len(fleet.approvals()) == 1
 
 
+@pytest.mark.all
 def test_note_of_a_run_on_another_controller_is_respected_until_it_expires(azure: Simulator, tmp_path: Path) -> None:
     fleet = left_by_another_controller(azure, tmp_path)
     ran = fleet.maintain(at={WAIT: lambda: None})
@@ -61,6 +60,7 @@ def test_note_of_a_run_on_another_controller_is_respected_until_it_expires(azure
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
+@pytest.mark.all
 def test_take_over_replaces_the_note_of_another_controller(azure: Simulator, tmp_path: Path) -> None:
     fleet = left_by_another_controller(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_take_over": True})
@@ -68,6 +68,7 @@ def test_take_over_replaces_the_note_of_another_controller(azure: Simulator, tmp
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
 
 
+@pytest.mark.all
 def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)
@@ -80,6 +81,7 @@ def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp
     assert fleet.did("recover") == set() and (fleet.note("vm1") or {})["run"]["id"] == "other"
 
 
+@pytest.mark.all
 def test_unreadable_note_holds_the_host_until_it_expires(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path)

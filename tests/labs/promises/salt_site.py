@@ -37,6 +37,8 @@ After=network.target
 Environment=PYTHONPATH={MOUNTED}/lib/python3.11/site-packages PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
 ExecStart=/usr/bin/python3 {MOUNTED}/bin/salt-minion -c /etc/salt
 KillMode=control-group
+# a minion whose IMDS does not answer takes up to a minute to end
+TimeoutStopSec=5
 Restart=on-failure
 
 [Install]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from support.eda.rulebook import Rulebook
@@ -15,8 +14,6 @@ from support.eda.three_hosts import EVENT, ThreeHosts
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 from support.wait import wait_until
-
-pytestmark = pytest.mark.all
 
 
 def with_short_pauses(folder: Path) -> Path:

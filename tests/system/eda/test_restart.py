@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from support.eda.rulebook import Rulebook
 from support.eda.three_hosts import EVENT, NAMES, ThreeHosts
 from support.maintenance.fleet import LIFE
 from support.simulator_process import Simulator
-
-pytestmark = pytest.mark.all
 
 
 def test_killed_rulebook_continues_after_its_restart(trio: Simulator, tmp_path: Path) -> None:
