@@ -35,6 +35,7 @@ from tools.repository.collection_tree import copy_tree  # noqa: E402
 CACHE = REPOSITORY / ".cache"
 PYTHON = REPOSITORY / ".venv" / "bin" / "python"
 EVERYTHING = os.environ.get("TESTS") == "all"
+LANE = os.environ.pop("LANE", "")  # tests start nox, too
 SELECTION = () if EVERYTHING else ("-m", "not all")
 PYTEST = (
     *("python", "-m", "pytest", "-q", "-rs", "--durations=10"),
@@ -98,9 +99,9 @@ def print_times(start: float = time.monotonic()) -> None:
     """Print the wall time and the CPU time of all processes; tools/lanes.py adds them up."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     times = {"wall": round(time.monotonic() - start), "cpu": round(used.ru_utime + used.ru_stime)}
-    if lane := os.environ.get("LANE"):
+    if LANE:
         (CACHE / "lanes").mkdir(exist_ok=True)
-        (CACHE / "lanes" / f"{lane}.json").write_text(json.dumps(times))
+        (CACHE / "lanes" / f"{LANE}.json").write_text(json.dumps(times))
 
 
 def tree(name: str, *, archive: bool = False) -> Path:
