@@ -9,7 +9,9 @@ SIMULATOR := $(WITH_SOURCES) $(VENV)/bin/python -m imds_simulator
 INSTALL = $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python
 
 # What all checkouts of a user share: downloads, root file systems. A user without a home directory has it in the checkout.
-export XDG_CACHE_HOME := $(or $(XDG_CACHE_HOME),$(shell test -w "$$HOME" && echo "$$HOME/.cache"),$(CURDIR)/.cache/shared)
+# tests/support/shared_cache.py has the same rule.
+OF_THE_USER := $(shell test -d "$$HOME" && { test -d "$$HOME/.cache" || mkdir "$$HOME/.cache" 2>/dev/null; } && test -w "$$HOME/.cache" && echo "$$HOME/.cache")
+export XDG_CACHE_HOME := $(or $(XDG_CACHE_HOME),$(OF_THE_USER),$(CURDIR)/.cache/shared)
 # Ansible keeps its own files below .cache, also those that it would put into the home directory of the user on a host:
 # here that is the same user, who may have none. It takes nothing from the user's settings and locale.
 unexport $(filter ANSIBLE_%,$(.VARIABLES))
@@ -27,7 +29,7 @@ OTHER_LANES := salt-3006 ansible-test release
 ON_REQUEST := windows
 salt-3006_SESSIONS := "salt(3006)"
 ansible-test_SESSIONS := "integration(oldest)" "integration(newest)" "sanity(newest)" units
-release_SESSIONS := transport workflows release docs
+release_SESSIONS := transport workflows release
 windows_SESSIONS := windows
 
 # The collection as it is published: built, and installed.
@@ -87,7 +89,7 @@ recordings: $(VENV)/for-tests
 	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.pictures.record $(RECORDINGS)
 
 docs: $(VENV)/for-tests  ## build the site of the documentation in .cache/docs, and print the path of its first page
-	@$(NOX) --sessions docs
+	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.docs_site
 
 collection: $(VENV)/for-rehearsal
 	@rm -f .cache/collection/*.tar.gz

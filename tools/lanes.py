@@ -31,7 +31,7 @@ FOLDER = Path(".cache", "lanes")
 SIDE_BY_SIDE = 3
 NEED_ROOT = ("system", "salt")
 PR_SET_CHILD_SUBREAPER = 36
-GRACE = 4.0  # seconds from SIGTERM to SIGKILL
+GRACE = 20.0  # seconds from SIGTERM to SIGKILL: hosts, and root file systems that are half made, are removed
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -57,8 +57,12 @@ def main(names: Sequence[str]) -> int:
 @contextlib.contextmanager
 def only_run() -> Iterator[str]:
     """Hold the lock of this checkout, and yield nothing; or yield which process holds it."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("a+") as lock:
+    try:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        opened = (FOLDER / "lock").open("a+")
+    except OSError as error:
+        sys.exit(f"{FOLDER}: {error.strerror}; run it as the user who made .cache, or remove it")
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -80,7 +84,9 @@ def adopt_orphans() -> None:
 def run(command: Sequence[str]) -> int:
     """Run a command, and return 0 or 1; or 130 after a signal. All descendants end with it."""
     for number in ENDING:
-        signal.signal(number, signal.default_int_handler)
+        # nohup ignores SIGHUP
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     # the terminal sends Ctrl-C to its process group; here this process alone decides what it ends, and in which order
     with subprocess.Popen(command, start_new_session=True) as child:
         try:
@@ -112,9 +118,11 @@ def print_times(lanes: Sequence[str], wall: float) -> None:
     total = 0
     for lane in lanes:
         file = FOLDER / f"{lane}.json"
-        times = json.loads(file.read_text()) if file.exists() else {"wall": 0, "cpu": 0}
+        times = {"wall": 0, "cpu": 0, "left_out": [], **(json.loads(file.read_text()) if file.exists() else {})}
         total += times["cpu"]
         print(f"{lane:<20} {times['wall']:5} s   {times['cpu']:5} CPU s")
+        for reason in times["left_out"]:
+            print(f"left out of {lane}: {reason}")
     print(f"{'all':<20} {wall:5.0f} s   {total:5} CPU s", flush=True)
 
 

@@ -16,13 +16,29 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from support.repository import REPOSITORY
+
+
+def caches() -> Path:
+    """Return `$XDG_CACHE_HOME`, by default `~/.cache`, or `.cache/shared` of a user whose home cannot be written.
+
+    The Makefile has the same rule: it installs before there is a Python.
+    """
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    # the specification of XDG says that a relative path is ignored
+    if os.path.isabs(named):
+        return Path(named)
+    with contextlib.suppress(OSError, RuntimeError):
+        default = Path.home() / ".cache"
+        default.mkdir(exist_ok=True)
+        if os.access(default, os.W_OK):
+            return default
+    return REPOSITORY / ".cache" / "shared"
+
 
 def shared_cache() -> Path:
-    """Return the folder: `$XDG_CACHE_HOME/azure-imds`, by default `~/.cache/azure-imds`."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
-    # the specification of XDG says that a relative path is ignored
-    base = Path(caches) if os.path.isabs(caches) else Path.home() / ".cache"
-    return base / "azure-imds"
+    """Return the folder of this project in `caches()`."""
+    return caches() / "azure-imds"
 
 
 def entry(name: str, *inputs: object) -> Path:

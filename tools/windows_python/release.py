@@ -10,10 +10,11 @@ same release: Salt fails with a DLL of 3.11.9 and a `Lib` of 3.11.7.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
+
+from support.interpreters import find_python
 
 QUESTION = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_path('stdlib'))"
 
@@ -52,7 +53,7 @@ def choose() -> Chosen:
     Raises:
         SystemExit: there is none.
     """
-    found = dict(ask(python) for python in (shutil.which(f"python3.{release.minor}") for release in RELEASES) if python)
+    found = dict(ask(python) for release in RELEASES if (python := find_python(release.minor)))
     for release in RELEASES:
         if release.python in found:
             return Chosen(release, found[release.python])
@@ -62,7 +63,7 @@ def choose() -> Chosen:
     )
 
 
-def ask(python: str) -> tuple[str, Path]:
+def ask(python: Path) -> tuple[str, Path]:
     """Return the exact version of an interpreter, and the folder of its standard library."""
     answer = subprocess.run([python, "-c", QUESTION], capture_output=True, text=True, check=True)
     version, folder = answer.stdout.strip().split(" ", 1)

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from support.repository import REPOSITORY
 from support.wait import wait_until
@@ -38,10 +41,17 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+# what the tests change in the module
+QUICK = "lanes.GRACE = 2.0"
+NOT_ROOT = "lanes.os.geteuid = lambda: 1000"
+ROOT = "lanes.os.geteuid = lambda: 0"
+
+
 @contextmanager
-def lanes(checkout: Path, *names: str) -> Iterator[subprocess.Popen[str]]:
+def lanes(checkout: Path, *names: str, change: str = QUICK) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "tools.lanes", *names]
+    program = f"import sys; from tools import lanes; {change}; sys.exit(lanes.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, *names]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
@@ -67,10 +77,12 @@ def test_lanes_that_ran_are_shown_with_their_times_and_the_sum(checkout: Path) -
 def test_signal_ends_every_process_of_the_lanes(checkout: Path, lane: str, number: signal.Signals) -> None:
     with lanes(checkout, lane, "works") as run:
         wait_until((checkout / "daemon.pid").exists)
-        daemon = psutil.Process(int((checkout / "daemon.pid").read_text()))
+        started = psutil.Process(run.pid).children(recursive=True)
         run.send_signal(number)
         assert run.wait(60) == 130
-        assert not daemon.is_running()
+        # make, the shell of the lane and its sleep, and the daemon
+        assert len(started) >= 3
+        assert [process for process in started if process.is_running()] == []
 
 
 def test_second_run_in_a_checkout_names_the_first_and_ends(checkout: Path) -> None:
@@ -83,6 +95,45 @@ def test_second_run_in_a_checkout_names_the_first_and_ends(checkout: Path) -> No
         assert first.poll() is None
 
 
-def test_makefile_has_the_lanes_that_need_root() -> None:
-    text = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    assert all(f"\n{lane}_SESSIONS := " in text for lane in NEED_ROOT)
+def test_lanes_that_need_root_are_named_and_left_out_without_root(checkout: Path) -> None:
+    with lanes(checkout, "works", *NEED_ROOT, change=NOT_ROOT) as run:
+        output, _none = run.communicate(timeout=60)
+    assert run.returncode == 0
+    assert output.splitlines()[-1] == "left out, because only root can run them: salt, system"
+
+
+def test_reason_why_a_session_was_skipped_is_repeated_at_the_end(checkout: Path) -> None:
+    text = (
+        checkout / "Makefile"
+    ).read_text() + 'system:\n\t@echo \'{"left_out": ["no nspawn"]}\' > .cache/lanes/system.json\n'
+    (checkout / "Makefile").write_text(text, encoding="utf-8")
+    with lanes(checkout, "system", change=ROOT) as run:
+        output, _none = run.communicate(timeout=60)
+    assert "left out of system: no nspawn" in output.splitlines()
+
+
+def test_folder_that_cannot_be_written_is_named_with_a_remedy(checkout: Path) -> None:
+    (checkout / ".cache").write_text("not a folder")
+    with lanes(checkout, "works") as run:
+        output, _none = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert output.startswith(".cache/lanes: ") and "; run it as" in output
+
+
+def variable_of_makefile(name: str) -> list[str]:
+    show = ["make", "--eval", f"show: ; @echo $({name})", "show"]
+    ran = subprocess.run(show, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return shlex.split(ran.stdout)
+
+
+def test_workflow_runs_every_lane_and_every_lane_has_sessions_that_exist() -> None:
+    wanted = [each for kind in ("LANES", "OTHER_LANES", "ON_REQUEST") for each in variable_of_makefile(kind)]
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    assert set(workflow["jobs"]["all"]["strategy"]["matrix"]["lane"]) == set(wanted)
+    assert set(NEED_ROOT) < set(wanted)
+    nox = [str(Path(sys.executable).with_name("nox")), "--list"]
+    listed = subprocess.run(nox, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    sessions = set(re.findall(r"^[*-] (\S+)", listed.stdout, re.MULTILINE))
+    for lane in wanted:
+        named = variable_of_makefile(f"{lane}_SESSIONS")
+        assert named and set(named) <= sessions
