@@ -131,9 +131,11 @@ def make(suite: str, folder: Path) -> None:
     release = SUITE if suite == WORKLOADS else suite
     if not shutil.which("mmdebstrap"):
         raise RootFailed(f"root {suite}: needs the program mmdebstrap; run `apt-get install mmdebstrap`")
-    with only_one("apt"):
-        subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
-        archives = sources(release)
+    try:
+        with only_one("apt"):
+            archives = sources(release)
+    except subprocess.SubprocessError as error:
+        raise RootFailed(f"root {suite}: apt-get does not answer; see what `apt-get update` says") from error
     command = [*SEPARATELY, "mmdebstrap", "--quiet", "--format=directory", *recipe(suite)]
     command += [release, str(folder), *archives]
     try:
@@ -151,6 +153,9 @@ def sources(suite: str) -> list[str]:
 
     Empty if the machine is not a Debian; mmdebstrap then uses its default.
     """
+    if not shutil.which("apt-get"):
+        return []
+    subprocess.run(["apt-get", "-qq", "update"], check=False, timeout=BUILD_LIMIT)
     question = [
         "apt-get",
         "indextargets",
