@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(draw_plan(options.seed or 0).as_text())
         return 0
     if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
-        print(f"chaos: cannot run here: {reason}; `make test-chaos` installs missing programs", file=sys.stderr)
+        print(f"chaos: cannot run here: {reason}; `.venv/bin/nox -s system` installs missing programs", file=sys.stderr)
         return 2
     collections = options.folder / "collections"
     copy_tree(options.of.resolve(), collections)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A short form of `make chaos`: a few seeds that together have every kind of disturbance."""
+"""`make chaos` with a few seeds that together have every kind of disturbance."""
 
 from __future__ import annotations
 

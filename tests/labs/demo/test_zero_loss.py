@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The short form of `make demo-zero-loss`: a web server reboots, and the database's primary freezes."""
+"""`make demo-zero-loss` with two events: a web server reboots, and the database's primary freezes."""
 
 from __future__ import annotations
 

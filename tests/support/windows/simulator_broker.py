@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep the log of the stage short."""
+        """Keep the log of the session short."""
 
 
 @contextlib.contextmanager

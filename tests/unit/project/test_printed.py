@@ -191,7 +191,7 @@ LEFT_OUT = {
         "make docs": "tests/functional/docs_site/test_build.py builds the site",
         ".venv/bin/nox -s unit -- tests/unit/plugins -k policy": "the session runs this test",
         ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the lane of this test runs these tests",
-        ".venv/bin/nox -l": "tests/unit/project/test_lanes.py names the sessions",
+        ".venv/bin/nox -l": "it lists the sessions, and runs none",
     },
     "README.md": {
         "make test": "it is running now",
@@ -307,8 +307,8 @@ LEFT_OUT = {
         "done": SALT_LOOP,
     },
     "tests/labs/soak/README.md": {
-        "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": "it takes an hour; the stage soak runs a few seeds",
-        "make soak SOAK_SEED=4711": "the stage soak runs other seeds",
+        "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": "it takes an hour; tests/labs/soak/test_soak.py runs a few seeds",
+        "make soak SOAK_SEED=4711": "tests/labs/soak/test_soak.py runs other seeds",
     },
 }
 
