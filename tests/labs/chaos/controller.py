@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
-TASK = re.compile(r"(?:TASK|PLAY) \[(.*)\] \**")
 
 
 class Controller:

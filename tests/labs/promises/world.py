@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos import network_links
-from chaos.evidence import Approval, AzureEvent, Evidence, approvals_from, events_from, unix_time
-from chaos.plan import JOIN, SETTLE, Plan
+from chaos.evidence import Approval, AzureEvent, Evidence, approvals_from, events_from
+from chaos.plan import SETTLE, Plan
 from chaos.testbed import KNOBS, VmImpacts
 from chaos.vm import STATE, Vm, make_key
 from support import simulator_process
@@ -147,10 +147,6 @@ class World:
         """Wait until the last step of the preparation has begun."""
         self.wait(lambda: self.count(name, SETTLE, "begin"), f"{name} prepares")
 
-    def wait_until_recovered(self, *names: str) -> None:
-        for name in names:
-            self.wait(lambda name=name: self.count(name, JOIN), f"{name} has recovered")  # type: ignore[misc]
-
     def wait_for_start(self, event_id: str) -> None:
         self.wait(lambda: self.status(event_id) in ("Started", "Gone"), "the start of the event")
 
@@ -174,10 +170,6 @@ class World:
         marks = sorted(mark for vm in self.vms.values() for mark in vm.marks())
         plan = Plan(0, "", NAMES, (), (), (), (), (), 0.0, False, True, False)
         return Evidence(plan, (), marks, self.events(), self.approvals(), ())
-
-    def first_started(self) -> float | None:
-        """Return the Unix time of the first start."""
-        return next((unix_time(line["time"]) for line in self.log() if line["what"] == "started"), None)
 
     def explain(self) -> str:
         return "\n".join(self.evidence().timeline())

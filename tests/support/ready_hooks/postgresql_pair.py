@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
 
-CLUSTER = "15/main"
 UNIT = "postgresql@15-main.service"
 DATA = "/var/lib/postgresql/15/main"
 HBA = "/etc/postgresql/15/main/pg_hba.conf"

@@ -14,7 +14,6 @@ from typing import Any
 
 from support.hosts.host import Host
 from support.repository import REPOSITORY
-from support.wait import wait_until
 
 SOURCES = REPOSITORY / "roles" / "ready_hooks" / "files"
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
@@ -93,11 +92,3 @@ class WorkloadHost:
         file.write_text(content, encoding="utf-8")
         file.chmod(mode)
         return file
-
-    def wait_for_unit(self, unit: str) -> None:
-        """Wait until systemd reports the unit as active."""
-        wait_until(
-            lambda: self.run("systemctl", "is-active", unit, check=False).stdout.strip() == "active",
-            f"{unit} is active",
-            lambda: self.run("journalctl", "--no-pager", "--lines=50", "--unit", unit, check=False).stdout,
-        )

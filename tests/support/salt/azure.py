@@ -13,9 +13,6 @@ from support import simulator_process
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
-# more than the time from the announcement of an event to its end
-A_LONG_TIME = "2h"
-
 
 class Azure:
     def __init__(self, simulator: Simulator) -> None:

@@ -111,6 +111,7 @@ INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imd
 INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
 INSTALLS_WHEEL = "tests/functional/simulator_wheel/test_wheel.py installs its wheel"
 CHAOS = "takes up to hours; tests/labs/chaos/test_chaos.py runs a few seeds"
+SOAK = "takes up to an hour; tests/labs/soak/test_soak.py runs a few seeds"
 NAMESPACES = "PYTHONPATH=tests .venv/bin/python -m support.hosts.namespaces"
 SALT_CLUSTER = (
     'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
@@ -307,8 +308,8 @@ LEFT_OUT = {
         "done": SALT_LOOP,
     },
     "tests/labs/soak/README.md": {
-        "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": "it takes an hour; tests/labs/soak/test_soak.py runs a few seeds",
-        "make soak SOAK_SEED=4711": "tests/labs/soak/test_soak.py runs other seeds",
+        "make soak SOAK_FOR=55m SOAK_SEEDS=1-1000 SOAK_JOBS=3": SOAK,
+        "make soak SOAK_SEED=4711": SOAK,
     },
 }
 
