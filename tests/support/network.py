@@ -15,7 +15,7 @@ import pytest
 
 IMDS = "169.254.169.254"
 # runs a command in a network namespace of its own
-UNSHARE_COMMAND = ("unshare", "--net", "--")
+IN_OWN_NETWORK = ("unshare", "--net", "--")
 
 
 def skip_reason() -> str | None:
@@ -26,7 +26,7 @@ def skip_reason() -> str | None:
         if not shutil.which(program):
             return f"needs the program {program}"
     tried = subprocess.run(
-        [*UNSHARE_COMMAND, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False
+        [*IN_OWN_NETWORK, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False
     )
     return f"network namespaces are not allowed here: {tried.stderr.strip()}" if tried.returncode else None
 
@@ -39,7 +39,7 @@ def start_loopback() -> None:
     """Start the loopback device, which is the only one of a network namespace of the tests; skip without such one."""
     links = subprocess.run(["ip", "-brief", "link"], check=True, capture_output=True, text=True).stdout.split("\n")
     if [link.split()[0] for link in links if link] != ["lo"]:
-        pytest.skip("these tests change addresses and routes: run them as root by `unshare --net`")
+        pytest.skip("these tests change addresses and routes: run them as root by python -m support.hosts.namespaces")
     ip("link", "set", "lo", "up")
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from support.daemon.simulated_azure import Azure
 from support.other_user import folder_for_user, python_for_user
+from support.own_mounts import skip_reason
 from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
 from support.troubleshooting.page import Section
-from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk, skip_reason
+from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk
 
 pytestmark = pytest.mark.all
 

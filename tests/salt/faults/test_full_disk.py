@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from support.own_mounts import skip_reason
 from support.salt.azure import Azure
 from support.salt.fleet import Fleet, running_fleet
-from support.salt.full_disk import full, put_on_small_disk, skip_reason
+from support.salt.full_disk import full, put_on_small_disk
 from support.salt.salt_installation import SaltInstallation
 
 pytestmark = [

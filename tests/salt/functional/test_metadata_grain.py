@@ -19,7 +19,7 @@ from support.repository import REPOSITORY
 if sys.platform == "win32":
     pytest.skip("the address of IMDS needs a network namespace of Linux", allow_module_level=True)
 
-from support.network import UNSHARE_COMMAND, skip_reason
+from support.network import IN_OWN_NETWORK, skip_reason
 
 # runs in a network namespace of its own, because the address is fixed in the grain
 PROGRAM = """
@@ -52,7 +52,7 @@ def test_metadata_azure_grain_has_compute_and_network(tmp_path: Path) -> None:
     salt_call = [str(Path(sys.executable).with_name("salt-call")), "--local", f"--config-dir={tmp_path}", "--out=json"]
     counts = tmp_path / "counts.json"
     done = subprocess.run(
-        [*UNSHARE_COMMAND, sys.executable, "-c", PROGRAM, str(counts), *salt_call, "grains.item", "compute", "network"],
+        [*IN_OWN_NETWORK, sys.executable, "-c", PROGRAM, str(counts), *salt_call, "grains.item", "compute", "network"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "tests")},
         cwd=tmp_path,
         capture_output=True,

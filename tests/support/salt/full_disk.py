@@ -9,32 +9,20 @@ The disk is mounted in the daemon's own mount namespace, and ends with it.
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.own_mounts import IN_OWN_MOUNTS
 from support.salt.salt_process import SaltProcess
 
 MOUNT = 'mount -t tmpfs -o size="$0",mode=0700 tmpfs "$1" && shift && exec "$@"'
-OWN_MOUNTS = ("unshare", "--mount", "--")
-
-
-def skip_reason() -> str:
-    """Return why such a disk is not possible here, or ""."""
-    if os.geteuid() != 0:
-        return "a disk of its own needs root"
-    tried = subprocess.run(
-        [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
-    )
-    return tried.stderr.strip() if tried.returncode else ""
 
 
 def put_on_small_disk(daemon: SaltProcess, folder: Path, size: str) -> None:
     """Put the folder on a small disk from the daemon's next start."""
     folder.mkdir(parents=True, exist_ok=True)
-    daemon.prefix = [*OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
+    daemon.prefix = [*IN_OWN_MOUNTS, "sh", "-c", MOUNT, size, str(folder)]
 
 
 @contextmanager

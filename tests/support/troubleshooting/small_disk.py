@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
-_OWN_MOUNTS = ("unshare", "--mount", "--")
+from support.own_mounts import IN_OWN_MOUNTS
+
 _FULL_DISK = """mount -t tmpfs -o size=8m,mode=0755 tmpfs "$0"
 ! dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null && exec "$@"
 """
@@ -19,19 +18,9 @@ mkdir -p "$1" && mount --bind "$0" "$1" && shift && exec "$@"
 """
 
 
-def skip_reason() -> str:
-    """Return why a mount namespace is not possible here, or ""."""
-    if os.geteuid() != 0:
-        return "a mount namespace needs root"
-    tried = subprocess.run(
-        [*_OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
-    )
-    return tried.stderr.strip() if tried.returncode else ""
-
-
 def command_on_full_disk(folder: Path) -> list[str]:
     """Return a command that runs another one, with a full disk at the folder."""
-    return [*_OWN_MOUNTS, "sh", "-c", _FULL_DISK, str(folder)]
+    return [*IN_OWN_MOUNTS, "sh", "-c", _FULL_DISK, str(folder)]
 
 
 def free_disk(pid: int, folder: Path) -> None:
@@ -41,4 +30,4 @@ def free_disk(pid: int, folder: Path) -> None:
 
 def command_with_folder(content: Path, folder: str) -> list[str]:
     """Return a command that runs another one, with the content of a folder at a path below /etc."""
-    return [*_OWN_MOUNTS, "sh", "-e", "-c", _OVERLAY, str(content), folder]
+    return [*IN_OWN_MOUNTS, "sh", "-e", "-c", _OVERLAY, str(content), folder]

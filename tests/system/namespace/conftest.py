@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A separate network: these tests run inside `unshare --net`, so that they share no address with the machine."""
+"""A separate network: these tests run by `python -m support.hosts.namespaces` and share no address with others."""
 
 from __future__ import annotations
 
