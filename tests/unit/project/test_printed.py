@@ -113,6 +113,10 @@ INSTALLS_WHEEL = "tests/functional/simulator_wheel/test_wheel.py installs its wh
 CHAOS = "takes up to hours; tests/labs/chaos/test_chaos.py runs a few seeds"
 SOAK = "takes up to an hour; tests/labs/soak/test_soak.py runs a few seeds"
 NAMESPACES = "PYTHONPATH=tests .venv/bin/python -m support.hosts.namespaces"
+RELEASE = (
+    "PATH=$PWD/.venv/bin:$PATH antsibull-changelog release"
+    " --update-existing --reload-plugins --refresh-plugins prevent-removal"
+)
 SALT_CLUSTER = (
     'with simulated({"web": {"vms": {"vm1": {}}}}) as azure,'
     " cluster(SaltInstallation.at(environments.salt(3008))) as here:"
@@ -192,6 +196,7 @@ LEFT_OUT = {
         "make docs": "tests/functional/docs_site/test_build.py builds the site",
         ".venv/bin/nox -s unit -- tests/unit/plugins -k policy": "the session runs this test",
         ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the lane of this test runs these tests",
+        RELEASE: "it removes the fragments; the lane lint checks them",
         ".venv/bin/nox -l": "it lists the sessions, and runs none",
     },
     "README.md": {
