@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/reference/scheduled-events.md 8.2: what the daemon does with odd documents."""
+"""docs/reference/scheduled-events.md 8.2: what the daemon does with odd documents and old versions."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ def test_changed_events_under_an_unchanged_incarnation_count_with_one_warning(az
     assert vm.times_logged("unchanged DocumentIncarnation (7)") == 1
 
 
+def test_t35_what_was_missed_is_recovered_from(azure: Azure, vm: EngineHarness) -> None:
+    event = azure.schedule("Reboot", started_for=5)
+    vm.poll()
+    vm.poll(after=600)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.record(event).outcome == "cancelled-or-missed"
+    assert vm.times_logged("its start was missed") == 1
+
+
 ODD = {
     "type": {"EventType": "Hibernate"},
     "status": {"EventStatus": "Paused"},
@@ -65,6 +73,37 @@ def test_t39_unknown_words_are_never_approved_by_themselves(azure: Azure, vm: En
     azure.show()
     vm.poll(after=5)
     assert vm.ran("recover") == ["recover/10-a"] and vm.engine.records == []
+
+
+@pytest.mark.parametrize("version", ["2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01"])
+def test_t41_without_source_and_duration_the_documented_policy_approves_nothing(
+    azure: Azure, vm: EngineHarness, version: str
+) -> None:
+    vm.configure(policy="documented", api_version=version)
+    azure.schedule("Reboot", source="User")
+    azure.schedule("Freeze", duration=5)
+    vm.poll()
+    vm.poll(after=5)
+    has_source = version >= "2019-08-01"
+    assert len(azure.requests("POST")) == has_source
+    assert vm.ran("prepare") == ["prepare/10-a"] * 2
+
+
+def test_t42_the_preview_version_names_vms_with_an_underscore(azure: Azure, vm: EngineHarness) -> None:
+    vm.configure(api_version="2017-03-01")
+    event = azure.schedule("Reboot")
+    vm.poll()
+    assert vm.record(event).event.resources == ("_vm1",)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, vm: EngineHarness) -> None:
+    vm.configure(api_version=["2031-01-01", "2020-07-01"])
+    event = azure.schedule("Reboot")
+    vm.poll()
+    assert vm.ran() == []
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
 def test_an_entry_that_cannot_be_read_ends_nothing(azure: Azure, vm: EngineHarness) -> None:
