@@ -44,6 +44,12 @@ def least(cell: str) -> str:
     return match[1]
 
 
+def test_each_row_has_as_many_cells_as_its_header() -> None:
+    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)]
+    assert len(tables) >= len(TABLES)
+    assert [line for header, *others in tables for line in others if line.count(" |") != header.count(" |")] == []
+
+
 def test_each_folder_of_the_last_columns_has_tests() -> None:
     named = {name for heading in TABLES for cells in rows(PAGE, heading) for name in quoted(cells[-1])}
     folders = named - {"ansible-test sanity"}
