@@ -327,6 +327,21 @@ def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, 
     assert waited["imds_error"]["kind"] == "ImdsUnreachable"
 
 
+def test_wait_for_a_lost_host_ends_with_its_time(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
+    def die() -> None:
+        # the first document, and a request that the host repeats
+        wait_until(lambda: len(windows.exchanges()) >= 2, "the second run")
+        windows.go_down()
+
+    options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 6}
+    with ThreadPoolExecutor(1) as threads:
+        dying = threads.submit(die)
+        waited = hosts.module("win1", "event_wait", **options)
+        dying.result()
+    assert windows.has_refused() and waited["imds_error"]["kind"] == "ImdsUnreachable"
+    assert waited["outcome"] == "timeout" and 6 <= waited["elapsed"] < 20
+
+
 def test_absence_is_confirmed_at_once(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
     azure.post("/events/one/cancel")
     waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="absent", resource_name="vm1")
