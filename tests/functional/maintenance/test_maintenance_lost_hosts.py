@@ -18,7 +18,6 @@ ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}
 
 
-@pytest.mark.all
 def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
     fleet = Fleet.over_flaky_ssh(trio, tmp_path, down)
@@ -92,7 +91,6 @@ def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_pat
     assert fleet.did("recover") == {"vm1", "vm2"}
 
 
-@pytest.mark.all
 def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)

@@ -33,7 +33,6 @@ def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulat
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
-@pytest.mark.all
 def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path, names=("vm1",))
@@ -79,7 +78,6 @@ def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
-@pytest.mark.all
 def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)

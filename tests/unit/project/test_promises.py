@@ -33,6 +33,12 @@ def test_every_test_that_a_promise_names_exists() -> None:
     assert mentioned == {path for path, _name in named}
 
 
+def test_a_promise_names_the_functions_of_a_file_that_make_test_runs_in_part() -> None:
+    """Otherwise a function that `make test` runs would count for a promise that others show."""
+    whole = {path for promise in promises() for path, name in promise.tests if not name}
+    assert sorted(path for path in whole if len(set(marks_of(path).values())) > 1) == []
+
+
 def test_promises_without_a_test_in_make_test_are_listed() -> None:
     """``python -m tools.repository.promises`` prints the list."""
     text = (REPOSITORY / PROMISES).read_text(encoding="utf-8")
