@@ -48,7 +48,7 @@ PYTEST = (
     *("--timeout=900", "--timeout-method=thread"),
 )
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
-SYSTEM = ("tests/system", "tests/labs/demo", "tests/labs/promises")
+SYSTEM = ("tests/system", "tests/labs/demo")
 IN_NAMESPACES = ("env", "PYTHONPATH=tests", "python", "-m", "support.hosts.namespaces", "env", "--unset=PYTHONPATH")
 # seconds until SIGTERM and SIGKILL after Ctrl-C: hosts and half-made roots are removed within them
 ENDING: dict[str, Any] = {"interrupt_timeout": 10, "terminate_timeout": 5}
@@ -194,6 +194,8 @@ def system(session: nox.Session) -> None:
         leave_out(session, f"system: {reason}")
     pytest(session, SYSTEM, prefix=IN_NAMESPACES, **variables)
     if EVERYTHING and not session.posargs:
+        # the hosts have the names of those of the demonstration
+        pytest(session, ("tests/labs/promises",), prefix=IN_NAMESPACES, **variables)
         # each seed makes namespaces of its own
         pytest(session, ("tests/labs/chaos",))
 

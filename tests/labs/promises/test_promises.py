@@ -19,10 +19,7 @@ from promises.world import Hosts, World, world_of
 from support.eda.rulebook import PROGRAM, java_home
 from support.salt.master import Master
 
-IN_MAKE_TEST = "one fails to prepare"
-PARAMETERS = [
-    pytest.param(case, id=case.name, marks=[] if case.name == IN_MAKE_TEST else [pytest.mark.all]) for case in CASES
-]
+pytestmark = pytest.mark.all
 
 
 def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Outcome]) -> None:
@@ -40,29 +37,27 @@ def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Out
     assert outcome.unprepared == case.unprepared_with(coordinator), world.explain()
 
 
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_playbook(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world:
         check(case, world, Playbook(world, collections), outcomes)
 
 
-@pytest.mark.all
 @pytest.mark.usefixtures("hook_runners")
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_hook_runners(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world:
         check(case, world, HookRunners(world, collections), outcomes)
 
 
-@pytest.mark.all
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_salt(case: Case, hosts: Hosts, salt_master: Master, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world, running_minions(hosts):
         check(case, world, SaltEngine(world, salt_master), outcomes)
 
 
 @pytest.mark.skipif(not java_home() or not PROGRAM.exists(), reason="ansible-rulebook and Java are not installed")
-@pytest.mark.parametrize("case", PARAMETERS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_rulebook(case: Case, hosts: Hosts, collections: Path, outcomes: list[Outcome], tmp_path: Path) -> None:
     with world_of(hosts, tmp_path / "case") as world:
         check(case, world, RulebookEngine(world, collections), outcomes)

@@ -23,6 +23,8 @@ from support.maintenance.fleet import LIFE
 from support.simulator_process import Simulator, reserved_port
 from support.wait import wait_until
 
+pytestmark = pytest.mark.all
+
 REPORT_ONLY: dict[str, Any] = {"rules": [{"name": "report only", "do": "log"}]}
 # the inventory has other names than Azure
 HOSTS = {f"{name}-example": name for name in NAMES}
@@ -92,7 +94,6 @@ def has_delivered_all(daemon: DaemonProcess) -> bool:
     return bool(push["delivered"] >= 6 and not push["pending"])
 
 
-@pytest.mark.all
 def test_event_without_a_host_starts_no_maintenance(trio: Simulator, tmp_path: Path, hook: WebHook) -> None:
     """An empty list of hosts would not limit the run."""
     hosts = ThreeHosts(trio, tmp_path)
