@@ -33,10 +33,8 @@ class Cluster:
         return self.minions[name]
 
     def start(self, *names: str) -> None:
-        """Start the master and these minions, by default all, and wait for their answers if one was not running."""
+        """Start the master and these minions, by default all, as far as they do not run, and wait for their answers."""
         wanted = names or tuple(self.minions)
-        if all(daemon.running for daemon in (self.master, *(self.minions[name] for name in wanted))):
-            return
         self.master.start()
         for name in wanted:
             self.minions[name].start()
