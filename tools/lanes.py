@@ -29,7 +29,7 @@ import psutil
 
 FOLDER = Path(".cache", "lanes")
 SIDE_BY_SIDE = 3
-NEED_ROOT = ("system", "salt")
+NEED_ROOT = ("system", "salt", "ready-hooks", "labs")
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 20.0  # seconds from SIGTERM to SIGKILL: hosts, and root file systems that are half made, are removed
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -90,12 +90,21 @@ def run(command: Sequence[str]) -> int:
     # the terminal sends Ctrl-C to its process group; here this process alone decides what it ends, and in which order
     with subprocess.Popen(command, start_new_session=True) as child:
         try:
-            return 1 if child.wait() else 0
+            return 1 if wait_for(child) else 0
         except KeyboardInterrupt:
             print("interrupted", flush=True)
             return 130
         finally:
             end_descendants()
+
+
+def wait_for(child: subprocess.Popen[bytes]) -> int:
+    """Wait until the child ends, collect the orphans that end before, and return the status of the child."""
+    while True:
+        ended, status = os.wait()
+        if ended == child.pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode
 
 
 def end_descendants() -> None:
