@@ -25,8 +25,10 @@ lint_SESSIONS := lint extra-checks "sanity(own)"
 unit_SESSIONS := unit
 system_SESSIONS := system
 salt_SESSIONS := "salt(3008)"
-OTHER_LANES := salt-3006 ansible-test release
+OTHER_LANES := ready-hooks labs salt-3006 ansible-test release
 ON_REQUEST := windows
+ready-hooks_SESSIONS := ready-hooks
+labs_SESSIONS := "labs(demo)" "labs(promises)" "labs(chaos)"
 salt-3006_SESSIONS := "salt(3006)"
 ansible-test_SESSIONS := "integration(oldest)" "integration(newest)" "sanity(newest)" units
 release_SESSIONS := transport workflows release
@@ -59,6 +61,7 @@ test: $(VENV)/for-tests  ## run checks and tests, in ten minutes; as root all of
 test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in about an hour; needs root
 	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes $(LANES) $(OTHER_LANES)
 
+$(OTHER_LANES): export TESTS := all
 lint: ## run one lane of `make test`: lint, unit, system or salt; `nox -l` lists all sessions
 $(LANES) $(OTHER_LANES) $(ON_REQUEST): $(VENV)/for-tests
 	@LANE=$@ $(NOX) --sessions $($@_SESSIONS)

@@ -48,7 +48,10 @@ PYTEST = (
     *("--timeout=900", "--timeout-method=thread"),
 )
 UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
-SYSTEM = ("tests/system", "tests/labs/demo")
+READY_HOOKS = "tests/system/ready_hooks"
+LABS = ["demo", "promises", "chaos"]
+# in `make test-all` the ready hooks and the demonstration are in lanes of their own
+SYSTEM = ("tests/system", *(("--ignore", READY_HOOKS) if EVERYTHING else ("tests/labs/demo",)))
 IN_NAMESPACES = ("env", "PYTHONPATH=tests", "python", "-m", "support.hosts.namespaces", "env", "--unset=PYTHONPATH")
 # seconds until SIGTERM and SIGKILL after Ctrl-C: hosts and half-made roots are removed within them
 ENDING: dict[str, Any] = {"interrupt_timeout": 10, "terminate_timeout": 5}
@@ -175,11 +178,10 @@ def unit(session: nox.Session) -> None:
     pytest(session, UNIT, "-n", "3", "--dist", "loadgroup")
 
 
-@nox.session(python=False)
-def system(session: nox.Session) -> None:
-    """Run the tests on systemd hosts and in network namespaces, those of rulebooks, and those in a browser."""
+def prepare_hosts(session: nox.Session) -> dict[str, str]:
+    """Prepare the programs and the root file systems of systemd hosts, and return the variables of their tests."""
     if reason := capabilities.skip_reason():
-        leave_out(session, f"system: {reason}")
+        leave_out(session, f"{session.name}: {reason}")
     install_programs(session, {**HOSTS, **browser.packages(), **RULEBOOK})
     suites, variables = [rootfs.SUITE], {}
     if EVERYTHING:
@@ -191,13 +193,31 @@ def system(session: nox.Session) -> None:
     make_roots = ("python", "-m", "support.hosts.rootfs", *suites)
     session.run(*make_roots, env={**HOME, "PYTHONPATH": "tests"}, external=True, **ENDING)
     if reason := capabilities.skip_reason_of_nspawn(rootfs.location(rootfs.SUITE)):
-        leave_out(session, f"system: {reason}")
+        leave_out(session, f"{session.name}: {reason}")
+    return variables
+
+
+@nox.session(python=False)
+def system(session: nox.Session) -> None:
+    """Run the tests on systemd hosts and in network namespaces, those of rulebooks, and those in a browser."""
+    variables = prepare_hosts(session)
     pytest(session, SYSTEM, prefix=IN_NAMESPACES, **variables)
-    if EVERYTHING and not session.posargs:
-        # the hosts have the names of those of the demonstration
-        pytest(session, ("tests/labs/promises",), prefix=IN_NAMESPACES, **variables)
-        # each seed makes namespaces of its own
-        pytest(session, ("tests/labs/chaos",))
+
+
+@nox.session(name="ready-hooks", python=False)
+def ready_hooks(session: nox.Session) -> None:
+    """Run the ready hooks on systemd hosts with their workloads."""
+    variables = prepare_hosts(session)
+    pytest(session, (READY_HOOKS,), prefix=IN_NAMESPACES, **variables)
+
+
+@nox.session(python=False)
+@nox.parametrize("lab", LABS, ids=LABS)
+def labs(session: nox.Session, lab: str) -> None:
+    """Run the demonstration, the promises on real hosts, or the random failures of the playbook."""
+    variables = prepare_hosts(session)
+    # each run of chaos makes namespaces of its own
+    pytest(session, (f"tests/labs/{lab}",), prefix=() if lab == "chaos" else IN_NAMESPACES, **variables)
 
 
 @nox.session(python=False)

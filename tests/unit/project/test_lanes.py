@@ -99,7 +99,7 @@ def test_lanes_that_need_root_are_named_and_left_out_without_root(checkout: Path
     with lanes(checkout, "works", *NEED_ROOT, change=NOT_ROOT) as run:
         output, _none = run.communicate(timeout=60)
     assert run.returncode == 0
-    assert output.splitlines()[-1] == "left out, because only root can run them: salt, system"
+    assert output.splitlines()[-1] == "left out, because only root can run them: labs, ready-hooks, salt, system"
 
 
 def test_reason_why_a_session_was_skipped_is_repeated_at_the_end(checkout: Path) -> None:
