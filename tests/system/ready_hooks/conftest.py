@@ -17,7 +17,7 @@ from support.ready_hooks.certificates import Certificates
 from support.ready_hooks.workload_host import WorkloadHost
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     if reason := skip_reason_of_this_process():
         pytest.skip(reason)
@@ -25,7 +25,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def workload_host(lab: Lab) -> Callable[..., WorkloadHost]:
     """A function that returns the host of a name, with the ready hooks and the packages of the suite."""
     made: dict[str, WorkloadHost] = {}
