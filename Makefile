@@ -25,7 +25,9 @@ lint_SESSIONS := lint extra-checks "sanity(own)"
 unit_SESSIONS := unit
 system_SESSIONS := system
 salt_SESSIONS := "salt(3008)"
-OTHER_LANES := ready-hooks labs salt-3006 ansible-test release
+# the longest first: they wait for hosts more than they compute
+ALL_LANES := labs ready-hooks unit system salt ansible-test salt-3006 lint release
+OTHER_LANES := $(filter-out $(LANES),$(ALL_LANES))
 ON_REQUEST := windows
 ready-hooks_SESSIONS := ready-hooks
 labs_SESSIONS := "labs(demo)" "labs(promises)" "labs(chaos)"
@@ -56,10 +58,10 @@ rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a mainten
 	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 
 test: $(VENV)/for-tests  ## run checks and tests, in ten minutes; as root all of them, else the lanes lint and unit
-	@exec $(VENV)/bin/python -m tools.lanes $(LANES)
+	@exec $(VENV)/bin/python -m tools.lanes 3 $(LANES)
 
 test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in about an hour; needs root
-	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes $(LANES) $(OTHER_LANES)
+	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes 4 $(ALL_LANES)
 
 $(OTHER_LANES): export TESTS := all
 lint: ## run one lane of `make test`: lint, unit, system or salt; `nox -l` lists all sessions

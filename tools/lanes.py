@@ -3,12 +3,12 @@
 
 """Run lanes of checks and tests side by side, and end every process that they started.
 
-    python -m tools.lanes lint unit system salt
+    python -m tools.lanes 3 lint unit system salt
 
-A lane is a target of the Makefile: some sessions of the noxfile, one after the other. make prints the output of a lane
-when it ends. The tests start daemons, sshd, Salt masters and containers in sessions of their own, which no signal to a
-process group reaches. Therefore this process adopts every orphan (Linux: PR_SET_CHILD_SUBREAPER), and ends whatever is
-left when the lanes have ended or a signal arrives.
+The number says how many lanes run at a time. A lane is a target of the Makefile: some sessions of the noxfile, one
+after the other. make prints the output of a lane when it ends. The tests start daemons, sshd, Salt masters and
+containers in sessions of their own, which no signal to a process group reaches. Therefore this process adopts every
+orphan (Linux: PR_SET_CHILD_SUBREAPER), and ends whatever is left when the lanes have ended or a signal arrives.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from pathlib import Path
 import psutil
 
 FOLDER = Path(".cache", "lanes")
-SIDE_BY_SIDE = 3
 NEED_ROOT = ("system", "salt", "ready-hooks", "labs")
 PR_SET_CHILD_SUBREAPER = 36
 GRACE = 20.0  # seconds from SIGTERM to SIGKILL: hosts, and root file systems that are half made, are removed
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def main(names: Sequence[str]) -> int:
+def main(at_a_time: str, *names: str) -> int:
     """Run the lanes and return the exit status: 0, 1 if one failed, 75 if another run goes on, 130 after a signal."""
     lanes = [name for name in names if os.geteuid() == 0 or not name.startswith(NEED_ROOT)]
     with only_run() as other:
@@ -45,9 +44,9 @@ def main(names: Sequence[str]) -> int:
         adopt_orphans()
         for lane in names:
             (FOLDER / f"{lane}.json").unlink(missing_ok=True)
-        print(f"{', '.join(lanes)}: {SIDE_BY_SIDE} at a time; each prints its output when it ends", flush=True)
+        print(f"{', '.join(lanes)}: {at_a_time} at a time; each prints its output when it ends", flush=True)
         start = time.monotonic()
-        status = run(["make", "--no-print-directory", f"-j{SIDE_BY_SIDE}", "-Otarget", "-k", *lanes])
+        status = run(["make", "--no-print-directory", f"-j{at_a_time}", "-Otarget", "-k", *lanes])
         print_times(lanes, time.monotonic() - start)
         if len(lanes) < len(names):
             print(f"left out, because only root can run them: {', '.join(sorted({*names} - {*lanes}))}")
@@ -136,4 +135,4 @@ def print_times(lanes: Sequence[str], wall: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

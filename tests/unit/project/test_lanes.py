@@ -50,7 +50,7 @@ ROOT = "lanes.os.geteuid = lambda: 0"
 @contextmanager
 def lanes(checkout: Path, *names: str, change: str = QUICK) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    program = f"import sys; from tools import lanes; {change}; sys.exit(lanes.main(sys.argv[1:]))"
+    program = f"import sys; from tools import lanes; {change}; sys.exit(lanes.main('3', *sys.argv[1:]))"
     command = [sys.executable, "-c", program, *names]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -291,7 +291,7 @@ LEFT_OUT = {
     "tests/labs/demo/README.md": {
         "make demo-zero-loss": "tests/labs/demo/test_zero_loss.py runs a part of it",
         'make demo-zero-loss DEMO_OF="nothing ours"': "the same",
-        ".venv/bin/nox -s system -- tests/labs/demo": "the lane system runs it",
+        '.venv/bin/nox -s "labs(demo)"': "make test-all runs it",
     },
     "tests/system/hosts/README.md": {
         "with Lab(folder) as lab:": "the tests of this folder use the same methods",
