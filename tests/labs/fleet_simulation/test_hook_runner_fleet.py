@@ -72,6 +72,7 @@ def test_promises_hold_with_backends_that_differ_for_long(disks: Path, lag: floa
 
 
 @pytest.mark.all
+@pytest.mark.timeout(3600)
 def test_promises_hold_for_1000_vms_and_10000_events(disks: Path) -> None:
     # few events at a time for each group: the cost of a document grows with them, and the other tests have many
     fleet = run(

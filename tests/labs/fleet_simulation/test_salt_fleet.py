@@ -42,6 +42,7 @@ def test_promises_hold_with_many_faults(seed: int) -> None:
 
 
 @pytest.mark.all
+@pytest.mark.timeout(3600)
 def test_promises_hold_for_1000_minions_and_10000_events() -> None:
     plan = SaltPlan(1, minions=1000, events=10_000, restarts=20, group_sizes=(1, 1, 1, 2, 2, 3, 3, 5, 8))
     assert run(plan).events == 10_000

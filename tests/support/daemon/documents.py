@@ -17,6 +17,8 @@ _DIFFERS = (
     (r"sha256 [0-9a-f]+", "sha256 HASH"),
     (r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", "ID"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?Z?", "TIME"),
+    (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4}\b", "DAY"),
+    (r"\btook \S+ .*", "took TIME"),
     (r"-?\d+(\.\d+)*", "N"),
     # columns are as wide as their content
     (r" {2,}", "  "),
