@@ -87,14 +87,14 @@ def run(command: Sequence[str]) -> int:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     # the terminal sends Ctrl-C to its process group; here this process alone decides what it ends, and in which order
-    with subprocess.Popen(command, start_new_session=True) as child:
-        try:
-            return 1 if wait_for(child) else 0
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-            return 130
-        finally:
-            end_descendants()
+    try:
+        child = subprocess.Popen(command, start_new_session=True)
+        return 1 if wait_for(child) else 0
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        return 130
+    finally:
+        end_descendants()
 
 
 def wait_for(child: subprocess.Popen[bytes]) -> int:
