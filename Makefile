@@ -25,7 +25,7 @@ lint_SESSIONS := lint extra-checks "sanity(own)"
 unit_SESSIONS := unit
 system_SESSIONS := system
 salt_SESSIONS := "salt(3008)"
-# the longest first: they wait for hosts more than they compute
+# in the order in which `make test-all` begins them: the longest first
 ALL_LANES := labs ready-hooks unit system salt ansible-test salt-3006 lint release
 OTHER_LANES := $(filter-out $(LANES),$(ALL_LANES))
 ON_REQUEST := windows
@@ -60,7 +60,7 @@ rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a mainten
 test: $(VENV)/for-tests  ## run checks and tests, in ten minutes; as root all of them, else the lanes lint and unit
 	@exec $(VENV)/bin/python -m tools.lanes 3 $(LANES)
 
-test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in about an hour; needs root
+test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in 75 minutes; needs root
 	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes 4 $(ALL_LANES)
 
 $(OTHER_LANES): export TESTS := all

@@ -52,7 +52,7 @@ def hook_runners(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> None
 def salt_master(hosts: Hosts) -> Iterator[Master]:
     """A Salt master, of which the hosts are minions."""
     if "SALT_HOME" not in os.environ:
-        pytest.skip("SALT_HOME names no environment with Salt; TESTS=all nox -s system does")
+        pytest.skip("SALT_HOME names no environment with Salt; `make labs` does")
     home = Path(os.environ["SALT_HOME"])
     # sockets need a short path
     with tempfile.TemporaryDirectory(prefix="salt-") as folder, salt_site(hosts, home, Path(folder)) as master:

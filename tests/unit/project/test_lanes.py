@@ -45,12 +45,24 @@ def checkout(tmp_path: Path) -> Path:
 QUICK = "lanes.GRACE = 2.0"
 NOT_ROOT = "lanes.os.geteuid = lambda: 1000"
 ROOT = "lanes.os.geteuid = lambda: 0"
+# a signal arrives after the lane has begun, and before Popen returns
+INTERRUPTED_START = f"""
+import os, signal, subprocess
+from support.wait import wait_until
+{QUICK}
+start = subprocess.Popen
+def interrupted(*command, **options):
+    start(*command, **options)
+    wait_until(lambda: os.path.exists("daemon.pid"))
+    os.kill(os.getpid(), signal.SIGINT)
+subprocess.Popen = interrupted
+"""
 
 
 @contextmanager
 def lanes(checkout: Path, *names: str, change: str = QUICK) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    program = f"import sys; from tools import lanes; {change}; sys.exit(lanes.main('3', *sys.argv[1:]))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "tests")))}
+    program = f"import sys\nfrom tools import lanes\n{change}\nsys.exit(lanes.main('3', *sys.argv[1:]))"
     command = [sys.executable, "-c", program, *names]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -83,6 +95,12 @@ def test_signal_ends_every_process_of_the_lanes(checkout: Path, lane: str, numbe
         # make, the shell of the lane and its sleep, and the daemon
         assert len(started) >= 3
         assert [process for process in started if process.is_running()] == []
+
+
+def test_signal_during_the_start_ends_every_process_of_the_lanes(checkout: Path) -> None:
+    with lanes(checkout, "daemon", change=INTERRUPTED_START) as run:
+        assert run.wait(60) == 130
+    assert not psutil.pid_exists(int((checkout / "daemon.pid").read_text()))
 
 
 def test_second_run_in_a_checkout_names_the_first_and_ends(checkout: Path) -> None:
@@ -127,7 +145,8 @@ def variable_of_makefile(name: str) -> list[str]:
 
 
 def test_workflow_runs_every_lane_and_every_lane_has_sessions_that_exist() -> None:
-    wanted = [each for kind in ("LANES", "OTHER_LANES", "ON_REQUEST") for each in variable_of_makefile(kind)]
+    wanted = [each for kind in ("ALL_LANES", "ON_REQUEST") for each in variable_of_makefile(kind)]
+    assert set(variable_of_makefile("LANES")) < set(wanted)
     workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
     assert set(workflow["jobs"]["all"]["strategy"]["matrix"]["lane"]) == set(wanted)
     assert set(NEED_ROOT) < set(wanted)
