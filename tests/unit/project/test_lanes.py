@@ -41,6 +41,8 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+# a shell starts what it runs in the background with SIGINT ignored, nohup with SIGHUP
+HEEDED = "for number in lanes.ENDING: lanes.signal.signal(number, lanes.signal.SIG_DFL)"
 # what the tests change in the module
 QUICK = "lanes.GRACE = 2.0"
 NOT_ROOT = "lanes.os.geteuid = lambda: 1000"
@@ -62,7 +64,7 @@ subprocess.Popen = interrupted
 @contextmanager
 def lanes(checkout: Path, *names: str, change: str = QUICK) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "tests")))}
-    program = f"import sys\nfrom tools import lanes\n{change}\nsys.exit(lanes.main('3', *sys.argv[1:]))"
+    program = f"import sys\nfrom tools import lanes\n{HEEDED}\n{change}\nsys.exit(lanes.main('3', *sys.argv[1:]))"
     command = [sys.executable, "-c", program, *names]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
