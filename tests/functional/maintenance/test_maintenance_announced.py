@@ -60,6 +60,7 @@ def run(fleet: Fleet, given: dict[str, Any], *words: str, prepare: str = "true")
     return fleet.maintain(prepare, *words, given=given, at={PREPARE: (fleet.folder / "happened").touch, WAIT: int})
 
 
+@pytest.mark.all
 def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(trio: Simulator, tmp_path: Path) -> None:
     event = trio.post("/events", {**LATE, "resources": ["vm1", "vm2", "vm3"]})
     fleet = web_servers(trio, tmp_path, web3=DOWN)

@@ -18,6 +18,7 @@ ALL = {"vm1", "vm2", "vm3"}
 THREE = {**FREEZE, "resources": sorted(ALL)}
 
 
+@pytest.mark.all
 def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
     fleet = Fleet.over_flaky_ssh(trio, tmp_path, down)
@@ -107,6 +108,7 @@ def test_task_of_the_preparation_that_hangs_is_ended(azure: Simulator, tmp_path:
     assert fleet.approvals() == [] and fleet.did("recover") == {"vm1", "vm2"}
 
 
+@pytest.mark.all
 def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:

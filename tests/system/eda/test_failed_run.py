@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.eda.rulebook import Rulebook
@@ -27,6 +28,7 @@ def with_short_pauses(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.all
 def test_host_that_fails_at_first_is_prepared_before_the_event(trio: Simulator, tmp_path: Path) -> None:
     hosts = ThreeHosts(trio, tmp_path)
     trio.post("/faults", {"kind": "status", "status": 403, "route": "scheduledevents", "vm": "vm2"})

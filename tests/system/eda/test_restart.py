@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.eda.rulebook import Rulebook
 from support.eda.three_hosts import EVENT, NAMES, ThreeHosts
 from support.maintenance.fleet import LIFE
 from support.simulator_process import Simulator
 
 
+@pytest.mark.all
 def test_killed_rulebook_continues_after_its_restart(trio: Simulator, tmp_path: Path) -> None:
     hosts = ThreeHosts(trio, tmp_path)
     with Rulebook(tmp_path, hosts.inventory, variables=hosts.source_variables) as rulebook:
