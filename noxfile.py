@@ -78,7 +78,8 @@ antsibull_nox.load_antsibull_nox_toml()
 os.umask(0o022)  # the code refuses folders that other users can change
 os.environ["PATH"] = os.pathsep.join([str(PYTHON.parent), search_path()])
 os.environ.update({"LC_ALL": "C.UTF-8", "ANSIBLE_NOCOWS": "1", "UV_PYTHON_DOWNLOADS": "never"})
-for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUALENV"):
+# without bytecode each of a thousand processes compiles all modules again
+for variable in ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "PIP_REQUIRE_VIRTUALENV"):
     os.environ.pop(variable, None)
 # of those that managed hosts may have, the ones of this machine, oldest first
 PYTHONS = [f"3.{minor}" for minor in range(8, 15) if shutil.which(f"python3.{minor}")]

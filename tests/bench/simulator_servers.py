@@ -59,7 +59,7 @@ def simulator(package_root: Path, core: int) -> Iterator[Server]:
         scenario.write_text(json.dumps(_scenario()))
         options = ["--scenario", str(scenario), "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--quiet"]
         command = [sys.executable, "-m", "imds_simulator", *options]
-        environment = {**os.environ, "PYTHONPATH": str(package_root), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(package_root)}
         with _process(command, core, environment) as process:
             port, lines = 0, []
             for line in process.stdout or ():

@@ -199,7 +199,7 @@ def reserved_port() -> Iterator[int]:
 def environment() -> dict[str, str]:
     """Return an environment in which Python finds the package of this checkout."""
     path = [str(PACKAGE_ROOT)] + [part for part in [os.environ.get("PYTHONPATH")] if part]
-    return dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path))
 
 
 def _collect(process: subprocess.Popen[str], output: list[str], ready: threading.Event) -> None:

@@ -71,7 +71,7 @@ def _run_in_namespaces(seed: int, folder: Path, sockets: Path, collections: Path
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
 
 
 def run_seeds(

@@ -58,7 +58,6 @@ def _start(name: str, folder: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(str(REPOSITORY / path) for path in PATHS),
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     with (folder / "output").open("wb") as output:
         return subprocess.Popen(

@@ -152,7 +152,6 @@ class DaemonProcess:
         return {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": PYTHONPATH,
-            "PYTHONDONTWRITEBYTECODE": "1",
             "LC_ALL": "C.UTF-8",
         }
 

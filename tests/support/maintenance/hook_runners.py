@@ -63,7 +63,7 @@ class HookRunners:
         path = self._folder / name / "azure-scheduled-events"
         config = self._folder / name / "config.yml"
         verb = f'verb=$1; shift\nexec {sys.executable} -m hook_runner "$verb" --config {config} "$@"'
-        path.write_text(f"#!/bin/sh\nexport PYTHONPATH={PYTHONPATH} PYTHONDONTWRITEBYTECODE=1\n{verb}\n")
+        path.write_text(f"#!/bin/sh\nexport PYTHONPATH={PYTHONPATH}\n{verb}\n")
         path.chmod(0o755)
         return str(path)
 

@@ -203,7 +203,6 @@ class DaemonHost:
         return {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": self.python_path,
-            "PYTHONDONTWRITEBYTECODE": "1",
             "LC_ALL": "C.UTF-8",
         }
 

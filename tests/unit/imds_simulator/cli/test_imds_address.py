@@ -105,7 +105,6 @@ def as_user(tmp_path: Path) -> Iterator[dict[str, Any]]:
         os.chown(own, USER, -1)
         environment = {
             "PATH": os.environ["PATH"], "PYTHONPATH": f"{folder / 'sources'}:{libraries}", "HOME": str(own),
-            "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         tried = subprocess.run(
             [python, "-c", "import aiohttp"], env=environment, cwd=own, capture_output=True, check=False, **AS_USER
