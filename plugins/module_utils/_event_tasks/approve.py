@@ -28,6 +28,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     default_folder,
 )
@@ -71,7 +74,7 @@ def approve_events(call: EventCall) -> Result:
         call.warn(text)
     for item in done.items:
         if item.outcome == OTHERS_AFFECTED:
-            call.warn(f"{escape_surrogates(item.event_id)} was not approved: {item.reason}")
+            call.warn(f"{printable(item.event_id)} was not approved: {item.reason}")
     result = dict(done.as_dict(), diff=approval_diff(done))
     problem = done.failure(criteria.selection.event_ids or ())
     return dict(result, failed=True, msg=problem) if problem else result

@@ -10,6 +10,7 @@ from .approval_plan import APPROVE, APPROVED, FAILED, OTHERS_AFFECTED, ApprovalC
 from .approval_sending import send_approvals
 from .document import EventDocument, escape_surrogates
 from .named_tuple import NamedTuple
+from .printable import printable
 from .receipts import Receipts
 from .session import ImdsSession
 
@@ -54,7 +55,7 @@ class ApprovalResult(NamedTuple):
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
-            f"{escape_surrogates(item.event_id)}: {item.reason}"
+            f"{printable(item.event_id)}: {item.reason}"
             for item in self.items
             if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
         ]

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent, escape_surrogates
+from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, RESOURCE_TYPES, ScheduledEvent
 from .identity import affects_only
 from .named_tuple import NamedTuple
+from .printable import printable
 
 
 class BlockCode(Enum):
@@ -82,7 +83,7 @@ def blocked_by_scope(event: ScheduledEvent, own_name: str | None) -> Blocked | N
     """
     if affects_only(event, own_name):
         return None
-    names = escape_surrogates(", ".join(event.resources))
+    names = printable(", ".join(event.resources))
     return Blocked(BlockCode.OTHERS_AFFECTED, f"an approval would release other VMs too ({names})")
 
 

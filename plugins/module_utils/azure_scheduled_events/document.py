@@ -15,12 +15,15 @@ from typing import Any, Mapping, overload
 
 from .errors import ImdsUnreadable
 from .named_tuple import NamedTuple
+from .printable import printable
 from .timestamps import as_utc_text, parse_not_before
 
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
+# characters; those of Azure have 36
+_LONGEST_ID = 200
 
 
 @overload
@@ -192,13 +195,13 @@ def parse_document(text: str | bytes) -> EventDocument:
 
 
 class _Warnings:
-    """Collects warnings, each once, in the order in which they arose."""
+    """Collects warnings, printable and each once, in the order in which they arose."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
 
     def add(self, text: str) -> None:
-        self._texts[text] = None
+        self._texts[printable(text)] = None
 
     def texts(self) -> tuple[str, ...]:
         return tuple(self._texts)
@@ -235,7 +238,7 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
         notes.add(f"entry {index} of Events is {_json_type_name(entry)}, not an event; left out")
         return None
     event_id = entry.get("EventId")
-    if not isinstance(event_id, str) or not event_id.strip():
+    if not isinstance(event_id, str) or not event_id.strip() or len(event_id) > _LONGEST_ID:
         notes.add(f"entry {index} of Events has no usable EventId ({_preview(event_id)}); left out")
         return None
     about = f"event {event_id!r}: "

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .printable import printable
+
 
 class ImdsError(Exception):
-    """IMDS gave no usable answer. The text names the request, the answer and the remedy.
+    """IMDS gave no usable answer. The text names the request, the answer and the remedy, and is printable.
 
     Attributes:
         endpoint: base URL of the request, or None if the error arose before a request.
@@ -29,7 +31,7 @@ class ImdsError(Exception):
         retryable: bool = True,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.endpoint = endpoint
         self.status = status
         self.retryable = retryable

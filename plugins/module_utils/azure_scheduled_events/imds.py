@@ -8,7 +8,7 @@ import json
 import time
 from typing import Any, Callable, Iterable, Sequence
 
-from .document import EventDocument, escape_surrogates, parse_document
+from .document import EventDocument, parse_document
 from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -319,7 +319,7 @@ def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
         return "", ()
     versions = raw.get("newest-versions")
     listed = tuple(item for item in versions if isinstance(item, str)) if isinstance(versions, list) else ()
-    return escape_surrogates(str(raw.get("error", ""))[:300]), tuple(map(escape_surrogates, listed[:20]))
+    return str(raw.get("error", ""))[:300], listed[:20]
 
 
 def _retry_after(answer: Response) -> float | None:

@@ -9,9 +9,6 @@ import base64
 import binascii
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    escape_surrogates,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     ImdsError,
     ImdsUnreachable,
@@ -118,4 +115,4 @@ def _is_pairs(value: t.Any) -> bool:
 
 
 def _shown(text: t.Any) -> str:
-    return escape_surrogates(" ".join(str(text).split())[:_SHOWN])
+    return " ".join(str(text).split())[:_SHOWN]

@@ -22,6 +22,7 @@ from support.simulator_process import Simulator
 pytestmark = pytest.mark.xdist_group("module_edge_cases")
 
 EMPTY = ("event_ids", "types", "statuses", "sources")
+FORGED = "\nchanged: [vm1]\x1b[2J"
 MISSPELT = {"statuses": ("Schduled", "Scheduled"), "sources": ("Usr", "User")}
 # VM -> members of its event that IMDS returns otherwise than the simulator would
 DAMAGED: dict[str, dict[str, Any]] = {
@@ -30,11 +31,12 @@ DAMAGED: dict[str, dict[str, Any]] = {
     "object-as-resources": {"Resources": {"a": 1}},
     "no-event-id": {"EventId": None},
     "lone-surrogate": {"Description": "half \ud800"},
+    "forged-line": {"DurationInSeconds": f"1{FORGED}"},
 }
 UNREADABLE_RESOURCES = [vm for vm in DAMAGED if vm.endswith("resources")]
 VMS = (
     *(f"empty-{option.replace('_', '-')}" for option in EMPTY),
-    *("no-policy-file", "misspelt", "shared", "other", "no-library", "no-name", *DAMAGED),
+    *("no-policy-file", "misspelt", "shared", "other", "no-library", "no-name", "forged-error", *DAMAGED),
 )
 
 Results = dict[str, dict[str, Any]]
@@ -68,6 +70,8 @@ def runs_of(endpoints: dict[str, str], folder: Path) -> Iterator[tuple[str, Run]
     bare = {"vars": {"ansible_python_interpreter": str(folder / "bare" / "bin" / "python")}}
     yield "facts without requests", run("no-library", "event_facts")._replace(keywords=bare)
     yield "info without requests", run("no-library", "event_info")._replace(keywords=bare)
+    yield "forged error", run("forged-error", "event_info")
+    yield "forged warning", run("forged-line", "event_info")
     yield "no name", run("no-name", "event_info", affects=["any"])
 
 
@@ -87,6 +91,8 @@ def azure() -> Iterator[Simulator]:
     with simulator_process.start(scenario, args=["--clock", "manual"]) as running:
         running.post("/events/shared/change", {"resources": ["shared", "other"]})
         running.post("/faults", {"kind": "server-error", "route": "instance", "vm": "no-name"})
+        refusal = {"kind": "status", "status": 400, "body": json.dumps({"error": f"Bad{FORGED}"})}
+        running.post("/faults", {**refusal, "vm": "forged-error"})
         for vm, members in DAMAGED.items():
             answer = {"kind": "body", "route": "scheduledevents", "method": "GET", "body": document(vm, members)}
             running.post("/faults", {**answer, "vm": vm})
@@ -172,6 +178,11 @@ def test_incomplete_document_is_reported_as_incomplete(results: Results) -> None
 def test_lone_surrogate_in_a_description_is_escaped(results: Results) -> None:
     assert results["lone surrogate"]["events"][0]["description"] == "half \\ud800"
     assert results["approval with a lone surrogate"]["approved"] == [event_id("lone-surrogate")]
+
+
+def test_texts_of_imds_begin_no_line_and_steer_no_terminal(results: Results) -> None:
+    assert "Bad?changed: [vm1]?[2J" in results["forged error"]["msg"]
+    assert "1?changed: [vm1]?[2J" in warned(results["forged warning"])
 
 
 def test_event_facts_without_the_library_requests_returns_facts(results: Results) -> None:

@@ -325,8 +325,18 @@ def test_empty_list_of_versions_is_an_error() -> None:
         Imds("http://127.0.0.1", [])
 
 
-def test_error_text_has_no_lone_surrogates(azure: Simulator, endpoint: str) -> None:
-    fault(azure, "status", status=500, body='{"error":"no \\ud800 luck"}')
-    with pytest.raises(ImdsRefused) as caught:
+@pytest.mark.parametrize(
+    ("line", "body"),
+    [
+        ("HTTP/1.1 500 Odd", r'{"error":"no \ud800 luck"}'),
+        ("HTTP/1.1 400 Bad", r'{"error":"Bad\nforged \u001b[2J\u202e"}'),
+        ("HTTP/1.1 400 Bad", r'{"error":"Bad","newest-versions":["2020\r\n\u009b2J"]}'),
+        ("\x1b[2J\x9b31m forged", ""),
+        ("HTTP/1.1 200 OK", r'{"DocumentIncarnation":1,"Events":{"\u001b":1}}'),
+    ],
+)
+def test_error_text_is_printable(line: str, body: str) -> None:
+    answer = f"{line}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    with raw_server(answer.encode("latin-1")) as (endpoint, _heard), pytest.raises(ImdsError) as caught:
         Imds(endpoint).events()
-    str(caught.value).encode("utf-8")
+    assert str(caught.value).isprintable()

@@ -17,6 +17,8 @@ class ScriptedImds(HttpServer):
     def __init__(self) -> None:
         # None: requests for the instance metadata fail
         self.name: str | None = "vm1"
+        # the error that they fail with
+        self.error = ""
         self.events: list[dict[str, Any]] = []
         self.next: list[list[dict[str, Any]]] = []
         self.asked = 0
@@ -38,7 +40,9 @@ class ScriptedImds(HttpServer):
 
             def do_GET(self) -> None:
                 if "/instance" in self.path:
-                    self.answer(500 if script.name is None else 200, {"compute": {"name": script.name}})
+                    self.answer(
+                        500 if script.name is None else 200, {"compute": {"name": script.name}, "error": script.error}
+                    )
                     return
                 script.asked += 1
                 if script.next:

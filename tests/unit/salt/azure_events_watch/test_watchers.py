@@ -77,6 +77,15 @@ def test_name_that_is_set_later_applies_at_once(scripted: ScriptedImds, watch: W
     assert ids(named.tick_until(bool)) == ["A"]
 
 
+def test_error_of_imds_is_logged_as_one_printable_line(
+    scripted: ScriptedImds, watch: Watch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted.name, scripted.error = None, "late\n[CRITICAL] forged \x1b[2J"
+    watch().tick_until(lambda _fired: "retrying" in caplog.text)
+    (logged,) = [record.getMessage() for record in caplog.records if "retrying" in record.getMessage()]
+    assert "late?[CRITICAL] forged ?[2J" in logged and logged.isprintable()
+
+
 def test_other_name_selects_other_events(scripted: ScriptedImds, watch: Watch) -> None:
     scripted.events = [event("A", "vm1"), event("B", "vm7")]
     beacons = watch()

@@ -10,8 +10,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Any, Mapping
 
-from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.named_tuple import NamedTuple
+from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from azure_scheduled_events.values import parse_seconds
 from hook_runner.clock import ServerClock
@@ -79,7 +79,7 @@ class Pausing:
         now = self._clock.now()
         if until is not None and until <= now:
             return None
-        pause = Pause(now, until, escape_surrogates(by), escape_surrogates(reason))
+        pause = Pause(now, until, printable(by), printable(reason))
         self._journal.note(NOTE, json.dumps(pause.as_data()))
         self._log.write("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
         return pause
@@ -89,9 +89,7 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            self._log.write(
-                "notice", f"the pause since {as_utc_text(was.since)} is over: {escape_surrogates(by)} resumed"
-            )
+            self._log.write("notice", f"the pause since {as_utc_text(was.since)} is over: {by} resumed")
         return was is not None
 
     def expire(self) -> None:

@@ -156,7 +156,19 @@ def test_foreign_members_and_any_order_are_tolerated():
 
 
 @pytest.mark.parametrize(
-    "bad", [None, 5, "text", [], {}, event(EventId=...), event(EventId=""), event(EventId=5), event(EventId=" ")]
+    "bad",
+    [
+        None,
+        5,
+        "text",
+        [],
+        {},
+        event(EventId=...),
+        event(EventId=""),
+        event(EventId=5),
+        event(EventId=" "),
+        event(EventId="A" * 201),
+    ],
 )
 def test_unreadable_entry_makes_the_document_incomplete(bad):
     parsed = parse_document(document(event(EventId="A"), bad, event(EventId="B")))
@@ -322,6 +334,20 @@ def test_a_stored_event_with_an_unusable_field_raises_value_error(changes):
     found, _warnings = only()
     with pytest.raises(ValueError, match=r"not a stored event|time|isoformat"):
         ScheduledEvent.from_json(dict(found.to_json(), **changes))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        document(event(DurationInSeconds="1\nforged\x1b[2J")),
+        document(event(EventId="\n\u2028")),
+        document(event(EventType="Rebo\x9bot", EventId="\u202eA")),
+        json.dumps({"DocumentIncarnation": "7\r\nforged", "Events": []}),
+    ],
+)
+def test_warnings_are_printable(raw):
+    found = parse_document(raw).warnings
+    assert found and all(text.isprintable() for text in found)
 
 
 def test_raw_control_characters_are_read():
