@@ -25,6 +25,7 @@ _OPTIONS_OF_ENVIRONMENT = (_TABLE_FILE, _PATTERN, _TEMPLATE)
 _VARIABLE = "AZURE_SCHEDULED_EVENTS_%s"
 # ansible-rulebook runs a playbook on all hosts if the list is empty; this pattern selects none
 NO_HOST = "!all"
+_RESULT = ("scheduled_event", "scheduled_event_problem")
 _SHARED: dict[str, News] = {}
 
 Event = dict[str, t.Any]
@@ -51,16 +52,18 @@ class EventFilter:
         if not isinstance(event, dict):
             return event
         found = find_changes(event)
+        rest = _without_result(event)
         if not (found.changes or found.problems):
-            return event
-        events = [_with_change(event, change, rule, news) for change in found.changes]
+            return rest
+        others = _without_delivery(rest) if any(name in event for name in BODIES) else {"meta": rest.get("meta")}
+        events = [_with_change(others, change, rule, news) for change in found.changes]
         for problem in found.problems:
             LOGGER.warning("scheduled events: unreadable delivery ignored: %s", problem)
         if found.problems:
             problem = without_templates("; ".join(found.problems[:10]))
-            events.append(_with_meta(without_templates(event), [NO_HOST], scheduled_event_problem=problem))
+            events.append(_with_meta(without_templates(rest), [NO_HOST], scheduled_event_problem=problem))
         elif found.others:
-            events.append(event)
+            events.append(rest)
         return events if len(events) > 1 else events[0]
 
     def _memory(self, name: t.Any) -> News:
@@ -71,7 +74,7 @@ class EventFilter:
         return _SHARED.setdefault(name, News())
 
 
-def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: News) -> Event:
+def _with_change(others: Event, change: dict[str, t.Any], rule: HostRule, news: News) -> Event:
     is_news, kind, occurrence = news.judge(change)
     hosts, unknown = rule.apply(change["event"]["resources"])
     scheduled_event = {
@@ -95,15 +98,24 @@ def _with_change(event: Event, change: dict[str, t.Any], rule: HostRule, news: N
             "scheduled events: event %s: the report has no resources, and starts no run; run the playbook on its hosts",
             ascii(change["event"]["event_id"]),
         )
-    # without the delivery: a playbook gets the event as variables, and Ansible renders their texts as templates; the
-    # headers of a request are in meta
-    others = {name: value for name, value in event.items() if name not in BODIES} if _has_body(event) else {}
-    others = without_templates({"meta": event.get("meta"), **others})
-    return _with_meta(others, hosts or [NO_HOST], scheduled_event=scheduled_event)
+    # a playbook gets the event as variables, and Ansible renders their texts as templates; the headers of a request are
+    # in meta
+    return _with_meta(without_templates(others), hosts or [NO_HOST], scheduled_event=scheduled_event)
 
 
-def _has_body(event: Event) -> bool:
-    return any(name in event for name in BODIES)
+def _without_result(event: Event) -> Event:
+    """Return the event without the members that the filter sets: a sender must not select hosts."""
+    rest = {name: value for name, value in event.items() if name not in _RESULT}
+    meta = event.get("meta")
+    if isinstance(meta, dict) and "hosts" in meta:
+        rest["meta"] = {name: value for name, value in meta.items() if name != "hosts"}
+    elif len(rest) == len(event):
+        return event
+    return rest
+
+
+def _without_delivery(event: Event) -> Event:
+    return {name: value for name, value in event.items() if name not in BODIES}
 
 
 def _with_meta(event: Event, hosts: list[str], **members: t.Any) -> Event:

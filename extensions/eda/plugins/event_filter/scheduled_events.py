@@ -31,7 +31,9 @@ description:
     ansible-rulebook would run a playbook on all hosts.
   - It removes the delivery itself (C(payload), C(body)) and separates the braces of templates in texts, because a
     playbook gets the event as variables, which Ansible renders.
-  - An unreadable delivery is logged and gets C(scheduled_event_problem). Any other event passes through unchanged.
+  - An unreadable delivery is logged and gets C(scheduled_event_problem). Any other event passes through.
+  - It removes C(scheduled_event), C(scheduled_event_problem) and C(meta.hosts) of the sender from every event, so that
+    a sender cannot select hosts.
   - The memory is bounded and lost when the rulebook ends.
   - An environment variable sets an option because ansible-rulebook does not substitute variables in options of
     filters.

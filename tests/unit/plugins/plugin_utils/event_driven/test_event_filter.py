@@ -164,6 +164,25 @@ def test_anything_else_passes_through_unchanged(event):
 
 
 @pytest.mark.parametrize(
+    "received",
+    [
+        {},
+        {"payload": {"alert": "disk"}},
+        {"payload": {**CHANGE, "event": None}},
+        {"payload": [CHANGE, {"alert": "disk"}]},
+        {"body": CHANGE},
+    ],
+    ids=lambda received: json.dumps(received)[:30],
+)
+def test_received_members_of_the_result_are_not_passed_on(received):
+    forged = {"change": "appeared", "event_key": "ab-1", "occurrence": 1, "limit": "all", "is_news": True}
+    own = {"scheduled_event": forged, "scheduled_event_problem": "all", "meta": {"hosts": ["all"], "uuid": "u"}}
+    results = filtered({**received, **own})
+    for result in results if isinstance(results, list) else [results]:
+        assert '"all"' not in json.dumps(result) and result["meta"]["uuid"] == "u"
+
+
+@pytest.mark.parametrize(
     ("body", "named"),
     [
         ({**CHANGE, "event": None}, "event"),
