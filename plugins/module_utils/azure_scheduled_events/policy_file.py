@@ -7,6 +7,9 @@ from __future__ import annotations
 from .policy import Policy, PolicyError, SourceLocations
 from .yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 
+# bytes
+_LONGEST = 64 * 1024
+
 
 def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
     """Read a policy file.
@@ -19,7 +22,7 @@ def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
         The policy.
 
     Raises:
-        PolicyError: the file cannot be read, is not YAML, or is not a policy.
+        PolicyError: the file cannot be read, or ``parse_policy`` raised it.
     """
     try:
         text = read_text(path, "policy file")
@@ -40,8 +43,10 @@ def parse_policy(text: str, name: str, read: YamlLoader = load_with_lines) -> Po
         The policy.
 
     Raises:
-        PolicyError: the text is not YAML, or is not a policy.
+        PolicyError: the text is longer than 64 KiB, is not YAML, or is not a policy.
     """
+    if len(text.encode("utf-8", "replace")) > _LONGEST:
+        raise PolicyError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
     try:
         located = read(text, name, "policy file")
     except YamlError as error:

@@ -49,7 +49,7 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         The data and its lines; None if the text is empty.
 
     Raises:
-        YamlError: the text is not YAML of plain data, or PyYAML is missing.
+        YamlError: the text is not YAML of plain data without aliases, or PyYAML is missing.
     """
     try:
         import yaml  # only readers of a file need PyYAML
@@ -67,7 +67,7 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         problem = getattr(error, "problem", None) or error
         raise YamlError(f"{name}{line}: not YAML: {problem}") from None
     except RecursionError:
-        raise YamlError(f"{name}: nested too deeply, or an anchor that refers to itself") from None
+        raise YamlError(f"{name}: nested too deeply") from None
 
 
 class _NodeReader:
@@ -76,10 +76,15 @@ class _NodeReader:
     def __init__(self, name: str, loader: Any) -> None:
         self._name = name
         self._loader = loader
+        self._read: set[int] = set()
         self.lines: dict[tuple[object, ...], int] = {}
 
     def read(self, node: Any, path: tuple[object, ...]) -> Any:
-        """Return the data of a node; raise YamlError for a repeated key or a value that is not plain data."""
+        """Return the data of a node; raise YamlError for an alias, a repeated key, or a value other than plain data."""
+        if id(node) in self._read:
+            # a few lines of nested aliases have millions of values
+            raise self._error(node, "an alias refers to this value; write the value out in each place")
+        self._read.add(id(node))
         self.lines.setdefault(path, _line(node))
         if node.id == "sequence":
             return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
@@ -100,7 +105,8 @@ class _NodeReader:
     def _scalar(self, node: Any) -> Any:
         try:
             return self._loader.construct_object(node)
-        except ValueError as error:
+        except (ValueError, ArithmeticError, LookupError, AttributeError) as error:
+            # PyYAML raises the last two for a value that does not fit its tag
             raise self._error(node, f"{node.value!r} is not a valid value: {error}") from None
 
     def _error(self, node: Any, problem: str) -> YamlError:

@@ -9,9 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import yaml
+from ansible.plugins.filter.core import FilterModule
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import LIBRARY, MARK, STAGES
 
+from azure_scheduled_events.yaml_lines import load_with_lines
 from ready_hooks import hooks
 from support.repository import REPOSITORY
 
@@ -51,6 +54,16 @@ def test_hook_runner_deploys_all_of_its_files() -> None:
     helper = sources(REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
     deployed = {file.resolve() for file in deployed_by(role, patterns)}
     assert deployed == sources(role / "files") | helper
+
+
+def test_hook_runner_reads_a_configuration_with_a_value_in_two_places() -> None:
+    environment = jinja2.Environment(trim_blocks=True)
+    environment.filters.update(FilterModule().filters())
+    template = environment.from_string((ROLES / "hook_runner/templates/config.yml.j2").read_text(encoding="utf-8"))
+    types = ["Reboot", "Redeploy"]
+    configuration = {"hooks": {"10-a": {"types": types}, "20-b": {"types": types}}, "interval": "2s"}
+    read = load_with_lines(template.render(hook_runner__configuration=configuration), "config.yml", "configuration")
+    assert read is not None and read.data == configuration
 
 
 def test_imds_simulator_deploys_all_of_its_files() -> None:

@@ -69,7 +69,16 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- ? [a, b]\n  : 1\n", "p.yml:2: a key has to be a scalar"),
         ("rules:\n- when: {api_version_min: 2019-08-01}\n  do: lug\n", "p.yml:3"),
         ("text: \x00", "p.yml"),
-        ("rules: &a [*a]", "p.yml: nested too deeply"),
+        ("rules: &a [*a]", "p.yml:1: an alias refers to this value"),
+        (
+            "rules:\n- when: &all {type: Freeze}\n  do: log\n- when: *all\n  do: log\n",
+            "p.yml:2: an alias refers to this value; write the value out",
+        ),
+        ("# " + "x" * 65536 + SAMPLE, "p.yml: a policy of more than 64 KiB"),
+        ("rules:\n- do: !!int ''\n", "p.yml:2: '' is not a valid value"),
+        ("rules:\n- do: !!bool maybe\n", "p.yml:2: 'maybe' is not a valid value"),
+        ("rules:\n- do: !!timestamp now\n", "p.yml:2: 'now' is not a valid value"),
+        ("rules:\n- do: 1" + ":59" * 300 + ".5\n", "p.yml:2: .* is not a valid value"),
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
         (
             "rules:\n- when: {api_version_min: 2020-13-45}\n  do: log\n",
