@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Mapping, overload
+from typing import Any, Iterable, Mapping, overload
 
 from .errors import ImdsUnreadable
 from .named_tuple import NamedTuple
@@ -24,6 +24,8 @@ EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
 # characters; those of Azure have 36
 _LONGEST_ID = 200
+# entries and names of VMs, which are read within a second; 8 MiB hold fewer as Azure writes them
+_MOST_ITEMS = 70000
 
 
 @overload
@@ -174,9 +176,12 @@ def parse_document(text: str | bytes) -> EventDocument:
     if not isinstance(entries, list):
         found = "no member Events" if "Events" not in raw else f"Events is {_json_type_name(entries)}"
         raise ImdsUnreadable(f"the document has no list of events: {found}")
+    count = len(entries) + sum(map(_count_resources, entries))
+    if count > _MOST_ITEMS:
+        raise ImdsUnreadable(f"the document has {count} entries and names of VMs, more than {_MOST_ITEMS}")
     notes = _Warnings()
     incarnation = _incarnation(raw.get("DocumentIncarnation"), notes)
-    events: dict[str, ScheduledEvent] = {}
+    entries_of: dict[str, list[ScheduledEvent]] = {}
     doubtful: dict[str, None] = {}
     complete = True
     for index, entry in enumerate(entries):
@@ -186,12 +191,9 @@ def parse_document(text: str | bytes) -> EventDocument:
             continue
         if not _names_vms(entry.get("Resources")):
             doubtful[event.key] = None
-        known = events.get(event.key)
-        if known is not None:
-            notes.add(f"event {event.event_id!r} is listed more than once; its entries are merged")
-            event = _merge_duplicates(known, event)
-        events[event.key] = event
-    return EventDocument(incarnation, tuple(events.values()), notes.texts(), complete, None, tuple(doubtful))
+        entries_of.setdefault(event.key, []).append(event)
+    events = tuple(_merge_duplicates(same, notes) for same in entries_of.values())
+    return EventDocument(incarnation, events, notes.texts(), complete, None, tuple(doubtful))
 
 
 class _Warnings:
@@ -233,6 +235,11 @@ def _load(text: str | bytes) -> dict[str, Any]:
     return raw
 
 
+def _count_resources(entry: Any) -> int:
+    names = entry.get("Resources") if isinstance(entry, dict) else None
+    return len(names) if isinstance(names, list) else 0
+
+
 def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
     if not isinstance(entry, dict):
         notes.add(f"entry {index} of Events is {_json_type_name(entry)}, not an event; left out")
@@ -261,22 +268,28 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
     )
 
 
-def _merge_duplicates(first: ScheduledEvent, second: ScheduledEvent) -> ScheduledEvent:
-    """Merge two entries with one id: the more restrictive status, and the VMs of both."""
-    leading, other = (second, first) if first.status != "Started" and second.status == "Started" else (first, second)
+def _merge_duplicates(entries: list[ScheduledEvent], notes: _Warnings) -> ScheduledEvent:
+    """Merge the entries with one id: the most restrictive status, and the VMs of all."""
+    if len(entries) == 1:
+        return entries[0]
+    notes.add(f"event {entries[0].event_id!r} is listed more than once; its entries are merged")
+    leading = next((entry for entry in entries if entry.status == "Started"), entries[0])
     # contradicting values become an unknown value, which no rule approves
     return leading._replace(
-        event_type=_merge_values(leading.event_type, other.event_type) or "",
-        status=leading.status if leading.status == "Started" else _merge_values(leading.status, other.status) or "",
-        resource_type=_merge_values(leading.resource_type, other.resource_type),
-        source=_merge_values(leading.source, other.source),
-        duration=leading.duration if leading.duration == other.duration else None,
-        resources=tuple(dict.fromkeys(leading.resources + other.resources)),
+        event_type=_merge_values(entry.event_type for entry in entries) or "",
+        status=leading.status
+        if leading.status == "Started"
+        else _merge_values(entry.status for entry in entries) or "",
+        resource_type=_merge_values(entry.resource_type for entry in entries),
+        source=_merge_values(entry.source for entry in entries),
+        duration=leading.duration if len({entry.duration for entry in entries}) == 1 else None,
+        resources=tuple(dict.fromkeys(name for entry in entries for name in entry.resources)),
     )
 
 
-def _merge_values(one: str | None, two: str | None) -> str | None:
-    return one if one == two else f"{one}/{two}"
+def _merge_values(values: Iterable[str | None]) -> str | None:
+    distinct = tuple(dict.fromkeys(values))
+    return distinct[0] if len(distinct) == 1 else "/".join(map(str, distinct))
 
 
 def _known_value(

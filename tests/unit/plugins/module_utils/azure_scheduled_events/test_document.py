@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -288,6 +289,28 @@ def test_contradicting_entries_with_one_id_have_unknown_values():
         "User/Platform",
         None,
     )
+
+
+def test_entries_with_one_id_are_merged_in_linear_time():
+    def seconds(count):
+        body = document(
+            *[{"EventId": "A", "EventType": str(each), "Resources": [f"vm{each}"]} for each in range(count)]
+        )
+        began = time.process_time()
+        (found,) = parse_document(body).events
+        assert len(found.resources) == count
+        return time.process_time() - began
+
+    # four times as many entries take four times as long, and sixteen times if the time is quadratic
+    assert min(seconds(8000) for _try in range(2)) < 9 * min(seconds(2000) for _try in range(4))
+
+
+@pytest.mark.parametrize(
+    "entries", [[0] * 70001, [{}] * 70001, [event(Resources=["vm1"] * 70000)], [event(Resources=["vm1"] * 35000)] * 2]
+)
+def test_a_document_with_too_many_entries_and_names_is_unreadable(entries):
+    with pytest.raises(ImdsUnreadable, match="more than 70000"):
+        parse_document(document(*entries))
 
 
 def test_lone_surrogates_are_escaped_for_display_and_kept_for_sending():
