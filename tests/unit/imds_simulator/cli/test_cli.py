@@ -663,6 +663,15 @@ def test_impact_commands_run_once_per_vm_and_phase(start_process, tmp_path):
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 
 
+def test_impact_command_runs_no_code_in_the_name_of_an_event(start_process, tmp_path):
+    scenario = impact(tmp_path)
+    scenario["events"][0]["name"] = f"-e$(touch {tmp_path}/run);touch {tmp_path}/run;`touch {tmp_path}/run`"
+    scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "echo ${EVENT_NAME}; echo $EVENT_ID"]}
+    sim = start_process(scenario, args=["--clock", "manual"])
+    assert [line["status"] for line in wait_for_lines(sim, 2)] == [0, 0]
+    assert not (tmp_path / "run").exists()
+
+
 def test_impact_command_that_hangs_is_killed(start_process, tmp_path):
     scenario = impact(tmp_path, timeout="300ms")
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}

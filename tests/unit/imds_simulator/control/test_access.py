@@ -92,10 +92,19 @@ def test_requests_with_the_token_are_answered_by_any_name(guarded):
         assert ask(guarded, "/state", Host=host, Authorization=f"Bearer {TOKEN}").status == 200
 
 
-def test_health_and_resource_manager_need_no_control_token(guarded):
+def test_health_needs_no_control_token(guarded):
     assert ask(guarded, "/health").json["ok"] is True
-    answer = ask(guarded, "/arm/subscriptions/x/y", "POST")
-    assert (answer.status, answer.json["error"]["code"]) == (401, "AuthenticationFailed")
+
+
+@pytest.mark.parametrize(
+    ("arm_token", "given", "status"),
+    [("", "any", 401), ("", TOKEN, 404), ("another", TOKEN, 401), ("another", "any", 401), ("another", "another", 404)],
+)
+def test_resource_manager_needs_the_control_token_or_its_own(guarded, arm_token, given, status):
+    guarded.post("/knobs", {"arm_token": arm_token})
+    answer = ask(guarded, "/arm/subscriptions/x/y", "POST", Authorization=f"Bearer {given}")
+    code = {401: "InvalidAuthenticationToken", 404: "InvalidRequestUri"}[status]
+    assert (answer.status, answer.json["error"]["code"]) == (status, code)
 
 
 def test_page_without_the_token_is_a_login_form(guarded):

@@ -23,7 +23,7 @@ from ..server.arm_handler import PREFIX as ARM_PREFIX
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SAFE_METHODS = frozenset(("GET", "HEAD"))
-# these show no state; Azure Resource Manager has tokens of its own
+# these show no state; the simulated Azure Resource Manager checks the token itself
 _OPEN_PATHS = frozenset(("/health", "/login", "/page.css", "/favicon.ico"))
 _OPEN_PREFIX = ARM_PREFIX + "/"
 
@@ -37,21 +37,21 @@ class Access:
     """
 
     def __init__(self, token: str = "", host: str = "localhost") -> None:
-        self._token = token
+        self.token = token
         self._names = frozenset(_names(host))
 
     @property
     def needs_token(self) -> bool:
         """True if requests need a token."""
-        return bool(self._token)
+        return bool(self.token)
 
     def is_token(self, text: str) -> bool:
         """Return True if ``text`` is the token."""
-        return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())
+        return hmac.compare_digest(text.encode(errors="replace"), self.token.encode())
 
     def has_token(self, request: web.Request) -> bool:
         """Return True if ``request`` has the token or the cookie of the login, or needs none."""
-        if not self._token:
+        if not self.token:
             return True
         scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self.is_token(given.strip()):
@@ -81,7 +81,7 @@ class Access:
     def _check_host(self, request: web.Request) -> None:
         host = request.headers.get("Host")
         # a site that rebinds its name does not have the token
-        if self._token or host is None:
+        if self.token or host is None:
             return
         name = _host_name(host)
         if not _is_address(name) and name not in self._names and not name.endswith(".localhost"):
@@ -90,7 +90,7 @@ class Access:
             )
 
     def _cookie(self) -> str:
-        return hmac.new(self._token.encode(), b"imds_simulator page", hashlib.sha256).hexdigest()
+        return hmac.new(self.token.encode(), b"imds_simulator page", hashlib.sha256).hexdigest()
 
 
 def unauthorized() -> web.HTTPUnauthorized:

@@ -63,7 +63,7 @@ def control_app(
         EventRoutes(engine),
         FaultRoutes(engine),
         NoteRoutes(engine),
-        ArmHandler(engine),
+        ArmHandler(engine, access.token),
         page,
     )
     routes = [route for group in groups for route in group.routes()]

@@ -38,12 +38,19 @@ class ArmRequest(NamedTuple):
 
 
 class ArmContract:
-    """Answers requests to Azure Resource Manager from the state of the world."""
+    """Answers requests to Azure Resource Manager from the state of the world.
 
-    def __init__(self, simulation: Simulation, ids: ResourceIds) -> None:
+    Args:
+        simulation: the world.
+        ids: the resource ids of its VMs.
+        token: the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
+    """
+
+    def __init__(self, simulation: Simulation, ids: ResourceIds, token: str) -> None:
         self.world = simulation.world
         self._simulation = simulation
         self._ids = ids
+        self._token = token
 
     def vm(self, request: ArmRequest) -> Vm | None:
         """Return the first VM that the path of ``request`` names, if any."""
@@ -77,7 +84,7 @@ class ArmContract:
         if scheme.lower() != "bearer" or not token.strip():
             message = "Authentication failed. The 'Authorization' header is missing."
             return _unauthorized("AuthenticationFailed", message)
-        wanted = self.world.knobs.arm_token
+        wanted = self.world.knobs.arm_token or self._token
         if wanted and not hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), wanted.encode()):
             return _unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
         return None

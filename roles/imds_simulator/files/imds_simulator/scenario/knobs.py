@@ -274,7 +274,9 @@ class Knobs:
     # -- the control plane (reference 5.11, 5.12)
     arm_token: str = field(
         default="",
-        metadata=_knob("token", "5.12.2", "bearer token that an acknowledge has to have; empty: any token is accepted"),
+        metadata=_knob(
+            "token", "5.12.2", "bearer token that an acknowledge has to have; empty: that of --control-token, else any"
+        ),
     )
     acknowledge_started_status: int = field(
         default=200,

@@ -24,11 +24,16 @@ PREFIX = "/arm"
 
 
 class ArmHandler:
-    """Answers requests to Azure Resource Manager."""
+    """Answers requests to Azure Resource Manager.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: the running simulation.
+        token: the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
+    """
+
+    def __init__(self, engine: Engine, token: str) -> None:
         self._engine = engine
-        self._contract = ArmContract(engine.simulation, engine.resource_ids)
+        self._contract = ArmContract(engine.simulation, engine.resource_ids, token)
         self._faulty = FaultyAnswers(engine)
 
     def routes(self) -> list[web.RouteDef]:

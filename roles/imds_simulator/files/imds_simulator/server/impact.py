@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Mapping
 from string import Template
@@ -18,6 +19,8 @@ from ..times import iso
 
 _PHASES = {"impact-start": "start", "impact-end": "end"}
 _MAX_OUTPUT = 4096
+# Names come by the control API, and an argument may be code: a value in it must not end a word or begin an option.
+_UNSAFE = re.compile(r"^-|[^\w.,:@-]")
 
 LogFunction = Callable[..., None]
 
@@ -53,7 +56,8 @@ class Impact:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _run(self, argv: tuple[str, ...], values: Mapping[str, str]) -> None:
-        command = [Template(part).safe_substitute(values) for part in argv]
+        safe = {name: _UNSAFE.sub("_", value) for name, value in values.items()}
+        command = [Template(part).safe_substitute(safe) for part in argv]
         fields: dict[str, Any] = {"command": command, "vm": values["VM_NAME"], "event": values["EVENT_NAME"]}
         try:
             process = await asyncio.create_subprocess_exec(
