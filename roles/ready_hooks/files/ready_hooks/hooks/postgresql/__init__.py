@@ -28,7 +28,8 @@ class Postgresql(ReadyHook):
     """Switch over to a replica, or write a checkpoint.
 
     The record has the phase of a switchover and the other server, and whether the server was
-    stopped and synchronous replication suspended.
+    stopped and synchronous replication suspended; during a rewind, also the settings that
+    pg_rewind overwrites.
     """
 
     name = "postgresql"
@@ -50,7 +51,7 @@ class Postgresql(ReadyHook):
         Option("switch_back", options.boolean, "with Patroni, make this member the leader again", False),
         Option("password_file", options.path, "file with the password for replica and primary"),
         Option("pgpass", options.path, "file with passwords in the format of libpq"),
-        Option("user", options.text, "user of the operating system for psql", "postgres"),
+        Option("user", options.text, "user of the operating system that owns the server", "postgres"),
         Option("database", options.text, "database for questions to this server", "postgres"),
         Option("port", options.port, "port of this server's socket; default: that of the cluster, or 5432"),
         Option("cluster", options.text, f"cluster of Debian, such as 15/main; default: {_FIND}"),

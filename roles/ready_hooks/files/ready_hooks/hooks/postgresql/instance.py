@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from ready_hooks.core import commands
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.postgresql import wal
+from ready_hooks.hooks.postgresql.data_directory import DataDirectory
 
 _RUNNING = ("active", "activating", "reloading", "deactivating")
 _FOLDERS_OF_PROGRAMS = ("/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin", "/usr/lib64/pgsql/bin", "/usr/bin")
@@ -44,7 +44,9 @@ def locate(options: Mapping[str, Any], deadline: Deadline) -> Location:
             raise HookError("unit", "it is missing", "data_directory needs the unit that runs the server")
         data = options["data_directory"]
         return Location(data, options["unit"], options["port"] or 5432, os.path.join(data, "postgresql.conf"))
-    rows = [line.split() for line in commands.must_run(["pg_lsclusters", "-h"], deadline).splitlines()]
+    # the owner of a cluster writes the files that pg_lsclusters reads
+    listed = commands.must_run(["pg_lsclusters", "-h"], deadline, user=options["user"])
+    rows = [line.split() for line in listed.splitlines()]
     clusters = {f"{row[0]}/{row[1]}": row for row in rows if len(row) >= 6}
     name = options["cluster"] or (next(iter(clusters)) if len(clusters) == 1 else None)
     if name is None:
@@ -68,6 +70,7 @@ class Instance:
 
     def __init__(self, location: Location, user: str, deadline: Deadline) -> None:
         self.location, self._user, self._deadline = location, user, deadline
+        self._files = DataDirectory(location.data, user, deadline)
 
     @property
     def unit_runs(self) -> bool:
@@ -77,13 +80,10 @@ class Instance:
 
     @property
     def has_process(self) -> bool:
-        """Whether the server's first process exists."""
-        try:
-            with open(self._path("postmaster.pid"), encoding="utf-8") as file:
-                process = int(file.readline())
-            return os.path.realpath(f"/proc/{process}/cwd") == os.path.realpath(self.location.data)
-        except (OSError, ValueError):
-            return False
+        """Whether the server's first process exists. Raises HookError."""
+        process = self._files.read("postmaster.pid")
+        is_number = re.fullmatch("[0-9]{1,10}", process) is not None
+        return is_number and os.path.realpath(f"/proc/{process}/cwd") == os.path.realpath(self.location.data)
 
     def start(self) -> None:
         """Start the unit. Raises HookError."""
@@ -98,7 +98,7 @@ class Instance:
     def control_data(self) -> wal.ControlData:
         """Return the state of the data directory. Raises HookError."""
         arguments = [self.program("pg_controldata"), "-D", self.location.data]
-        output = commands.must_run(arguments, self._deadline, environment={"LC_ALL": "C"})
+        output = commands.must_run(arguments, self._deadline, environment={"LC_ALL": "C"}, user=self._user)
         try:
             return wal.control_data(output)
         except ValueError as error:
@@ -106,64 +106,48 @@ class Instance:
 
     @property
     def is_patronis(self) -> bool:
-        """Whether Patroni manages the server."""
-        return os.path.exists(self._path("patroni.dynamic.json"))
+        """Whether Patroni manages the server. Raises HookError."""
+        return self._files.has("patroni.dynamic.json")
 
     @property
     def is_standby(self) -> bool:
-        """Whether the server starts as a standby."""
-        return os.path.exists(self._path(_SIGNAL))
+        """Whether the server starts as a standby. Raises HookError."""
+        return self._files.has(_SIGNAL)
 
     def make_standby(self) -> None:
         """Let the next start, by any actor, be that of a standby. Raises HookError."""
-        try:
-            owner = os.stat(self.location.data)
-            descriptor = os.open(self._path(_SIGNAL), os.O_WRONLY | os.O_CREAT, 0o600)
-            with contextlib.closing(os.fdopen(descriptor, "w")):
-                os.fsync(descriptor)
-                if os.geteuid() == 0:
-                    os.fchown(descriptor, owner.st_uid, owner.st_gid)
-            self._sync()
-        except OSError as error:
-            raise HookError(self._path(_SIGNAL), f"it cannot be written: {error.strerror}") from None
+        self._files.create(_SIGNAL)
 
     def make_primary(self) -> None:
         """Undo `make_standby`. Raises HookError."""
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path(_SIGNAL))
-            self._sync()
-        except OSError as error:
-            raise HookError(self._path(_SIGNAL), f"it cannot be removed: {error.strerror}") from None
+        self._files.remove(_SIGNAL)
+
+    def settings(self) -> str:
+        """Return the settings by ALTER SYSTEM for `finish_rewind`. Raises HookError."""
+        return self._files.save(_AUTO_CONF)
 
     def rewind(self, source: str, environment: Mapping[str, str]) -> None:
         """Run pg_rewind on the stopped server; `finish_rewind` has to follow, also after a kill. Raises HookError."""
         arguments = [self.program("pg_rewind"), "-D", self.location.data, "--source-server", source]
         if os.path.dirname(self.location.configuration) != self.location.data:
             arguments += ["--config-file", self.location.configuration]
-        if not os.path.exists(self._saved):
-            self._copy(self._path(_AUTO_CONF), self._saved + ".new")
-            os.replace(self._saved + ".new", self._saved)
         # pg_rewind removes standby.signal: a boot must not start the server as a primary before it is back
         commands.must_run(["systemctl", "mask", "--", self.location.unit], self._deadline)
         self.make_primary()  # pg_rewind cannot recover a crashed server that has standby.signal
         commands.must_run(arguments, self._deadline, environment=environment, user=self._user)
 
-    def finish_rewind(self) -> None:
-        """Restore what pg_rewind takes from the other server; does nothing without a rewind. Raises HookError."""
-        if os.path.exists(self._saved):
-            self.make_standby()
-            self._copy(self._saved, self._path(_AUTO_CONF))
-            commands.must_run(["systemctl", "unmask", "--", self.location.unit], self._deadline)
-            os.unlink(self._saved)
+    def finish_rewind(self, settings: str) -> None:
+        """Restore the settings, which pg_rewind overwrites, and let the unit start. Raises HookError."""
+        self.make_standby()
+        self._files.restore(_AUTO_CONF, settings)
+        commands.must_run(["systemctl", "unmask", "--", self.location.unit], self._deadline)
 
     def program(self, name: str) -> str:
         """Return the path of a program of the server's version. Raises HookError."""
-        try:
-            with open(self._path("PG_VERSION"), encoding="utf-8") as file:
-                version = file.read(20).strip()
-        except OSError as error:
-            raise HookError(self.location.data, f"not a data directory: {error.strerror}") from None
+        version = self._files.read("PG_VERSION")
+        if re.fullmatch("[0-9]{1,3}", version) is None:
+            problem = f"it is not a data directory: PG_VERSION is {version!r}, not a number"
+            raise HookError(self.location.data, problem, "correct data_directory")
         for folder in _FOLDERS_OF_PROGRAMS:
             path = os.path.join(folder.format(version), name)
             if os.access(path, os.X_OK):
@@ -172,27 +156,3 @@ class Instance:
         if path_of_shell is None:
             raise HookError(name, f"it is not installed for PostgreSQL {version}", "install it")
         return path_of_shell
-
-    @property
-    def _saved(self) -> str:
-        # pg_rewind copies the whole data directory of the other server, therefore it is beside it
-        return f"{self.location.data}.{_AUTO_CONF}.before-rewind"
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self.location.data, name)
-
-    def _copy(self, source: str, target: str) -> None:
-        try:
-            shutil.copy2(source, target)
-            owner = os.stat(self.location.data)
-            if os.geteuid() == 0:
-                os.chown(target, owner.st_uid, owner.st_gid)
-        except OSError as error:
-            raise HookError(target, f"it cannot be written: {error.strerror}") from None
-
-    def _sync(self) -> None:
-        descriptor = os.open(self.location.data, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ready_hooks.core import commands
+from ready_hooks.core.commands import Result
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
 from ready_hooks.hooks.postgresql import members
@@ -16,6 +17,7 @@ from ready_hooks.hooks.postgresql.server import Server, variables
 
 _UNIT = "patroni.service"
 _QUESTION = 20.0
+_MOST_BYTES = 1024 * 1024  # of the configuration
 
 
 class Patroni:
@@ -99,7 +101,7 @@ class Patroni:
 
     def _switch(self, leader: str, name: str) -> None:
         arguments = ["switchover", "--leader", leader, "--candidate", name, "--force"]
-        result = commands.run(self._command(*arguments), self._run.deadline)
+        result = self._patronictl(*arguments)
         if not self._run.deadline.wait_until(lambda: self._leader() == name, 30.0 if result.status else None):
             raise HookError(name, f"it did not become the leader: {result.reason}", "look at the log of Patroni")
 
@@ -129,9 +131,11 @@ class Patroni:
             self._run.warn(str(error))  # it only shortens the next start
 
     def _members(self) -> tuple[Member, ...]:
-        answer = commands.must_run(self._command("list", "--format", "json"), self._run.deadline, _QUESTION)
+        result = self._patronictl("list", "--format", "json", most=_QUESTION)
+        if result.status != 0:
+            raise HookError("patronictl", f"it failed with status {result.status}: {result.reason}")
         try:
-            return members.members(answer)
+            return members.members(result.output)
         except ValueError as error:
             raise HookError("patronictl", f"its answer is not usable: {error}") from None
 
@@ -146,15 +150,17 @@ class Patroni:
     def _name(self) -> str:
         if self._options["member"] is not None:
             return str(self._options["member"])
-        path = self._options["patroni"]
-        try:
-            with open(path, encoding="utf-8") as file:
-                name = members.own_name(file.read())
-        except (OSError, ValueError) as error:
-            raise HookError(path, f"it cannot be read: {error}", "correct the option patroni") from None
+        path, user = self._options["patroni"], self._options["user"]
+        result = commands.run(["head", "-c", str(_MOST_BYTES), "--", path], self._run.deadline, _QUESTION, user=user)
+        if result.status != 0:
+            raise HookError(path, f"user {user} cannot read it: {result.reason}", "correct the option patroni or user")
+        name = members.own_name(result.output)
         if name is None:
             raise HookError(path, "it has no name of this member", "set the option member")
         return name
 
-    def _command(self, *arguments: str) -> list[str]:
-        return ["patronictl", "-c", str(self._options["patroni"]), *arguments]
+    def _patronictl(self, *arguments: str, most: float | None = None) -> Result:
+        """Run patronictl as the user that may write its configuration. Raises HookError."""
+        words = ["patronictl", "-c", str(self._options["patroni"]), *arguments]
+        user = self._options["user"]
+        return commands.run(words, self._run.deadline, most, environment=variables(user, None, None), user=user)

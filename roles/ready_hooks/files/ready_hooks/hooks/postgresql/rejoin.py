@@ -77,7 +77,7 @@ class Rejoin:
     def _make_equal(self) -> None:
         """Let the stopped server start as a standby, without the records that the primary does not have."""
         instance = self._pair.instance
-        instance.finish_rewind()
+        self._finish_rewind()  # of a run that was killed
         own = instance.control_data()
         if wal.has_diverged(own, *self._timeline()):
             self._run.warn(f"{self._pair.own.title}: it has records that {self._other.title} does not have")
@@ -89,9 +89,18 @@ class Rejoin:
                 problem = "pg_rewind needs wal_log_hints or data checksums"
                 raise HookError(self._pair.own.title, problem, "rebuild this standby by pg_basebackup")
             self._run.say("run pg_rewind")
+            self._data["settings"] = instance.settings()
+            self._run.remember(self._data)
             instance.rewind(self._other.target, self._pair.environment)
-            instance.finish_rewind()
+            self._finish_rewind()
         instance.make_standby()
+
+    def _finish_rewind(self) -> None:
+        """Undo what a rewind has changed beside the data; the record has that a rewind was begun."""
+        if "settings" in self._data:
+            self._pair.instance.finish_rewind(self._data["settings"])
+            del self._data["settings"]
+            self._run.remember(self._data)
 
     def _timeline(self) -> tuple[int, str]:
         """Return the number and the history of the new primary's timeline."""
