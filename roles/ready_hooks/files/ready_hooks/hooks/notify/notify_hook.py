@@ -16,6 +16,9 @@ from ready_hooks.hooks.notify.apprise import Apprise
 from ready_hooks.hooks.notify.notify_options import OPTIONS
 from ready_hooks.hooks.notify.webhook import WebHook
 
+# Slack takes a text between these characters for a command, in each element of a message
+_WITHOUT_COMMANDS = str.maketrans("<>", "()")
+
 
 class Notify(ReadyHook):
     """Send notifications. It never fails: a notification that cannot be sent is a warning.
@@ -65,10 +68,15 @@ class Notify(ReadyHook):
         limit, sent = Deadline(min(self.run.options["total"], self.run.deadline.left())), True
         for entry in entries:
             values = report.values(entry, time.time())
-            shown = {name: report.one_line(each) if isinstance(each, str) else each for name, each in values.items()}
+            shown = {name: _plain(each) if isinstance(each, str) else each for name, each in values.items()}
             try:
                 self._service.send(shown, limit)
             except HookError as error:
                 self.run.warn(f"{self.run.name}: the notification was not sent: {error}")
                 sent = False
         return sent
+
+
+def _plain(text: str) -> str:
+    """Return the text as one line that mentions nobody and hides no link."""
+    return report.one_line(text).translate(_WITHOUT_COMMANDS)
