@@ -19,7 +19,7 @@ from support.wait import wait_until
 PASSWORD = "word-of-redis"
 NAME = "mymaster"
 PORT, SENTINEL_PORT = 6379, 26379
-SECRET = "/etc/redis/hook-password"
+SECRET = "/etc/redis-hook/password"
 
 REDIS = f"""\
 bind 0.0.0.0

@@ -259,9 +259,9 @@ def test_check_of_a_good_configuration_finds_nothing(pair: RedisPair, options: d
         ({"address": "/run/redis/missing.sock"}, "/run/redis/missing.sock"),
         ({"address": f"127.0.0.1:{SENTINEL_PORT}"}, f"127.0.0.1:{SENTINEL_PORT}"),
         ({"password_file": None}, "NOAUTH"),
-        ({"password_file": "/etc/redis/wrong"}, "WRONGPASS"),
-        ({"password_file": "/etc/redis/open"}, "/etc/redis/open"),
-        ({"password_file": "/etc/redis/missing"}, "/etc/redis/missing"),
+        ({"password_file": "/etc/redis-hook/wrong"}, "WRONGPASS"),
+        ({"password_file": "/etc/redis-hook/open"}, "/etc/redis-hook/open"),
+        ({"password_file": "/etc/redis-hook/missing"}, "/etc/redis-hook/missing"),
         ({"user": "nobody"}, "WRONGPASS"),
         ({"master_name": "other"}, "other"),
         ({"sentinels": ["127.0.0.1:1"]}, "127.0.0.1:1"),
@@ -270,8 +270,8 @@ def test_check_of_a_good_configuration_finds_nothing(pair: RedisPair, options: d
 def test_wrong_option_is_found_by_check_and_fails_prepare(
     pair: RedisPair, options: dict[str, Any], changes: dict[str, Any], subject: str
 ) -> None:
-    pair.first.write("/etc/redis/wrong", "another", 0o600)
-    pair.first.write("/etc/redis/open", "word", 0o644)
+    pair.first.write("/etc/redis-hook/wrong", "another", 0o600)
+    pair.first.write("/etc/redis-hook/open", "word", 0o644)
     for verb in ("check", "prepare"):
         result: subprocess.CompletedProcess[str] = pair.first.hook(HOOK, verb, {**options, **changes})
         assert (result.returncode, subject in result.stderr) == (1, True), result
@@ -281,8 +281,8 @@ def test_wrong_option_is_found_by_check_and_fails_prepare(
 def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, options: dict[str, Any]) -> None:
     granted = "+info +auth +acl|whoami +acl|dryrun +bgsave +config|get"
     pair.ask(pair.first, "ACL", "SETUSER", "hook", "on", ">hook-word", *granted.split())
-    pair.first.write("/etc/redis/hook-word", "hook-word", 0o600)
-    chosen = {**options, "user": "hook", "password_file": "/etc/redis/hook-word"}
+    pair.first.write("/etc/redis-hook/hook-word", "hook-word", 0o600)
+    chosen = {**options, "user": "hook", "password_file": "/etc/redis-hook/hook-word"}
     result = pair.first.hook(HOOK, "check", chosen)
     assert (result.returncode, "may not run CLIENT PAUSE" in result.stderr) == (1, True)
     assert pair.first.hook(HOOK, "prepare", chosen).returncode == 1

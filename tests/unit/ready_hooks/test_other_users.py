@@ -8,13 +8,18 @@ The user `nobody` is real; the programs of the workloads are small scripts.
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import itertools
 import json
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -272,3 +277,134 @@ def test_postgresql_ends_itself_where_the_configuration_of_patroni_is_a_named_pi
     host.program("patronictl", "#!/bin/sh\necho '[]'\n")
     options = {"user": USER, "patroni": f"{host.home}/patroni.yml"}
     assert host.hook("postgresql", "check", options, 2)[0] == 1
+
+
+RECORD = {"path": "PATH", "before": [base64.b64encode(b"own text").decode(), False, 0o644, 0, 0], "after": None}
+
+
+def forge_record(host: Host, folder: Path) -> None:
+    """Let the user write a record: recover is to write a file of root."""
+    data = {**RECORD, "path": str(host.root / "forged")}
+    content = json.dumps({"version": 1, "use": "health-file", "data": data})
+    host.user(f"cat >'{folder}/health-file.json' <<'END'\n{content}\nEND")
+
+
+def recover_by(host: Host, folder: Path) -> int:
+    options = {"path": str(host.root / "ready"), "state_directory": str(folder)}
+    return host.hook("health-file", "recover", options)[0]
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o777])
+def test_record_in_a_folder_that_others_can_write_is_not_used(host: Host, mode: int) -> None:
+    folder = host.root / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    forge_record(host, folder)
+    assert recover_by(host, folder) == 1
+    assert not (host.root / "forged").exists()
+
+
+def test_record_of_another_user_is_not_used(host: Host) -> None:
+    folder = host.root / "shared"
+    folder.mkdir()
+    host.give(folder)
+    forge_record(host, folder)
+    os.chown(folder, 0, 0)
+    assert recover_by(host, folder) == 1
+    assert not (host.root / "forged").exists()
+
+
+def test_records_are_not_reached_by_a_link_of_another_user(host: Host) -> None:
+    folder = host.root / "records"
+    folder.mkdir()
+    host.user(f"ln -s '{folder}' '{host.home}/records'")
+    options = {"prepare": ["true"], "state_directory": f"{host.home}/records"}
+    assert host.hook("command", "prepare", options)[0] == 1
+    assert list(folder.glob("*.json")) == []
+
+
+def own_file(host: Host) -> Path:
+    path = host.home / "config"
+    host.user(f"umask 077; echo own >'{path}'")
+    return path
+
+
+def writable_file(host: Host) -> Path:
+    path = host.root / "config"
+    path.write_text("own", encoding="utf-8")
+    path.chmod(0o666)
+    return path
+
+
+def file_in_own_folder(host: Host) -> Path:
+    path = host.home / "config"
+    path.write_text("own", encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def own_link(host: Host) -> Path:
+    host.user(f"ln -s '{host.secret}' '{host.home}/config'")
+    return host.home / "config"
+
+
+def own_hard_link(host: Host) -> Path:
+    folder = host.root / "sticky"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    os.link(host.secret, folder / "config")
+    return folder / "config"
+
+
+CONFIGURATIONS = [own_file, writable_file, file_in_own_folder, own_link, own_hard_link]
+
+
+@pytest.mark.parametrize("verb", ["check", "prepare"])
+@pytest.mark.parametrize("make", CONFIGURATIONS)
+def test_kubectl_does_not_run_with_a_kubeconfig_that_others_can_change(
+    host: Host, make: Callable[[Host], Path], verb: str
+) -> None:
+    host.program("kubectl", "#!/bin/sh\nid -u >>OUTPUT/kubectl\n")
+    path = str(make(host))
+    status, output = host.hook("kubernetes", verb, {"kubeconfig": path, "node": "node1"})
+    assert (status, path in output, list(host.output.iterdir())) == (1, True, []), output
+
+
+@pytest.mark.parametrize("make", CONFIGURATIONS)
+def test_secret_is_not_sent_from_a_file_that_others_can_change(host: Host, make: Callable[[Host], Path]) -> None:
+    path = str(make(host))
+    with server(host.home / "redis.sock", b"-ERR no\r\n") as received:
+        status, _output = host.hook("redis", "prepare", {"address": f"{host.home}/redis.sock", "password_file": path})
+    assert (status, bytes(received)) == (1, b"")
+
+
+@contextlib.contextmanager
+def server(path: Path, answer: bytes, pause: float = 0.0) -> Iterator[bytearray]:
+    """A server at a socket, which the block can read the requests of; it answers byte by byte."""
+    received = bytearray()
+    ended = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            received.extend(connection.recv(65536))
+            for number in itertools.count():
+                if ended.wait(pause) or (number >= len(answer) and not pause):
+                    return
+                connection.send(answer[number % len(answer) :][:1])
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield received
+        finally:
+            ended.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(5)

@@ -94,6 +94,8 @@ def test_server_on_a_timeline_that_the_primary_never_had_has_diverged() -> None:
         ("host=db2 passfile=/etc/pgpass", False),
         ("host=db2 password=secret", True),
         ("password = secret", True),
+        ("host=db2 sslkey=/etc/key sslpassword=secret", True),
+        ("postgresql://postgres@db2/postgres?sslpassword=secret", True),
         ("postgresql://postgres:secret@db2/postgres", True),
         ("postgresql://postgres@db2/postgres?password=secret", True),
         ("postgresql://postgres@db2:5432/postgres", False),
@@ -108,6 +110,8 @@ def test_has_password(text: str, expected: bool) -> None:
     [
         {"replica": "db2"},
         {"replica": "host=db2 password=secret"},
+        {"replica": "host=db2 sslpassword=secret"},
+        {"pgbouncer": "postgresql://db2?sslmode=require&sslpassword=secret"},
         {"primary_conninfo": "postgresql://replicator:secret@db2"},
         {"port": 0},
         {"most_lag": "16 apples"},

@@ -53,5 +53,5 @@ def test_missing_secret_folder_and_named_pipe_are_errors(tmp_path: Path) -> None
 def test_secret_of_another_user_is_not_used(tmp_path: Path) -> None:
     path = secret(tmp_path)
     os.chown(path, 65534, 65534)
-    with pytest.raises(HookError, match="another user"):
+    with pytest.raises(HookError, match="belongs to user 65534"):
         read_secret(path)

@@ -8,13 +8,13 @@ import contextlib
 import fcntl
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.ownership import change_problem
 
 DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/ready-hooks"
 _VERSION = 1
@@ -51,8 +51,8 @@ class Record:
     def load(self) -> dict[str, Any] | None:
         """Return what `save` wrote last, or None without a record. Raises HookError."""
         try:
+            _refuse_strangers(self.path)
             with open(self.path, encoding="utf-8") as file:
-                self._refuse_strangers()
                 found = json.load(file)
             if found["version"] != _VERSION or found["use"] != self._use:
                 raise ValueError(f"it is of version {found['version']}, for {found['use']}")
@@ -100,20 +100,7 @@ class Record:
             os.makedirs(self._folder, exist_ok=True)
         finally:
             os.umask(before)
-        self._refuse_strangers()
-
-    def _refuse_strangers(self) -> None:
-        """Raise HookError if another user could replace the record: recover does what it says, often as root."""
-        path = os.path.realpath(self._folder)
-        while True:
-            info = os.stat(path)
-            is_shared = info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX
-            if is_shared or info.st_uid not in (0, os.geteuid()):
-                remedy = "make root its owner and the only user who can write it"
-                raise HookError(path, "other users can change the records of preparations in it", remedy)
-            if path == "/":
-                return
-            path = os.path.dirname(path)
+        _refuse_strangers(self._folder)
 
     def remove(self) -> None:
         """Remove the record, after everything that it describes is undone. Raises HookError."""
@@ -124,6 +111,14 @@ class Record:
             pass
         except OSError as error:
             raise HookError(self.path, f"the record cannot be removed: {error.strerror}") from None
+
+
+def _refuse_strangers(path: str) -> None:
+    """Raise HookError if another user could replace the record: recover does what it says, often as root."""
+    problem = change_problem(path)
+    if problem is not None:
+        remedy = "make root the owner and the only user who can write it"
+        raise HookError(path, f"other users can change the record of a preparation: {problem}", remedy)
 
 
 def _sync_folder(folder: str) -> None:

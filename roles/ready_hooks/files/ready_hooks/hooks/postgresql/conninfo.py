@@ -8,7 +8,7 @@ import re
 
 from ready_hooks.core.options import text
 
-_PASSWORD = re.compile(r"(?:^|[\s?&])password\s*=")
+_PASSWORD = re.compile(r"(?:^|[\s?&])(?:ssl)?password\s*=")
 _PASSWORD_OF_URI = re.compile(r"^postgres(?:ql)?://[^/@]*:[^/@]*@")
 
 
