@@ -15,11 +15,13 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from typing import Any
 import pytest
 
 from support.repository import REPOSITORY
+from support.wait import wait_until
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("runuser"), reason="only root can work as another user"
@@ -408,3 +411,137 @@ def server(path: Path, answer: bytes, pause: float = 0.0) -> Iterator[bytearray]
             ended.set()
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(5)
+
+
+@pytest.mark.parametrize("answer", [b"x", b"\n"])
+@pytest.mark.parametrize(
+    ("use", "option", "more"),
+    [("haproxy", "socket", {"server": "web/web1"}), ("redis", "address", {"save": True})],
+)
+def test_answer_that_never_ends_does_not_stop_a_hook(
+    host: Host, use: str, option: str, more: dict[str, Any], answer: bytes
+) -> None:
+    path = host.home / "server.sock"
+    with server(path, answer, pause=0.05):
+        begin = time.monotonic()
+        status, output = host.hook(use, "check", {option: str(path), **more}, 2)
+    assert (status, time.monotonic() - begin < 8) == (1, True), output
+
+
+class Probe:
+    """The file of a health probe in a folder of the user."""
+
+    def __init__(self, host: Host) -> None:
+        self._host, self.folder = host, host.home / "public"
+        self.path = self.folder / "ready"
+        host.user(f"mkdir '{self.folder}'; echo up >'{self.path}'; chmod 640 '{self.path}'")
+
+    def hook(self, verb: str, **more: Any) -> tuple[int, str]:
+        return self._host.hook("health-file", verb, {"path": str(self.path), "wait": 0, **more})
+
+    def lead_to(self, folder: Path) -> None:
+        """Let the user put a link in the place of the folder."""
+        self._host.user(f"mv '{self.folder}' '{self.folder}.moved'; ln -s '{folder}' '{self.folder}'")
+
+
+@pytest.fixture
+def probe(host: Host) -> Probe:
+    return Probe(host)
+
+
+def test_health_file_in_a_folder_of_the_user_comes_back_as_it_was(host: Host, probe: Probe) -> None:
+    assert probe.hook("prepare")[0] == 0
+    assert not probe.path.exists()
+    assert probe.hook("recover")[0] == 0
+    info = probe.path.stat()
+    assert (probe.path.read_text(encoding="utf-8"), probe.path.owner(), info.st_mode & 0o7777) == ("up\n", USER, 0o640)
+
+
+def test_health_file_is_reached_by_a_link_of_the_user_to_a_folder_of_the_user(host: Host, probe: Probe) -> None:
+    """As the link `current` to the latest release."""
+    host.user(f"mkdir '{host.home}/release'; cp '{probe.path}' '{host.home}/release/ready'")
+    probe.lead_to(host.home / "release")
+    assert probe.hook("prepare")[0] == 0
+    assert not (host.home / "release" / "ready").exists()
+    assert probe.hook("recover")[0] == 0
+    assert (host.home / "release" / "ready").read_text(encoding="utf-8") == "up\n"
+
+
+@pytest.mark.parametrize("verb", ["prepare", "check"])
+def test_health_file_is_not_taken_from_a_folder_of_root(host: Host, probe: Probe, verb: str) -> None:
+    (host.root / "ready").write_text("of root", encoding="utf-8")
+    probe.lead_to(host.root)
+    assert probe.hook(verb)[0] == 1
+    assert (host.root / "ready").read_text(encoding="utf-8") == "of root"
+
+
+def test_health_file_is_not_restored_to_a_folder_of_root(host: Host, probe: Probe) -> None:
+    assert probe.hook("prepare")[0] == 0
+    probe.lead_to(host.root)
+    assert probe.hook("recover")[0] == 1
+    assert not (host.root / "ready").exists()
+
+
+def test_health_file_that_is_restored_changes_no_user(host: Host, probe: Probe) -> None:
+    os.chown(probe.path, 0, 0)
+    probe.path.chmod(0o6755)
+    assert probe.hook("prepare")[0] == 0
+    assert probe.hook("recover")[0] == 0
+    assert probe.path.stat().st_mode & 0o7777 == 0o755
+
+
+def log_to(host: Host, path: Path, verb: str = "prepare", seconds: float = 20.0) -> tuple[int, str]:
+    return host.hook("log", verb, {"journal": False, "file": str(path)}, seconds)
+
+
+def test_log_is_written_to_a_file_in_a_folder_of_the_user(host: Host) -> None:
+    path = host.home / "events.jsonl"
+    host.user(f"touch '{path}'")
+    log_to(host, path)
+    assert [json.loads(line)["event_id"] for line in path.read_text(encoding="utf-8").splitlines()] == ["E1"]
+
+
+@pytest.mark.parametrize("verb", ["prepare", "check"])
+@pytest.mark.parametrize("make", ["ln -s SECRET PATH", "ln SECRET PATH", "mkfifo PATH"])
+def test_log_writes_neither_to_a_link_nor_to_a_named_pipe(host: Host, make: str, verb: str) -> None:
+    path = host.home / "events.jsonl"
+    script = make.replace("SECRET", str(host.secret)).replace("PATH", str(path))
+    subprocess.run(["sh", "-ec", script], check=True)
+    status, output = log_to(host, path, verb)
+    assert (status, str(path) in output) == (1 if verb == "check" else 0, True)
+    assert host.is_untouched()
+
+
+@pytest.mark.parametrize("verb", ["prepare", "check"])
+def test_log_creates_no_file_in_a_folder_of_root_that_the_user_has_chosen(host: Host, verb: str) -> None:
+    host.user(f"ln -s '{host.root}' '{host.home}/log'")
+    _status, output = log_to(host, host.home / "log" / "events.jsonl", verb)
+    assert f"{host.home}/log" in output
+    assert not (host.root / "events.jsonl").exists()
+
+
+def test_log_in_a_folder_that_others_can_move_is_not_led_away(host: Host) -> None:
+    """As below the /var/log of Ubuntu, which the group syslog can write."""
+    folder = host.root / "shared" / "app"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o777)
+    log_to(host, folder / "events.jsonl")
+    assert (folder / "events.jsonl").exists()
+    host.user(f"mv '{folder}' '{folder}.moved'; ln -s '{host.root}' '{folder}'")
+    _status, output = log_to(host, folder / "events.jsonl")
+    assert (str(folder) in output, (host.root / "events.jsonl").exists()) == (True, False)
+
+
+def test_log_waits_a_few_seconds_for_a_file_that_a_user_has_locked(host: Host) -> None:
+    """A reader of the file can lock it, and must not delay the preparation of the other hooks."""
+    path = host.root / "events.jsonl"
+    path.write_text("", encoding="utf-8")
+    holder = subprocess.Popen(["runuser", "-u", USER, "--", "flock", str(path), "sleep", "60"], start_new_session=True)
+    try:
+        wait_until(lambda: subprocess.run(["flock", "-n", str(path), "true"], check=False).returncode == 1, "the lock")
+        begin = time.monotonic()
+        status, output = log_to(host, path, seconds=60)
+        assert (status, "locked" in output, time.monotonic() - begin < 15) == (0, True, True)
+    finally:
+        os.killpg(holder.pid, signal.SIGTERM)
+        holder.wait(10)

@@ -18,11 +18,14 @@ from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import EMERGENCY, ERROR, INFO, STAGES, Finding, ReadyHook, Run
 from ready_hooks.core.occurrences import Occurrence, Occurrences
 from ready_hooks.core.options import Option
+from ready_hooks.core.ownership import opened_folder
 
 JOURNAL = "/run/systemd/journal/socket"
 MESSAGE_ID = "9f9b66d515a04b21a0a79c16c55fecfa"
 _NOTICE, _WARNING = 5, 4
 _JOURNAL_SECONDS = 5.0
+# each reader of the file can lock it, and must not delay the preparation
+_LOCK_SECONDS = 5.0
 _MODE = 0o640
 # a file that logrotate renames between open and lock is opened again
 _MOST_OPENED = 10
@@ -98,7 +101,7 @@ class Log(ReadyHook):
         for _attempt in range(_MOST_OPENED):
             descriptor = _open(path)
             try:
-                if not self.run.deadline.wait_until(lambda: _try_lock(descriptor), interval=0.1):  # noqa: B023
+                if not self.run.deadline.wait_until(lambda: _try_lock(descriptor), _LOCK_SECONDS, 0.1):  # noqa: B023
                     raise HookError(path, "another process has locked it")
                 with_path = os.stat(path)
                 if os.path.samestat(with_path, os.fstat(descriptor)):
@@ -158,15 +161,22 @@ def _send(datagram: bytes) -> None:
 
 
 def _open(path: str) -> int:
+    """Open the file for an append. Raises HookError, OSError."""
     # NONBLOCK: a pipe without a reader is an error in place of a wait
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        descriptor = os.open(path, flags | os.O_CREAT, _MODE)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    folder, name = os.path.split(path)
+    with opened_folder(folder) as above:
+        try:
+            descriptor = os.open(name, flags, dir_fd=above)
+        except FileNotFoundError:
+            descriptor = os.open(name, flags | os.O_CREAT, _MODE, dir_fd=above)
+    info = os.fstat(descriptor)
+    problem = None if stat.S_ISREG(info.st_mode) else "it is not a file"
+    if problem is None and info.st_nlink > 1:
+        problem = "it has several names (hard links), and may be a file of another use"
+    if problem is not None:
         os.close(descriptor)
-        raise HookError(path, "it is not a file")
+        raise HookError(path, problem)
     return descriptor
 
 
@@ -195,11 +205,13 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _check_file(path: str) -> None:
-    if os.path.lexists(path):
+    folder = os.path.dirname(path)
+    with opened_folder(folder):
+        is_there = os.path.lexists(path)
+    if is_there:
         os.close(_open(path))
-    elif not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
-        os.stat(os.path.dirname(path))
-        raise HookError(os.path.dirname(path), "it cannot be written")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        raise HookError(folder, "it cannot be written")
 
 
 def _problem_of(action: Callable[[], object]) -> str | None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import csv
 import re
 import socket
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ready_hooks.core import options
 from ready_hooks.core.deadline import Deadline
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 
 READY, DRAIN, MAINT = "ready", "drain", "maint"
 
@@ -85,6 +86,8 @@ class RuntimeSocket:
 
     def ask(self, command: str) -> str:
         """Send a command, and return the answer. Raises HookError."""
+        # each part of an answer can come in time, and the answer never end
+        end = time.monotonic() + max(_LEAST_SECONDS, self._deadline.left())
         try:
             with self._connect() as connection:
                 connection.sendall(command.encode("ascii") + b"\n")
@@ -93,6 +96,8 @@ class RuntimeSocket:
                     answer += part
                     if len(answer) > _MOST_BYTES:
                         raise HookError(self.address, f"the answer to {command!r} is too long")
+                    if time.monotonic() > end:
+                        raise OutOfTime(self.address, f"the answer to {command!r} did not end in time")
         except OSError as error:
             remedy = (
                 "start HAProxy, or correct socket" if isinstance(error, ConnectionRefusedError) else "correct socket"

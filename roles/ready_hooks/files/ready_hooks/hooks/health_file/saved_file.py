@@ -11,8 +11,11 @@ import stat
 from typing import Any, NamedTuple
 
 from ready_hooks.core.errors import HookError
+from ready_hooks.core.ownership import opened_folder
 
 _MOST_BYTES = 1024 * 1024
+# without the bits that let a program run as its owner
+_MODE = 0o777
 
 
 class SavedFile(NamedTuple):
@@ -48,63 +51,79 @@ def from_record(data: Any) -> SavedFile | None:
 
 def read(path: str) -> SavedFile | None:
     """Return the file at this path, or None. Raises HookError if it is neither a small file nor a link."""
+    folder, name = os.path.split(path)
     try:
-        info = os.lstat(path)
-        if stat.S_ISLNK(info.st_mode):
-            content = os.fsencode(os.readlink(path))
-        elif stat.S_ISREG(info.st_mode):
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-                content = file.read(_MOST_BYTES + 1)
-        else:
-            raise HookError(path, "it is neither a file nor a symbolic link", "correct path")
+        with opened_folder(folder) as descriptor:
+            info, content = _read(descriptor, name)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise HookError(path, f"it cannot be read: {error.strerror}") from None
+    is_link = stat.S_ISLNK(info.st_mode)
+    if not is_link and not stat.S_ISREG(info.st_mode):
+        raise HookError(path, "it is neither a file nor a symbolic link", "correct path")
     if len(content) > _MOST_BYTES:
         raise HookError(path, f"it is larger than {_MOST_BYTES} bytes", "use a small file for the probe")
-    is_link, mode = stat.S_ISLNK(info.st_mode), stat.S_IMODE(info.st_mode)
-    return SavedFile(base64.b64encode(content).decode("ascii"), is_link, mode, info.st_uid, info.st_gid)
+    return SavedFile(base64.b64encode(content).decode("ascii"), is_link, info.st_mode & _MODE, info.st_uid, info.st_gid)
+
+
+def _read(folder: int, name: str) -> tuple[os.stat_result, bytes]:
+    """Return what is known of one file, and its content; "" for what is neither a file nor a link."""
+    info = os.lstat(name, dir_fd=folder)
+    if stat.S_ISLNK(info.st_mode):
+        return info, os.fsencode(os.readlink(name, dir_fd=folder))
+    # O_NONBLOCK: to open a named pipe would wait for its writer
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        # another user may have replaced the file: owner and content must be those of one file
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            return info, b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return info, file.read(_MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
 
 
 def put(path: str, file: SavedFile | None) -> None:
     """Make the path the file; None removes it. A reader sees the old file or the new one. Raises HookError."""
     folder, name = os.path.split(path)
-    new = os.path.join(folder, f".{name}.new")
     try:
-        if file is None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(new)  # of a run that was killed
-            _make(new, file)
-            os.replace(new, path)
-        _sync(folder)
+        with opened_folder(folder) as descriptor:
+            _put(descriptor, name, file)
+            os.fsync(descriptor)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(new)
         raise HookError(path, f"it cannot be changed: {error.strerror}") from None
 
 
-def _make(new: str, file: SavedFile) -> None:
+def _put(folder: int, name: str, file: SavedFile | None) -> None:
+    if file is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        return
+    new = f".{name}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new, dir_fd=folder)  # of a run that was killed
+    try:
+        _make(folder, new, file)
+        os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
+
+
+def _make(folder: int, new: str, file: SavedFile) -> None:
     content = base64.b64decode(file.content)
     if file.is_link:
-        os.symlink(content, os.fsencode(new))
-        os.chown(new, file.uid, file.gid, follow_symlinks=False)
+        os.symlink(content, os.fsencode(new), dir_fd=folder)
+        os.chown(new, file.uid, file.gid, dir_fd=folder, follow_symlinks=False)
         return
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(new, flags, 0o600, dir_fd=folder)
     with open(descriptor, "wb") as opened:
         opened.write(content)
         opened.flush()
         os.fchown(descriptor, file.uid, file.gid)
-        os.fchmod(descriptor, file.mode)
+        os.fchmod(descriptor, file.mode & _MODE)
         os.fsync(descriptor)
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,11 @@ It uses RESP2, which all versions of Redis and Valkey understand.
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
+import time
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from ready_hooks.core import options
 from ready_hooks.core.deadline import Deadline
@@ -19,6 +21,9 @@ from ready_hooks.core.errors import HookError, OutOfTime
 # seconds for one answer, bytes of one text, members of one list, lists in lists
 _ANSWER_LIMIT = 5.0
 _MOST_BYTES, _MOST_MEMBERS, _MOST_DEPTH = 4 << 20, 10_000, 4
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 Reply = Union[str, int, None, "list[Reply]"]
 
@@ -86,7 +91,8 @@ class Client:
         self._to, self._deadline = to, deadline
         self._login = () if password is None else ("AUTH", *([user] if user else []), password)
         self._socket: socket.socket | None = None
-        self._stream: BinaryIO | None = None
+        self._parts: _Parts | None = None
+        self._stream: io.BufferedReader | None = None
 
     def open(self) -> None:
         """Connect, with AUTH where there is a password. Raises HookError."""
@@ -101,7 +107,8 @@ class Client:
             self.close()
             remedy = "start the server, or correct the address"
             raise HookError(self.address, f"it cannot be reached: {error.strerror or error}", remedy) from None
-        self._stream = self._socket.makefile("rb")
+        self._parts = _Parts(self._socket)
+        self._stream = io.BufferedReader(self._parts)
         if self._login:
             self._exchange(self._login, "AUTH")
 
@@ -138,8 +145,10 @@ class Client:
         request = b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in (word.encode() for word in words))
         is_complete = False
         try:
-            assert self._socket is not None
-            self._socket.settimeout(limit(self._deadline))
+            assert self._socket is not None and self._parts is not None
+            most = limit(self._deadline)
+            self._parts.end = time.monotonic() + most
+            self._socket.settimeout(most)
             self._socket.sendall(b"*%d\r\n%s" % (len(words), request))
             answer = self._answer(command)
             is_complete = True
@@ -185,6 +194,26 @@ class Client:
         if kind == b"*" and number <= _MOST_MEMBERS and depth < _MOST_DEPTH:
             return [self._answer(command, depth + 1) for _element in range(number)]
         raise ValueError("the server does not use the protocol of Redis")
+
+
+class _Parts(io.RawIOBase):
+    """The parts of an answer, until an end: each of them can come in time, and the answer never end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._socket, self.end = connection, 0.0
+
+    def readable(self) -> bool:
+        """Return True, as a stream of answers."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Read a part into the buffer, and return its size. Raises OSError."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("the answer has not ended")
+        self._socket.settimeout(left)
+        return self._socket.recv_into(buffer)
 
 
 def limit(deadline: Deadline) -> float:
