@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from ready_hooks.core import commands, options
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
 from ready_hooks.core.options import Option
+from ready_hooks.core.ownership import change_problem
 
 _SHELL = ("/bin/sh", "-c")
 
@@ -59,6 +61,8 @@ class Command(ReadyHook):
             problem = self._problem(self.run.options[verb])
             if problem:
                 yield Finding(ERROR, f"{verb}: {problem}")
+            elif self.run.options["user"] is None:
+                yield from _trusted(verb, self.run.options[verb][0])
         user = self.run.options["user"]
         if user is not None:
             try:
@@ -135,6 +139,14 @@ class Command(ReadyHook):
 
     def _environment(self) -> Mapping[str, str]:
         return {name: word for each in self.run.options["environment"] for name, word in each.items()}
+
+
+def _trusted(verb: str, program: str) -> Iterator[Finding]:
+    """Yield a warning if users other than that of the hook, usually root, can change the program."""
+    path = os.path.abspath(commands.found(program) or program)
+    problem = change_problem(path)
+    if problem is not None:
+        yield Finding(WARNING, f"{verb}: another user can change {path}: {problem}; set user")
 
 
 HOOK = Command

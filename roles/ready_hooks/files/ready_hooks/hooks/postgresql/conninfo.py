@@ -46,5 +46,10 @@ def quoted(value: str) -> str:
     return "'" + value.replace("'", "''") + "'" if "\\" not in value else "E'" + _escaped(value) + "'"
 
 
+def identifier(name: str) -> str:
+    """Return the name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("'", "''")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.postgresql import synchronous
+from ready_hooks.hooks.postgresql.conninfo import identifier
 from ready_hooks.hooks.postgresql.decision import State
 from ready_hooks.hooks.postgresql.pair import Pair
 from ready_hooks.hooks.postgresql.server import Server
@@ -66,7 +67,7 @@ class Pause:
                 paused["databases"].append(name)
             self._run.remember(self._data)
             try:
-                self._run.act(f"pause the clients of {name}", pooler.ask, f'PAUSE "{name}";', self._left())
+                self._run.act(f"pause the clients of {name}", pooler.ask, f"PAUSE {identifier(name)};", self._left())
             except HookError:
                 self._run.warn(f"{target}: not all queries ended in time; the clients go on")
                 self._resume_clients()
@@ -76,7 +77,7 @@ class Pause:
         pooler = self._pair.other(self._data["paused"]["target"])
         for name in _databases(pooler, paused=True):  # a PgBouncer that was restarted has none
             if name in self._data["paused"]["databases"]:
-                self._run.act(f"resume the clients of {name}", pooler.ask, f'RESUME "{name}";')
+                self._run.act(f"resume the clients of {name}", pooler.ask, f"RESUME {identifier(name)};")
         if not self._run.dry_run:
             del self._data["paused"]
             self._run.shorten_record(self._data)
