@@ -12,7 +12,7 @@ import io
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 from ready_hooks.core import options
 from ready_hooks.core.deadline import Deadline
@@ -21,9 +21,6 @@ from ready_hooks.core.errors import HookError, OutOfTime
 # seconds for one answer, bytes of one text, members of one list, lists in lists
 _ANSWER_LIMIT = 5.0
 _MOST_BYTES, _MOST_MEMBERS, _MOST_DEPTH = 4 << 20, 10_000, 4
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 Reply = Union[str, int, None, "list[Reply]"]
 
@@ -207,7 +204,7 @@ class _Parts(io.RawIOBase):
         """Return True, as a stream of answers."""
         return True
 
-    def readinto(self, buffer: Buffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Read a part into the buffer, and return its size. Raises OSError."""
         left = self.end - time.monotonic()
         if left <= 0:
