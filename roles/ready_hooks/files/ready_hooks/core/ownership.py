@@ -23,9 +23,9 @@ Place = tuple[str, os.stat_result]
 def change_problem(path: str) -> str | None:
     """Return why users other than root and this one could change what the path leads to, or None.
 
-    All folders and links on the way belong to root or this user, and nobody else can write them. A
-    folder such as /tmp, in which users cannot replace the files of others, may be on the way to the
-    folder of the file. Raises OSError if there is no such file.
+    All folders and links on the way belong to root or this user, and only their owners can write
+    them. A folder such as /tmp, in which users cannot replace the files of others, may be on the
+    way to the folder of the file. Raises OSError if there is no such file.
     """
     passed = list(_passed(path))
     folders = [place for place, info in passed if stat.S_ISDIR(info.st_mode)]

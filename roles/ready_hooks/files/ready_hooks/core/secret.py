@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a secret from a file that only its owner can read, and nobody else can replace."""
+"""Reads a secret from a file that only its owner can read and replace."""
 
 from __future__ import annotations
 

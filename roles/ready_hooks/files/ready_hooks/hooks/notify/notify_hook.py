@@ -78,5 +78,5 @@ class Notify(ReadyHook):
 
 
 def _plain(text: str) -> str:
-    """Return the text as one line that mentions nobody and hides no link."""
+    """Return the text as one line that mentions no user and hides no link."""
     return report.one_line(text).translate(_WITHOUT_COMMANDS)
