@@ -151,7 +151,7 @@ class EngineHarness(HarnessViews):
     def poll(self, after: float = 0) -> None:
         """Let simulated seconds pass, poll until no absence is unconfirmed, and settle."""
         self.poll_once(after)
-        while any(record.absences for record in self.engine.records):
+        while any(record.absences or record.leaving for record in self.engine.records):
             self.poll_once()
 
     def poll_once(self, after: float = 0) -> None:

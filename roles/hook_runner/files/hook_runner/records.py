@@ -191,6 +191,8 @@ class EventRecord:
         timeline: entries in order. The journal writes those that it does not have yet.
         absences: consecutive documents that did not list the event, or this VM among its Resources.
             Not stored.
+        leaving: the VMs in `event` that the last documents did not name, with the number of these
+            documents; they still count as affected. Not stored.
         resources_unknown: whether the last document gave Resources in no readable form; `event` has
             the earlier ones. Not stored.
         came_back_at: when the event was listed again after it was over; None where it never was.
@@ -219,6 +221,7 @@ class EventRecord:
         "first_type",
         "gone_at",
         "id",
+        "leaving",
         "occurrence",
         "on_hold",
         "outcome",
@@ -250,6 +253,7 @@ class EventRecord:
         self.steps: list[HookRun] = []
         self.timeline: list[TimelineEntry] = []
         self.absences = 0
+        self.leaving: dict[str, int] = {}
         self.resources_unknown = False
         self.came_back_at: datetime | None = None
         self.on_hold = False

@@ -15,7 +15,7 @@ from azure_scheduled_events.approval_rules import (
     blocked_by_state,
 )
 from azure_scheduled_events.conditions import PolicyContext
-from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
@@ -284,6 +284,9 @@ class Approver:
             return "NotBefore has passed; Azure starts the event without an approval"
         if record.absences:
             return "the last document does not list the event for this VM; it counts as over after one more"
+        if record.leaving:
+            names = escape_surrogates(", ".join(record.leaving))
+            return f"the last document does not list {names}; a VM counts as gone after one more"
         if record.resources_unknown:
             return "the last document does not give the VMs that the event affects"
         return None

@@ -209,7 +209,11 @@ class Engine:
         """Return True if the engine needs the next document even if it is unchanged."""
         if self.own_name is None or not self._has_document or self._is_behind:
             return True
-        return any(record.absences for record in self.records) or self.approver.awaits_observation(self.records)
+        return (
+            self._tracker.has_left_event
+            or any(record.absences or record.leaving for record in self.records)
+            or self.approver.awaits_observation(self.records)
+        )
 
     def due_in(self) -> float | None:
         """Return the seconds until the passing of time may require a `tick`; None if it does not.

@@ -13,7 +13,7 @@ from azure_scheduled_events.identity import affects
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
-from hook_runner.known_resources import with_known_resources
+from hook_runner.known_resources import with_known_resources, with_leaving_vms
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import SEVERITY
@@ -38,6 +38,8 @@ class EventTracker:
 
     Attributes:
         records: these records.
+        has_left_event: whether the last document lists an event that this VM has left a moment ago;
+            a later document shows it again.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class EventTracker:
         stage_runner: StageRunner,
     ) -> None:
         self.records: list[EventRecord] = []
+        self.has_left_event = False
         self._runtime = runtime
         self._journal = journal
         self._clock = clock
@@ -89,7 +92,9 @@ class EventTracker:
     def compare(self, document: EventDocument) -> None:
         """Update the records from the document, and create records of new events."""
         present = {record.key: record for record in self.records if record.gone_at is None}
-        document = self._with_known_resources(document, present)
+        self.has_left_event = False
+        listed = self._with_known_resources(document, present)
+        document = self._with_leaving_vms(listed, present)
         for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
             record = present.get(change.event.key)
             if record is None:
@@ -98,11 +103,13 @@ class EventTracker:
                 self._absent(record, NOT_LISTED)
             else:
                 self._changed(record, change)
-        for event in document.events:
+        for event in listed.events:
             record = present.get(event.key)
-            if record is not None and record.affects_this_vm and record.gone_at is None:
-                self._affects(record)
-            elif record is not None:
+            if record is None:
+                continue
+            if record.affects_this_vm and self._is_for_others(event):
+                self._absent(record, NOT_AFFECTED)
+            else:
                 record.absences = 0
 
     def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
@@ -111,6 +118,20 @@ class EventTracker:
         for key, record in present.items():
             record.resources_unknown = key in taken
         return document
+
+    def _with_leaving_vms(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
+        """Return the document with the earlier VMs of its events that are not gone."""
+        events = []
+        for event in document.events:
+            record = present.get(event.key)
+            if record is not None:
+                event, record.leaving = with_leaving_vms(event, record.event, record.leaving, document.complete)
+            events.append(event)
+        return document._replace(events=tuple(events))
+
+    def _is_for_others(self, event: ScheduledEvent) -> bool:
+        """Return True if it is known that the event does not affect this VM."""
+        return self._runtime.own_name is not None and not affects(event, self._runtime.own_name)
 
     def _appeared(self, event: ScheduledEvent) -> None:
         if self._runtime.own_name is None:
@@ -122,7 +143,10 @@ class EventTracker:
             and earlier.gone_at is not None
             and (now - earlier.gone_at).total_seconds() <= self._runtime.settings.reappear_within
         ):
-            self._came_back(earlier, event, now)
+            if earlier.affects_this_vm and self._is_for_others(event):
+                self.has_left_event = True  # for this VM it is over
+            else:
+                self._came_back(earlier, event, now)
             return
         occurrence = 1 if earlier is None else earlier.occurrence + 1
         record = EventRecord(self._journal.next_id(), occurrence, event, now)
@@ -140,7 +164,7 @@ class EventTracker:
         if record.closed_at is not None:
             self.add(record)
         record.gone_at, record.closed_at, record.outcome = None, None, ""
-        record.came_back_at, record.absences = now, 0
+        record.came_back_at, record.absences, record.leaving = now, 0, {}
         self._timeline.add(
             record,
             "came-back",
@@ -182,13 +206,6 @@ class EventTracker:
         ):
             record.affects_this_vm = True
             self._timeline.add(record, "concerns-us", "the event now affects this VM", "notice")
-
-    def _affects(self, record: EventRecord) -> None:
-        """Check whether a listed event still affects this VM."""
-        if self._runtime.own_name is not None and not affects(record.event, self._runtime.own_name):
-            self._absent(record, NOT_AFFECTED)
-        else:
-            record.absences = 0
 
     def _absent(self, record: EventRecord, how: str) -> None:
         """Count a document without the event, or without this VM in it; a single one may come from a stale backend."""
