@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Iterable, Sequence
 
 from .approval_plan import APPROVE, APPROVED, FAILED, NOT_FOUND, ApprovalOutcome
+from .changes import holds_unchanged
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
 from .pacing import Pacer
@@ -110,11 +111,7 @@ class _ApprovalSender:
                 self._set_outcome([item], APPROVED, f"IMDS gave no clear answer ({doubt}), but the event has started")
             elif event is None and document.complete:
                 self._set_outcome([item], NOT_FOUND, f"IMDS gave no clear answer ({doubt}), and the event is gone")
-            elif (
-                event is None
-                or item.event is None
-                or event._replace(not_before=None) != item.event._replace(not_before=None)
-            ):
+            elif event is None or item.event is None or not holds_unchanged(item.event, event):
                 self._set_outcome([item], FAILED, f"IMDS gave no clear answer ({doubt}), and the event has changed")
             else:
                 wanted.append(item)

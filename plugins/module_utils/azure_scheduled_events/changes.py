@@ -85,8 +85,13 @@ def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> Eve
     return after._replace(events=after.events + hidden)
 
 
+def holds_unchanged(before: ScheduledEvent, now: ScheduledEvent) -> bool:
+    """Return True if a decision about the event still holds: nothing has changed, apart from NotBefore."""
+    return not set(_differences(before, now)) - {"not_before"}
+
+
 def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
-    """Return the names of differing fields; the letter case of the id and the order of Resources do not count."""
+    """Return the names of differing fields; the letter case of ids and VMs and the order of VMs do not count."""
     if one == two:
         return ()  # the usual case, which is faster to find
     names = []
@@ -95,7 +100,7 @@ def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
         if name == "event_id":
             left, right = one.key, two.key
         elif name == "resources":
-            left, right = set(left), set(right)
+            left, right = ({vm.casefold() for vm in vms} for vms in (left, right))
         if left != right:
             names.append(name)
     return tuple(names)

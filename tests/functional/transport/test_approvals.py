@@ -142,6 +142,14 @@ def test_approval_of_a_changed_event_is_not_repeated(
     assert approver.posts(start) == [500]
 
 
+def test_approval_is_repeated_if_the_event_lists_its_vms_in_another_order(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure, resources=["vm1", "vm2"])
+    plan = approver.plan(event_id)
+    azure.post(f"/events/{event_id}/change", {"resources": ["vm2", "vm1"]})
+    fault(azure, "unavailable", method="POST", requests="1")
+    assert approver.send(plan) == {event_id: "approved"}
+
+
 def test_approval_is_not_repeated_before_the_events_are_read(azure: Simulator, approver: Approver) -> None:
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(requests_of(azure))

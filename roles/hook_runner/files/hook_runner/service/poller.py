@@ -11,6 +11,7 @@ import time
 from datetime import datetime
 from typing import Callable, Optional, Union
 
+from azure_scheduled_events.changes import holds_unchanged
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import resource_name_of, vm_id_of
@@ -288,4 +289,4 @@ class Poller(threading.Thread):
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""
         now = self._last.find(event.event_id) if self._last is not None and self._last_poll_succeeded else None
-        return now is not None and now._replace(not_before=None) == event._replace(not_before=None)
+        return now is not None and holds_unchanged(event, now)
