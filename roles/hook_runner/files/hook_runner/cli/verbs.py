@@ -184,6 +184,8 @@ def read_status(config: str) -> tuple[int, dict[str, Any], str]:
         data = send_request(load_settings_for(config).run_directory, {"ask": "status"})
     except (FileNotFoundError, ConnectionRefusedError):
         return NOT_RUNNING, {"running": False}, "the service does not run"
+    if "error" in data:
+        return PROBLEM, data, data["error"]
     return (OK if status.is_healthy(data) else PROBLEM), {"running": True, **data}, status.to_text(data)
 
 
@@ -266,6 +268,8 @@ def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: s
         answer = send_request(load_settings_for(options.config).run_directory, request)
     except (FileNotFoundError, ConnectionRefusedError):
         return exit_with_error(NOT_RUNNING, f"the service does not run, and {why}", options.json, running=False)
+    if "error" in answer:
+        return exit_with_error(PROBLEM, answer["error"], options.json)
     ambiguous = event_ids.explain_mismatch(options.event_id, answer.get("candidates"))
     if ambiguous is not None:
         return exit_with_error(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=answer["candidates"])

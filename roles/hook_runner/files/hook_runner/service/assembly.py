@@ -223,10 +223,10 @@ def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> l
     """Return the socket for all requests and, if status_group is set, the read-only socket."""
     directory = settings.run_directory
     control_gid = _group_id("control_group", settings.control_group, log)
-    made = [ControlSocket(directory, control_gid, requests.answer)]
+    made = [ControlSocket(directory, control_gid, requests.answer, log)]
     status_gid = _group_id("status_group", settings.status_group, log)
     if status_gid is not None:
-        made.append(ControlSocket(directory, status_gid, requests.answer, STATUS_NAME))
+        made.append(ControlSocket(directory, status_gid, requests.answer, log, STATUS_NAME))
     else:
         remove_stale(directory, STATUS_NAME)
     for control in made:

@@ -12,29 +12,44 @@ import contextlib
 import json
 import os
 import pwd
+import select
 import socket
 import struct
 import time
 from typing import Any, Callable, Mapping
+
+from hook_runner.log import Log
 
 NAME = "control.sock"
 # the read-only socket
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
 MAX_REQUEST = 65536
-# seconds for which a slow client may block the daemon, once with its request and once with the answer
-_CLIENT_TIMEOUT = 0.5
+# clients of one socket at a time; a further one takes the place of the oldest
+_MOST_CLIENTS = 8
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
+
+
+class _Client:
+    """A client that is connected: what it has sent so far, then what it has not received yet."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.request = bytearray()
+        self.unsent = b""
 
 
 class ControlSocket:
     """The daemon's end of a socket. Call `listen` before anything else.
 
+    It never waits for a client.
+
     Args:
         directory: of the socket.
         group: gid that may connect in addition to root, or None.
         answer: takes (request, name of the client's user) and returns the answer.
+        log: gets the errors of `answer`.
         name: the socket's file name; STATUS_NAME accepts only the requests of READ_ONLY.
     """
 
@@ -43,9 +58,11 @@ class ControlSocket:
         directory: str,
         group: int | None,
         answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
+        log: Log,
         name: str = NAME,
     ) -> None:
         self._answer = answer
+        self._log = log
         self._group = group
         self._is_read_only = name == STATUS_NAME
         self._directory, self._name = directory, name
@@ -53,11 +70,16 @@ class ControlSocket:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._socket.setblocking(False)
         self._identity = (0, 0)
+        # the socket, and its clients
+        self._ready = select.epoll()
+        # by descriptor, the oldest first
+        self._clients: dict[int, _Client] = {}
 
     def listen(self) -> None:
         """Create the socket's file, and accept connections from now on. Raises OSError."""
         with self._bound() as made:
             os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
+        self._ready.register(self._socket, select.EPOLLIN)
 
     def renew(self) -> bool:
         """Create the socket again if its file was removed or replaced; return True if it was.
@@ -91,31 +113,75 @@ class ControlSocket:
         return made
 
     def fileno(self) -> int:
-        """Return the descriptor for poll(2): readable when a client wants to connect."""
-        return self._socket.fileno()
+        """Return the descriptor for poll(2): readable when `serve` has something to do."""
+        return self._ready.fileno()
 
-    def answer_one(self) -> None:
-        """Answer one client, if there is one."""
+    def serve(self) -> None:
+        """Accept a client, and read from and write to those that are ready; answer one request at most."""
+        for descriptor, _event in self._ready.poll(0):
+            if descriptor == self._socket.fileno():
+                self._accept()
+            elif descriptor in self._clients and self._has_answered(descriptor, self._clients[descriptor]):
+                return  # the main loop has other work, too
+
+    def _accept(self) -> None:
         try:
-            client, _address = self._socket.accept()
+            channel, _address = self._socket.accept()
         except OSError:
             return
-        with client:
-            until = time.monotonic() + _CLIENT_TIMEOUT
-            try:
-                request = json.loads(_read_line(client, MAX_REQUEST, until))
-                if not isinstance(request, dict):
-                    raise ValueError("not an object")
-                permitted = not self._is_read_only or request.get("ask") in READ_ONLY
-                answer = self._answer(request, _user_of(client)) if permitted else {"error": NOT_PERMITTED}
-                client.settimeout(_CLIENT_TIMEOUT)  # the limit of sendall as a whole
-                client.sendall(json.dumps(answer).encode("ascii") + b"\n")
-            except (OSError, ValueError, RecursionError):
-                return  # the client disconnected or sent something other than a JSON object
+        channel.setblocking(False)
+        if len(self._clients) >= _MOST_CLIENTS:
+            self._leave(next(iter(self._clients)))
+        self._clients[channel.fileno()] = _Client(channel)
+        self._ready.register(channel, select.EPOLLIN)
+
+    def _has_answered(self, descriptor: int, client: _Client) -> bool:
+        """Continue with a client that is ready; return True if this was the answer to its request."""
+        try:
+            is_asking = not client.unsent
+            if is_asking:
+                piece = client.channel.recv(65536)
+                client.request += piece
+                if piece and not piece.endswith(b"\n") and len(client.request) < MAX_REQUEST:
+                    return False
+                client.unsent = self._answer_to(client)
+                self._ready.modify(descriptor, select.EPOLLOUT)
+            client.unsent = client.unsent[client.channel.send(client.unsent) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            client.unsent = b""  # it has disconnected
+        if not client.unsent:
+            self._leave(descriptor)
+        return is_asking
+
+    def _answer_to(self, client: _Client) -> bytes:
+        """Return the answer to the client's request; b"" if this is not a JSON object."""
+        try:
+            request = json.loads(client.request)
+        except (ValueError, RecursionError):
+            return b""
+        if not isinstance(request, dict):
+            return b""
+        answer: Mapping[str, Any] = {"error": NOT_PERMITTED}
+        try:
+            if not self._is_read_only or request.get("ask") in READ_ONLY:
+                answer = self._answer(request, _user_of(client.channel))
+            return json.dumps(answer).encode("ascii") + b"\n"
+        except Exception as error:  # no request may end the daemon
+            text = f"the request causes an error of this program: {error!r}"
+            self._log.write("error", f"the control socket {self.path}: {text}")
+            return json.dumps({"error": text}).encode("ascii") + b"\n"
+
+    def _leave(self, descriptor: int) -> None:
+        self._clients.pop(descriptor).channel.close()
 
     def close(self) -> None:
         """Close the socket and remove its file."""
         is_ours = self._is_ours()
+        for descriptor in list(self._clients):
+            self._leave(descriptor)
+        self._ready.close()
         self._socket.close()
         try:
             if is_ours:

@@ -77,7 +77,7 @@ class Service:
                 self._handle_thread_events()
                 for control in self._parts.controls:
                     if control.fileno() in ready:
-                        control.answer_one()
+                        control.serve()
                 self._check_files()
                 self._adopt_late_records()
                 self._engine.tick()

@@ -23,6 +23,8 @@ PAGE_RECORDS = 20
 PAGE_BYTES = 1 << 20
 # more than the daemon keeps in its journal
 ALL = 1 << 30
+# of a record, in SQLite
+_LARGEST_ID = (1 << 63) - 1
 
 
 class Found(NamedTuple):
@@ -83,13 +85,14 @@ def from_file(path: str, event_id: str | None, limit: int) -> Found:
 def page(journal: JournalReader, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a page for the daemon's answer: newest first, with the start of the next page in `next`, or None."""
     event_id, limit, before = request.get("event_id"), request.get("limit"), request.get("before")
-    limit = min(limit, PAGE_RECORDS) if isinstance(limit, int) else PAGE_RECORDS
+    limit = max(1, min(limit, PAGE_RECORDS)) if isinstance(limit, int) else PAGE_RECORDS
+    before = max(0, min(before, _LARGEST_ID)) if isinstance(before, int) else None
     events: list[dict[str, Any]] = []
     texts: list[str] = []
     following, size = None, 0
     try:
         key, candidates = _key(journal, event_id if isinstance(event_id, str) else None)
-        ids = [] if candidates else journal.ids(limit, key, before if isinstance(before, int) else None)
+        ids = [] if candidates else journal.ids(limit, key, before)
         for record_id in ids:
             record = journal.record(record_id)
             if record is not None:
