@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +106,50 @@ def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: Ma
     vm.wait(lambda: served().get(run) == 1)
     vm.wait(lambda: served().get(("events", (("stage", "prepare"), ("type", "Reboot")))) == 1)
     assert not list(vm.harness.folder.glob("*.prom"))
+
+
+def descriptors(vm: DaemonProcess) -> int:
+    assert vm.process is not None
+    return len(os.listdir(f"/proc/{vm.process.pid}/fd"))
+
+
+def test_idle_connections_take_neither_descriptors_nor_the_metrics(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    port = free_port()
+    vm.harness.configure(metrics_address=f"127.0.0.1:{port}")
+    vm.start()
+    before = descriptors(vm)
+    with contextlib.ExitStack() as held:
+        for _client in range(40):
+            client = held.enter_context(socket.socket())
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(("127.0.0.1", port))
+        vm.wait(lambda: descriptors(vm) >= before + 4)
+        polls = len(azure.requests("GET"))
+        vm.wait(lambda: len(azure.requests("GET")) >= polls + 3)
+        # one more while it polls
+        assert descriptors(vm) <= before + 5
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        assert b"azure_scheduled_events_imds_ok" in answer.read()
+
+
+def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    port = free_port()
+    vm.harness.configure(metrics_address=f"127.0.0.1:{port}")
+    vm.start()
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(0.5)
+        client.sendall(b"GET /metrics HTTP/1.1\r\n")
+        began = time.monotonic()
+        is_open = True
+        while is_open and time.monotonic() < began + 30:
+            with contextlib.suppress(TimeoutError):
+                is_open = bool(client.recv(100))
+            with contextlib.suppress(OSError):
+                client.send(b"a")
+        assert not is_open and time.monotonic() - began > 4
 
 
 @pytest.mark.all

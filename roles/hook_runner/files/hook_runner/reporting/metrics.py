@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Metrics of the daemon, kept by prometheus_client: for a file, and for an HTTP server of that library."""
+"""Metrics of the daemon, kept by prometheus_client: for a file, and for an HTTP server."""
 
 from __future__ import annotations
 
@@ -171,5 +171,6 @@ class Metrics:
         Raises:
             OSError: the address is not available.
         """
-        host, _colon, port = address.rpartition(":")
-        self._client.start_http_server(int(port), host.strip("[]"), self._registry)
+        from hook_runner.reporting import metrics_server  # only in memory where it is used
+
+        metrics_server.serve(address, self._client.make_wsgi_app(self._registry))
