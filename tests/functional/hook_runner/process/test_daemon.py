@@ -221,6 +221,31 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     assert vm.harness.ran() == ["prepare/10-a", "prepare/20-b"] and azure.approvals() == [("vm1", event)]
 
 
+@pytest.mark.parametrize(
+    "broken", ["imds.Imds.approve", "imds.Imds.instance", "imds.Imds.events", "pacing.Pacer.is_outage"]
+)
+def test_program_error_in_the_poller_is_reported_and_ends_no_poll(
+    azure: Azure, make_daemon: MakeDaemon, broken: str
+) -> None:
+    vm = make_daemon()
+    vm.harness.hook("prepare/10-a")
+    azure.schedule("Reboot", hold=True)
+    first = f"""
+from azure_scheduled_events import imds, pacing
+whole, calls = {broken}, []
+def fails_twice(*arguments, **options):
+    calls.append(arguments)
+    if len(calls) <= 2:
+        raise KeyError("odd")
+    return whole(*arguments, **options)
+{broken} = fails_twice
+"""
+    azure.fault("unavailable", method="GET", route="scheduledevents", requests="1-2")
+    vm.start(first=first)
+    vm.wait(azure.approvals)
+    assert vm.times_logged("KeyError") and not vm.times_logged("Traceback")
+
+
 @pytest.mark.all
 def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

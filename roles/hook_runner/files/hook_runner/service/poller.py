@@ -31,6 +31,7 @@ _NAME_RETRY_INTERVAL = 5.0
 _FIRST_NAME_TIMEOUT = 2.0
 # seconds by which the server's date must move against the monotonic clock to be delivered
 _DRIFT = 2.0
+_PAUSE_AFTER_PROGRAM_ERROR = 1.0
 
 # a Date header, and the monotonic time of its arrival
 Date = tuple[Optional[datetime], float]
@@ -88,6 +89,13 @@ PollerEvent = Union[DocumentReceived, PollFailed, NameResolved, NameUnavailable,
 
 def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
     return one is not other and one != other
+
+
+def _imds_error(error: Exception) -> ImdsError:
+    """Return any error as one of IMDS: the thread goes on, and the main loop reports it."""
+    if isinstance(error, ImdsError):
+        return error
+    return ImdsError(f"the answer of IMDS causes an error of this program: {error!r}")
 
 
 def confirmed(
@@ -185,7 +193,11 @@ class Poller(threading.Thread):
     def run(self) -> None:
         """Poll until the process ends."""
         while True:
-            pause = self.poll_once()
+            try:
+                pause = self.poll_once()
+            except Exception as error:  # no error may end the thread, which would miss the next event
+                self._poll_failed(_imds_error(error), True)
+                pause = _PAUSE_AFTER_PROGRAM_ERROR
             if pause > 0:
                 self._wake.wait(pause)
 
@@ -223,10 +235,7 @@ class Poller(threading.Thread):
             if self._last is None:
                 document, dates = confirmed(document, now, self._poll_again, self._doubts)
         except ImdsError as error:
-            self._poll_failed(error)
-            return
-        except Exception as error:  # pylint: disable=broad-exception-caught  # no error may end the thread, which would miss the next event
-            self._poll_failed(ImdsError(f"the answer of IMDS causes an error of this program: {error!r}"))
+            self._poll_failed(error, self._pacer.is_outage())
             return
         now = self.last_good = dates[-1][1]
         last = self._last
@@ -252,10 +261,10 @@ class Poller(threading.Thread):
         self._offset = offset
         return True
 
-    def _poll_failed(self, error: ImdsError) -> None:
+    def _poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         self._deliver_next = True  # it reports the end of the failure
         self._last_poll_succeeded = False
-        self._deliver(PollFailed(error, self._pacer.is_outage()))
+        self._deliver(PollFailed(error, is_outage))
 
     def _request_name(self, within: float) -> None:
         self._expect_return_within(within)
@@ -264,8 +273,8 @@ class Poller(threading.Thread):
             instance = self._pacer.call(self._imds.instance, within=within)
             name, vm_id = resource_name_of(instance), vm_id_of(instance)
             reason = "IMDS has no compute.name for this VM"
-        except ImdsError as error:
-            name, reason = None, str(error)
+        except Exception as error:
+            name, reason = None, str(_imds_error(error))
         if name is None:
             self._name_after = self._clock() + _NAME_RETRY_INTERVAL
             self._deliver(NameUnavailable(reason))
@@ -281,8 +290,8 @@ class Poller(threading.Thread):
         self._expect_return_within(_APPROVAL_TIMEOUT)
         try:
             self._pacer.call(self._imds.approve, [event.event_id], within=_APPROVAL_TIMEOUT)
-        except ImdsError as error:
-            self._deliver(ApprovalAnswered(record_id, error))
+        except Exception as error:
+            self._deliver(ApprovalAnswered(record_id, _imds_error(error)))
         else:
             self._deliver(ApprovalAnswered(record_id, None))
 
