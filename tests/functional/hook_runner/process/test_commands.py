@@ -148,6 +148,32 @@ def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert "by root" in vm.command("history", own).stdout or os.geteuid() != 0
 
 
+def test_approve_says_when_nothing_is_sent_because_imds_fails(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon(policy="observe")
+    vm.start()
+    event = azure.schedule("Reboot", hold=True)
+    vm.wait(lambda: vm.data("status")[1]["events"])
+    azure.fault("unavailable", route="scheduledevents")
+    vm.wait(lambda: not vm.data("status")[1]["imds"]["ok"])
+    code, data = vm.data("approve", event)
+    assert (code, data["accepted"]) == (1, True) and "IMDS gives no good answer" in data["text"]
+    assert azure.approvals() == []
+    azure.heal()
+    vm.wait(lambda: azure.approvals() == [("vm1", event)])
+
+
+def test_approve_of_an_event_of_other_vms_needs_force(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon(policy="observe")
+    vm.start()
+    event = azure.schedule("Reboot", "vm2", hold=True)
+    vm.wait(lambda: vm.data("status")[1]["events"])
+    code, data = vm.data("approve", event, "--release-others")
+    assert (code, data["accepted"]) == (1, False) and "--force" in data["text"]
+    assert azure.requests("POST") == []
+    assert vm.data("approve", event, "--release-others", "--force")[0] == 0
+    vm.wait(lambda: azure.approvals() == [("vm1", event)])
+
+
 @pytest.mark.all
 def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

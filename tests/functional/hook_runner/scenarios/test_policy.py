@@ -140,7 +140,7 @@ def test_a_person_approves(azure: Azure, make_vm: MakeVm) -> None:
     vm.poll()
     vm.poll(after=60)
     assert azure.approvals() == []
-    assert by_hand(vm, event.lower()) == (True, "it is approved now")
+    assert by_hand(vm, event.lower()) == (True, "its approval is sent to IMDS now")
     assert azure.approvals() == [("vm1", event)] and vm.record(event).approval_asked_by == "root"
     assert by_hand(vm, event)[0] is True
     vm.poll(after=60)
@@ -195,7 +195,7 @@ def test_others_are_released_only_by_that_word(azure: Azure, make_vm: MakeVm, re
     assert not accepted and "--release-others" in text
     vm.poll(after=5)
     assert azure.approvals() == []
-    assert by_hand(vm, event, release_others=True)[0] and azure.approvals() == [("vm1", event)]
+    assert by_hand(vm, event, force=True, release_others=True)[0] and azure.approvals() == [("vm1", event)]
 
 
 def test_manual_approval_needs_a_scheduled_event(azure: Azure, make_vm: MakeVm) -> None:

@@ -277,7 +277,7 @@ def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: s
         text = f"there is no event {options.event_id} {what}; `azure-scheduled-events status` lists them"
         return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False)
     print_result(answer, answer["text"], options.json)
-    return OK if answer["accepted"] else PROBLEM
+    return OK if answer["accepted"] and not answer.get("withheld") else PROBLEM
 
 
 def pause_service(options: argparse.Namespace) -> int:

@@ -62,10 +62,12 @@ class ManualAnswer(NamedTuple):
     Attributes:
         accepted: whether the daemon does it, now or later.
         text: one sentence.
+        withheld: whether it is later only because something is not as it should be.
     """
 
     accepted: bool
     text: str
+    withheld: bool = False
 
 
 class Approver:
@@ -96,8 +98,8 @@ class Approver:
         self._is_durable = is_durable
         self._record = record
         self._pausing = pausing
-        # until the next document, the events may differ from those that the policy has evaluated
-        self._last_poll_failed = False
+        # until the first and the next document, the events may differ from those that are known
+        self._last_poll_failed = True
 
     def document_received(self, records: Iterable[EventRecord]) -> None:
         """Note that a document came; it shows the effect of the earlier requests."""
@@ -199,8 +201,8 @@ class Approver:
         left = record.event.seconds_left(self._clock.now())
         return _PAUSE_IN_SHORT_TIME if left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL
 
-    def request_manual(self, record: EventRecord, request: ManualRequest, prepared: str) -> ManualAnswer:
-        """Accept or refuse an operator's request to approve the event.
+    def request_manual(self, record: EventRecord, request: ManualRequest, prepared: str) -> ManualAnswer | None:
+        """Accept or refuse an operator's request to approve the event; None if the approval may be sent now.
 
         Args:
             record: the event.
@@ -209,7 +211,7 @@ class Approver:
         """
         if record.approval == ACCEPTED:
             return ManualAnswer(True, ALREADY_APPROVED.text)
-        refusal = self._refused_by_event(record, request) or self._refused_without_force(request, prepared)
+        refusal = self._refused_by_event(record, request) or self._refused_without_force(record, request, prepared)
         if refusal is not None:
             return ManualAnswer(False, refusal)
         record.approval_asked_by = request.who
@@ -217,7 +219,14 @@ class Approver:
         self._record(record, "approval-asked", f"by {request.who}{', forced' if request.force else ''}", "notice")
         if prepared != "ok" and not request.force:
             return ManualAnswer(True, "it will be approved when its preparation is done")
-        return ManualAnswer(True, "it is approved now")
+        return None
+
+    def answer_to_accepted(self, record: EventRecord) -> ManualAnswer:
+        """Return the answer to an accepted request, after the attempt to send the approval."""
+        if record.attempt.in_flight:
+            return ManualAnswer(True, "its approval is sent to IMDS now")
+        reason = self._blocked_by(record) or record.approval_error or record.attempt.explanation
+        return ManualAnswer(True, f"it is not approved yet: {reason}; the daemon approves it as soon as it can", True)
 
     def _refused_by_event(self, record: EventRecord, request: ManualRequest) -> str | None:
         """Return why the event cannot be approved at all, or only with --release-others."""
@@ -234,11 +243,13 @@ class Approver:
             return str(error)
         return None if blocked is None else f"{blocked.text}, which needs --release-others"
 
-    def _refused_without_force(self, request: ManualRequest, prepared: str) -> str | None:
+    def _refused_without_force(self, record: EventRecord, request: ManualRequest, prepared: str) -> str | None:
         if request.force:
             return None
         pause = self._pausing.current()
-        if prepared == "failed":
+        if not record.affects_this_vm:
+            reason = "it does not affect this VM"
+        elif prepared == "failed":
             reason = PREPARATION_FAILED.text
         elif not self._is_durable():
             reason = _JOURNAL_NOT_WRITABLE

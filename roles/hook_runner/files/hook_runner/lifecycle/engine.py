@@ -279,9 +279,9 @@ class Engine:
         if record is None:
             return None
         prepared = self.preparation_state(record) if record.affects_this_vm else "ok"
-        asked = self.approver.request_manual(record, ManualRequest(who, force, release_others), prepared)
+        answer = self.approver.request_manual(record, ManualRequest(who, force, release_others), prepared)
         self.tick()
-        return asked
+        return answer or self.approver.answer_to_accepted(record)
 
     def preparation_state(self, record: EventRecord) -> str:
         """Return the state of the preparation for the event: "none", "running", "ok" or "failed"."""

@@ -120,4 +120,4 @@ class ControlRequests:
 def _manual_answer(answer: ManualAnswer | None) -> dict[str, Any]:
     if answer is None:
         return {"found": False}
-    return {"found": True, "accepted": answer.accepted, "text": answer.text}
+    return {"found": True, **answer._asdict()}
