@@ -14,15 +14,10 @@ import sys
 import time
 from typing import TextIO
 
-from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.printable import printable
 
 PRIORITIES = {"debug": 7, "info": 6, "notice": 5, "warning": 4, "error": 3}
 JOURNALD_SOCKET = "/run/systemd/journal/socket"
-
-
-def printable(text: str) -> str:
-    """Return the text on one line, with "?" for each character that could control a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in escape_surrogates(text))
 
 
 class Log:

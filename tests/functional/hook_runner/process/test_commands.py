@@ -174,6 +174,18 @@ def test_approve_of_an_event_of_other_vms_needs_force(azure: Azure, make_daemon:
     vm.wait(lambda: azure.approvals() == [("vm1", event)])
 
 
+def test_texts_of_imds_steer_no_terminal(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon(policy="observe")
+    vm.start()
+    entry = azure.entry(EventId="A\x1b[2J\n", Resources=["vm1", "vm2\n\x1b]0;x\x07\x9b\u202e"], Description="\x1b[2J")
+    azure.show(entry)
+    vm.wait(lambda: vm.data("status")[1]["events"])
+    for verb in ("approve A", "approve A --release-others", "status", "history", "history A"):
+        done = vm.command(*verb.split())
+        assert done.stdout and (done.stdout + done.stderr).replace("\n", "").isprintable(), verb
+    assert "vm2??]0;x???" in vm.command("approve", "A").stdout
+
+
 @pytest.mark.all
 def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from hook_runner.log import printable
+from azure_scheduled_events.printable import printable
 
 OK, PROBLEM, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.printable import printable
 from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__
 from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, exit_with_error, print_error, print_result
@@ -276,7 +277,7 @@ def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: s
     if not answer.get("found"):
         text = f"there is no event {options.event_id} {what}; `azure-scheduled-events status` lists them"
         return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False)
-    print_result(answer, answer["text"], options.json)
+    print_result(answer, printable(answer["text"]), options.json)
     return OK if answer["accepted"] and not answer.get("withheld") else PROBLEM
 
 
@@ -301,7 +302,7 @@ def change_pause(options: argparse.Namespace, request: dict[str, Any]) -> int:
         return exit_with_error(NOT_RUNNING, text, options.json, running=False)
     if "error" in answer:
         return exit_with_error(PROBLEM, answer["error"], options.json)
-    print_result(answer, answer["text"], options.json)
+    print_result(answer, printable(answer["text"]), options.json)
     return OK if answer["accepted"] else PROBLEM
 
 

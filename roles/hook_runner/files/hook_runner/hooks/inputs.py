@@ -12,8 +12,8 @@ import json
 from datetime import datetime
 
 from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.log import printable
 from hook_runner.records import ACCEPTED, EventRecord
 
 MAX_VALUE = 8 * 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.log import printable
+from azure_scheduled_events.printable import printable
 
 ERROR = "error"
 WARNING = "warning"

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
-from hook_runner.log import printable
+from azure_scheduled_events.printable import printable
 from hook_runner.records import ACCEPTED, REFUSED, SENT, STAGES, EventRecord, HookRun
 
 # the text form cuts longer texts and lists; the data has all of them

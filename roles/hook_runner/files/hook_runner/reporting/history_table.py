@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from hook_runner.log import printable
+from azure_scheduled_events.printable import printable
 from hook_runner.records import OK, RUNNING, SKIPPED
 
 HEADINGS = ("EVENT", "TYPE", "FIRST SEEN (UTC)", "OUTCOME", "APPROVAL", "PREPARED", "RECOVERED")

@@ -11,10 +11,10 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.named_tuple import NamedTuple
+from azure_scheduled_events.printable import printable
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
-from hook_runner.log import printable
 from hook_runner.push.delivery_queue import DELIVERED, DISCARD_REASONS, FAILED
 from hook_runner.push.pusher import Pusher
 from hook_runner.records import PREPARE, RUNNING, STEP_STATES, EventRecord, HookRun

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.pause import described
 from hook_runner.lifecycle.stage_plan import NEVER, hooks_for, not_recovered, retry_at
-from hook_runner.log import printable
 from hook_runner.records import RECOVER, STAGES, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import as_lines
