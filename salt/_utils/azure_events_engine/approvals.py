@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides when an event is approved, through which minion, and why it is not.
 
-The engine approves an event through a prepared minion that the event affects. All VMs that this
-minion's own IMDS names must be ready, and all VMs that the minions of those VMs name. The answer of
-a minion whose VM none of them names does not count.
+The engine approves an event through a prepared minion that the event affects. All VMs that any of
+these minions names must be ready, because the backends of IMDS may differ. A compromised minion can
+therefore withhold an approval. It cannot cause one.
 """
 
 from __future__ import annotations
@@ -45,22 +45,13 @@ class Readiness(NamedTuple):
     text: str
 
 
-def required(maintenance: Maintenance, minion: str, state: State | StateUpdate) -> dict[str, str]:
-    """Return the VMs that must be ready before this minion approves: names by VM key."""
+def required(maintenance: Maintenance) -> dict[str, str]:
+    """Return the VMs that must be ready before the event is approved: names by VM key."""
+    lists = dict.fromkeys(maintenance.members[minion].resources for minion in maintenance.listing())
     found: dict[str, str] = {}
-    lists = {maintenance.members[minion].resources}
-    waiting = list(lists)
-    while waiting:
-        for name in waiting.pop():
-            vm = vm_key(name)
-            if vm in found:
-                continue
-            found[vm] = name
-            owner = state.names.minion_of(vm)
-            member = maintenance.members.get(owner) if owner is not None else None
-            if member is not None and member.listed and member.resources not in lists:
-                lists.add(member.resources)
-                waiting.append(member.resources)
+    for resources in lists:
+        for name in resources:
+            found.setdefault(vm_key(name), name)
     return found
 
 
@@ -139,13 +130,8 @@ def _readiness_without_minion(state: State | StateUpdate, name: str) -> Readines
 
 
 def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str, list[Readiness]]:
-    """Return why the event is not approved, or "", and the readiness of its VMs.
-
-    The VMs are those in the list of the minion that most other minions name.
-    """
-    candidates = ranked(maintenance, state)
-    vms = required(maintenance, candidates[0], state) if candidates else {}
-    readies = [readiness(state, maintenance, vm, name) for vm, name in vms.items()]
+    """Return why the event is not approved, or "", and the readiness of its VMs."""
+    readies = [readiness(state, maintenance, vm, name) for vm, name in required(maintenance).items()]
     reasons = [f"{ready.vm}: {ready.text}" for ready in readies if not ready.ok]
     if maintenance.hold is not None:
         reasons.insert(0, f"held by {maintenance.hold.by} since {maintenance.hold.at}")
@@ -191,7 +177,7 @@ def send(update: StateUpdate, key: str) -> None:
     if member is None or not member.listed:
         refuse_approval(update, key, approval.minion, "the event is no longer listed there")
         return
-    vms = _vms_to_release(update, maintenance, approval.minion, approval.forced)
+    vms = _vms_to_release(update, maintenance, approval.forced)
     if vms is None or (maintenance.hold is not None and not approval.forced):
         refuse_approval(update, key, approval.minion, "something has changed since")
         return
@@ -201,8 +187,7 @@ def send(update: StateUpdate, key: str) -> None:
 
 def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
     """Poll the minions that other minions name and that do not list the event."""
-    lists = {member.resources for member in maintenance.members.values() if member.listed}
-    for vm in {vm_key(name) for resources in lists for name in resources}:
+    for vm in required(maintenance):
         owner = update.names.minion_of(vm)
         if owner is not None and not (owner in maintenance.members and maintenance.members[owner].listed):
             polling.poll_referred(update, owner)
@@ -225,27 +210,21 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         return
     if not any(member.record == PREPARED for member in maintenance.members.values()):
         return
-    not_ready: set[tuple[str, ...]] = set()
+    if _vms_to_release(update, maintenance, maintenance.forced is not None) is None:
+        return
     for minion in ranked(maintenance, update):
-        # minions with the same list wait for the same VMs
-        resources = maintenance.members[minion].resources
-        if (
-            resources in not_ready
-            or maintenance.refusals.get(minion, (update.now, ""))[0] > update.now
-            or not _may_approve(update, maintenance, minion)
+        if maintenance.refusals.get(minion, (update.now, ""))[0] <= update.now and _may_approve(
+            update, maintenance, minion
         ):
-            continue
-        if _vms_to_release(update, maintenance, minion, maintenance.forced is not None) is not None:
-            if maintenance.forced is not None or _has_recent_answers(update, maintenance, minion):
+            if maintenance.forced is not None or _has_recent_answers(update, maintenance):
                 _record(update, key, minion)
             return
-        not_ready.add(resources)
 
 
-def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
+def _has_recent_answers(update: StateUpdate, maintenance: Maintenance) -> bool:
     """Return True if every minion of the event has answered recently, and poll the others."""
     late = update.now - update.settings.answer
-    owners = {update.names.minion_of(vm) for vm in required(maintenance, minion, update)} - {None}
+    owners = {update.names.minion_of(vm) for vm in required(maintenance)} - {None}
     old = [
         owner
         for owner in owners
@@ -280,9 +259,9 @@ def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> 
     return member.listed and not member.absent and member.record == PREPARED and member.status == SCHEDULED
 
 
-def _vms_to_release(update: StateUpdate, maintenance: Maintenance, minion: str, forced: bool) -> list[str] | None:
-    """Return the VMs that this minion may release, or None if one of them is not ready."""
-    vms = required(maintenance, minion, update)
+def _vms_to_release(update: StateUpdate, maintenance: Maintenance, forced: bool) -> list[str] | None:
+    """Return the VMs that an approval may release, or None if one of them is not ready."""
+    vms = required(maintenance)
     if not forced:
         for vm, name in vms.items():
             if not readiness(update, maintenance, vm, name).ok:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .answers import PREPARED, STARTED
-from .approvals import ranked, readiness, required, withheld
+from .approvals import readiness, required, withheld
 from .mapping import vm_key
 from .progress import DRAINING, HAS_STARTED
 from .state import Maintenance, State
@@ -68,8 +68,7 @@ def _problem(state: State | StateUpdate, minion: str) -> str:
 
 
 def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
-    candidates = ranked(maintenance, state)
-    vms = required(maintenance, candidates[0], state) if candidates else {}
+    vms = required(maintenance)
     owners = {state.names.minion_of(vm) for vm in vms}
     for minion in sorted(set(maintenance.members) - owners):
         vm = state.names.vm_of(minion) or state.names.claims.get(minion) or minion

@@ -10,15 +10,18 @@ from typing import Any, Sequence
 from azure_scheduled_events import approval_plan
 from azure_scheduled_events.approval_rules import BlockCode, blocked_by_state
 from azure_scheduled_events.approval_sending import send_approvals
+from azure_scheduled_events.changes import ABSENCES_NEEDED
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.selection import ANY, Selection
+from azure_scheduled_events.session import ImdsSession
 
 from . import answers, lock
 from .answers import Job
-from .imds_observation import Observation, observe
+from .imds_observation import POLL_INTERVAL, Observation, observe
 from .minion import Minion
+from .record import Record
 from .selection import AFFECTS, evaluate, not_released
 
 log = logging.getLogger(__name__)
@@ -30,7 +33,7 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
     Args:
         minion: this minion.
         job: the event to approve.
-        resources: names of the VMs that are ready; the event must not affect others.
+        resources: names of the VMs that are ready; the event and the record must not name others.
         receipts: folder with the receipts of approvals.
 
     Returns:
@@ -49,8 +52,7 @@ def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipt
 
 def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
     session = minion.session()
-    seen = job.record_observation(observe(session))
-    outcome, reason = _blocked_by(minion, job, seen, resources)
+    seen, outcome, reason = _observed(minion, job, session, resources)
     if outcome is not None:
         return job.answer(outcome, reason)
     notes = Receipts(receipts, session.imds.endpoint)
@@ -67,12 +69,35 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     return job.answer(answers.NOT_LISTED if item.outcome == approval_plan.NOT_FOUND else item.outcome, item.reason)
 
 
-def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence[str]) -> tuple[str | None, str]:
-    """Return why this minion must not approve the event, as outcome and reason, or (None, "").
+def _observed(
+    minion: Minion, job: Job, session: ImdsSession, resources: Sequence[str]
+) -> tuple[Observation, str | None, str]:
+    """Return the latest document, and why this minion must not approve the event, as outcome and reason.
+
+    A VM of the record counts as gone from the event after ABSENCES_NEEDED documents in a row without
+    it. The outcome is None if the minion may approve.
 
     Raises:
+        ImdsError: IMDS gave no good document.
         ValueError, OSError: the record cannot be read.
     """
+    recorded = minion.file.read()
+    reason = recorded.find(job.event_id) if recorded is not None else None
+    missing = not_released(reason.resources, resources) if reason is not None else []
+    for number in range(ABSENCES_NEEDED if missing else 1):
+        if number:
+            session.pacer.sleep(POLL_INTERVAL)
+        seen = job.record_observation(observe(session))
+        outcome, why = _blocked_by(minion, job, seen, recorded, resources)
+        if outcome is not None:
+            break
+    return seen, outcome, why
+
+
+def _blocked_by(
+    minion: Minion, job: Job, seen: Observation, recorded: Record | None, resources: Sequence[str]
+) -> tuple[str | None, str]:
+    """Return why this minion must not approve the event, as outcome and reason, or (None, "")."""
     event = job.event
     if event is None:
         return (answers.NOT_LISTED if seen.document.complete else answers.UNAVAILABLE), "Azure does not list the event"
@@ -85,10 +110,9 @@ def _blocked_by(minion: Minion, job: Job, seen: Observation, resources: Sequence
         return outcome, blocked.text
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason
-    found = minion.file.read()
-    if found is None or not found.is_prepared(minion.boot) or found.find(event.event_id) is None:
+    if recorded is None or not recorded.is_prepared(minion.boot) or recorded.find(event.event_id) is None:
         return answers.NOT_PREPARED, "this minion's record has no preparation for it in this boot"
-    others = not_released(event, resources)
+    others = not_released(event.resources, resources)
     if others or event.key in seen.document.doubtful:
         names = escape_surrogates(", ".join(others)) or "VMs whose names cannot be read"
         return answers.OTHERS_AFFECTED, f"an approval would release VMs that are not ready: {names}"

@@ -19,7 +19,7 @@ from .configuration import Configuration
 IMDS_TIMEOUT = 15.0
 STATUS_IMDS_TIMEOUT = 8.0
 # seconds between two documents
-_POLL_INTERVAL = 1.0
+POLL_INTERVAL = 1.0
 
 
 class Observation(NamedTuple):
@@ -46,7 +46,7 @@ def open_session(
 ) -> ImdsSession:
     """Return a session with the configured IMDS that may last ``timeout`` seconds."""
     where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, timeout)
-    return ImdsSession(where, _POLL_INTERVAL, sleep=sleep)
+    return ImdsSession(where, POLL_INTERVAL, sleep=sleep)
 
 
 def observe(session: ImdsSession) -> Observation:
@@ -71,7 +71,7 @@ def ended_events(
     over = set(event_ids)
     for number in range(ABSENCES_NEEDED):
         if number:
-            session.pacer.sleep(_POLL_INTERVAL)
+            session.pacer.sleep(POLL_INTERVAL)
         seen = observe(session)
         record_observation(seen)
         over = {event_id for event_id in over if not seen.is_listed(event_id)}

@@ -60,7 +60,7 @@ def evaluate(
     return SelectionResult()
 
 
-def not_released(event: ScheduledEvent, names: Iterable[str]) -> list[str]:
-    """Return the VMs that an approval would release and that are not among the names."""
+def not_released(resources: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Return the VMs of an event that are not among the names."""
     listed = list(names)
-    return [resource for resource in event.resources if not any(is_same_vm(resource, name) for name in listed)]
+    return [resource for resource in resources if not any(is_same_vm(resource, name) for name in listed)]

@@ -63,17 +63,24 @@ def test_false_started_does_not_prevent_others_from_preparing() -> None:
     assert fleet.count("prepare", "b") == 1 and fleet.count("approve_prepared") == 1
 
 
-def test_bystander_neither_prolongs_the_event_nor_ends_it() -> None:
-    """A6"""
+def test_bystander_may_withhold_the_approval_but_not_prolong_or_end_the_event() -> None:
+    """A6: the engine cannot distinguish it from a VM that b's backend of IMDS does not name yet."""
     fleet = Driver("a", "b")
     forged = event("a", "b")
     fleet.poll({"a": status("a", forged), "b": status("b", event("b"))})
     fleet.prepare("b")
-    assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",)]
-    fleet.answer("approve_prepared", {"b": done("approved")})
+    fleet.wait(10)
+    assert fleet.count("approve_prepared") == 0
     fleet.poll({"a": status("a", forged)})
     fleet.see_over("b")
     assert fleet.count("recover", "b") == 1
+
+
+def test_forged_list_without_another_vm_causes_no_approval() -> None:
+    fleet = Driver("b", "c")
+    fleet.poll({"b": status("b", event("b"), records=[record()]), "c": status("c", HIT)})
+    fleet.wait(60)
+    assert fleet.count("approve_prepared") == 0
 
 
 def test_bystander_that_lists_no_event_does_not_end_it() -> None:

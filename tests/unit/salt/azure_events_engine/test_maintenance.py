@@ -46,6 +46,32 @@ def test_approval_comes_once_when_all_are_prepared() -> None:
     assert fleet.steps == ["draining", "prepared", "approved"]
 
 
+def test_vm_that_only_another_minion_lists_withholds_the_approval() -> None:
+    """The backends of IMDS differ: the document that vm1 read names vm1 alone."""
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", event("vm1")), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm1")
+    fleet.prepare("vm2", outcome="failed", reason="code 7")
+    fleet.wait(10)
+    assert fleet.count("approve_prepared") == 0
+    assert [row["withheld"] for row in fleet.request("status")["rows"]] == ["vm2: minion vm2: failed, code 7"] * 2
+    fleet.prepare("vm2")
+    (ask,) = fleet.pending("approve_prepared")
+    assert ask.kwargs["resources"] == ["vm1", "vm2"]
+
+
+def test_vm_that_left_the_event_does_not_withhold_the_approval() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm1")
+    fleet.prepare("vm2", outcome="no_steps")
+    for _answer in range(2):
+        assert fleet.count("approve_prepared") == 0
+        fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2", event("vm1"))})
+    (ask,) = fleet.pending("approve_prepared")
+    assert (ask.minions, ask.kwargs["resources"]) == (("vm1",), ["vm1"])
+
+
 def test_minion_of_the_event_is_polled_without_a_hint() -> None:
     fleet = Driver("vm1", "vm2")
     fleet.wait(3)

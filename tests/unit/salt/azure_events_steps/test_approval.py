@@ -65,3 +65,24 @@ def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted:
     scripted.refuses = 400
     answer = minion.call("approve_prepared", "A", ["vm1"])
     assert answer["outcome"] == "failed" and "400" in answer["reason"]
+
+
+def test_one_document_without_a_vm_of_the_record_withholds_the_approval(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    whole, short = [scripted.event("A", "vm1", "vm2")], [scripted.event("A", "vm1")]
+    scripted.events = whole
+    minion.prepare("A")
+    scripted.next = [short, whole]
+    answer = minion.call("approve_prepared", "A", ["vm1"])
+    assert answer["outcome"] == "others_affected" and "vm2" in answer["reason"] and scripted.approved == []
+
+
+def test_vm_of_the_record_that_has_left_the_event_does_not_withhold_the_approval(
+    tmp_path: Path, scripted: ScriptedImds
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1", "vm2")]
+    minion.prepare("A")
+    scripted.events = [scripted.event("A", "vm1")]
+    asked = scripted.asked
+    assert minion.approve("A", "vm1") == "approved" and scripted.asked == asked + 2

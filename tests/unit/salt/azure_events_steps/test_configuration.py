@@ -139,9 +139,9 @@ def test_unknown_not_before_and_source_are_not_selected() -> None:
 
 
 def test_names_are_compared_as_the_helper_compares_them() -> None:
-    assert not_released(event(), ["VM1", "vm2"]) == []
-    assert not_released(event(), ["vm1"]) == ["_VM2"]
-    assert not_released(event(), []) == ["vm1", "_VM2"]
+    assert not_released(event().resources, ["VM1", "vm2"]) == []
+    assert not_released(event().resources, ["vm1"]) == ["_VM2"]
+    assert not_released(event().resources, []) == ["vm1", "_VM2"]
 
 
 def test_variables_have_no_control_characters_and_are_bounded() -> None:
