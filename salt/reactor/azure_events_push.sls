@@ -40,7 +40,7 @@
   'outcome': none,
   'event': event,
   'observed_at': data.get('changed_at'),
-  'reporter': data['id'],
+  'reporter': data.get('resource_name') or data['id'],
   'reported_by': 'salt',
   'resource_id': none,
 } %}

@@ -68,6 +68,7 @@ def of_salt(**more: Any) -> dict[str, Any]:
     return {
         **EVENT,
         "id": "minion1",
+        "resource_name": "vm1",
         "change": "scheduled",
         "sequence": 4,
         "changed_at": "2026-11-21T12:00:00Z",
@@ -90,6 +91,28 @@ def test_hook_runner_and_salt_report_an_event_in_the_same_shape() -> None:
             by,
             ["vm1", "vm2"],
         )
+
+
+def test_end_of_a_preempt_that_salt_pushes_is_news_although_the_vm_does_not_return() -> None:
+    """The IDs of the minions are not the names of their VMs."""
+    received = EventFilter()
+    evicted = {**EVENT, "event_type": "Preempt", "resources": ["vm1"]}
+    news = []
+    for minion, name, change in (
+        ("minion1", "vm1", "scheduled"),
+        ("minion2", "vm2", "scheduled"),
+        ("minion2", "vm2", "gone"),
+    ):
+        data = of_salt(**evicted, id=minion, resource_name=name, change=change)
+        got = received.apply({"payload": reacted(data)["data"]}, {})
+        assert isinstance(got, dict)
+        news.append((got["scheduled_event"]["reporter"], got["scheduled_event"]["is_news"]))
+    assert news == [("vm1", True), ("vm2", False), ("vm2", True)]
+
+
+def test_report_of_salt_without_the_name_of_the_vm_has_the_id_of_the_minion() -> None:
+    got = read(reacted(of_salt(resource_name=None))["data"])
+    assert got["scheduled_event"]["reporter"] == "minion1"
 
 
 def test_report_of_salt_whose_list_of_vms_is_omitted_selects_no_host() -> None:
