@@ -186,13 +186,8 @@ def _apply_name(update: StateUpdate, minion: str, status: Status) -> bool:
 
 
 def _add(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
-    if key in update.maintenances or len(update.maintenances) >= MAX_MAINTENANCES:
-        return
-    update.put_maintenance(key, maintenance._replace(last_answer_at=update.now))
-    if key in update.over:
-        # Azure reuses the ID, or a minion that did not answer still has its record
-        update.set_maintenance(key, hold=update.over[key].hold)
-        update.forget_over(key, permanently=False)
+    if key not in update.maintenances and len(update.maintenances) < MAX_MAINTENANCES:
+        update.begin_maintenance(key, maintenance)
 
 
 def _apply_listed(update: StateUpdate, minion: str, event: ListedEvent) -> bool:

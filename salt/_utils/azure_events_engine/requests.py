@@ -63,7 +63,7 @@ def _hold(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     if known is None:
         if sum(1 for maintenance in update.maintenances.values() if maintenance.hold is not None) >= _MAX_HOLDS:
             return {"error": f"event {request.event_id} is not held: {_MAX_HOLDS} events are held already"}
-        update.put_maintenance(key, Maintenance(request.event_id, last_answer_at=update.now))
+        update.begin_maintenance(key, Maintenance(request.event_id))
     elif known.approval is not None:
         return {"error": f"event {request.event_id} is approved already; an approval cannot be taken back"}
     update.set_maintenance(key, hold=Hold(request.by, request.at), forced=None, examine=True)

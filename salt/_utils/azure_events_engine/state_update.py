@@ -94,6 +94,14 @@ class StateUpdate:
         self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
         self.maintenances[key] = maintenance
 
+    def begin_maintenance(self, key: str, maintenance: Maintenance) -> None:
+        """Add a maintenance, which replaces one with its key that is over, and keeps its hold."""
+        self.put_maintenance(key, maintenance._replace(last_answer_at=self.now))
+        if key in self.over:
+            # Azure reuses the ID, or a minion that did not answer still has its record
+            self.set_maintenance(key, hold=self.over[key].hold)
+            self.forget_over(key, permanently=False)
+
     def end_maintenance(self, key: str) -> None:
         """Move a maintenance to those that are over and still shown in the status."""
         self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from azure_events_engine.messages import (
@@ -22,9 +23,10 @@ from azure_events_engine.messages import (
     SaveFailed,
     Tick,
 )
-from azure_events_engine.reducer import reduce
+from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
+from azure_events_engine.store import as_dict, from_dict
 
 EVENT = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 Answer = dict[str, Any]
@@ -73,6 +75,8 @@ class Driver:
         self.announced: list[Announce] = []
         self.replies: list[Reply] = []
         self.disk_is_full = False
+        self.minions = minions
+        self._disk: dict[str, str] = {}
         self.give(Known(frozenset(minions)))
 
     def give(self, given: Input) -> list[Action]:
@@ -85,11 +89,23 @@ class Driver:
                 self.announced.append(action)
             elif isinstance(action, Reply):
                 self.replies.append(action)
-            elif isinstance(action, Save) and action.needed:
-                self.give(
-                    SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key)
-                )
+            elif isinstance(action, Save):
+                self._write(action)
         return actions
+
+    def restart(self) -> None:
+        """Start with the minions, and with what is on the disk."""
+        written = {key: from_dict(json.loads(text), self.now) for key, text in self._disk.items()}
+        self.state = restored(State(self.state.settings), written, {})
+        self.give(Known(frozenset(self.minions)))
+
+    def _write(self, action: Save) -> None:
+        if not self.disk_is_full:
+            self._disk.pop(action.key, None)
+            if action.maintenance is not None:
+                self._disk[action.key] = json.dumps(as_dict(action.maintenance))
+        if action.needed:
+            self.give(SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
 
     def wait(self, seconds: float, step: float = 0.5) -> None:
         """Let time pass."""

@@ -80,6 +80,25 @@ def test_held_event_is_not_approved_until_it_is_released() -> None:
     assert fleet.count("approve_prepared") == 1
 
 
+def test_hold_of_an_event_that_is_over_is_one_row_and_outlasts_keep() -> None:
+    """It holds the next occurrence, and is on the disk."""
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.see_over("vm1")
+    fleet.answer("recover", {"vm1": done("recovered")})
+    approvals = fleet.count("approve_prepared")
+    (row,) = fleet.request("hold")["rows"]
+    assert row["waiting_for"] == "the event" and row["withheld"].startswith("held by alice")
+    fleet.wait(24 * 3600 + 300, 60)
+    fleet.restart()
+    assert fleet.request("status")["rows"][0]["withheld"].startswith("held by alice")
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet.prepare("vm1")
+    fleet.wait(10)
+    assert fleet.count("approve_prepared") == approvals
+
+
 def test_approved_event_cannot_be_held() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
