@@ -114,7 +114,7 @@ class HookFiles:
         for name, content in contents.items():
             _write(os.path.join(new, PACKAGE, name), content)
         for folder, _folders, _files in os.walk(new):
-            _sync(folder)
+            state_file.sync_folder(folder)
         target = os.path.join(self._folder, version)
         # a folder of that name is damaged
         shutil.rmtree(target, ignore_errors=True)
@@ -123,7 +123,7 @@ class HookFiles:
             os.unlink(link + ".new")
         os.symlink(version, link + ".new")
         os.replace(link + ".new", link)
-        _sync(self._folder)
+        state_file.sync_folder(self._folder)
         # a job may still run the version before
         for name in os.listdir(self._folder):
             if name.startswith(_VERSION) and name not in (version, before):
@@ -156,11 +156,3 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

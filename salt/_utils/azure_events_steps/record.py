@@ -8,12 +8,11 @@ is pending. On Linux it has the mode 0600, in a folder with the mode 0700.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import state_file
-from azure_scheduled_events.replacement import replace_file, retried
+from azure_scheduled_events.replacement import replace_file
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -141,8 +140,7 @@ class RecordFile:
 
     def remove(self) -> None:
         """Remove the file: nothing is prepared any more."""
-        with contextlib.suppress(FileNotFoundError):
-            retried(lambda: os.unlink(self.path))
+        state_file.remove(self.path)
 
     def quarantine(self) -> str:
         """Rename a damaged file, and return its new path."""

@@ -117,3 +117,23 @@ def replace(path: str, data: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     replace_file(draft, path)
+    sync_folder(os.path.dirname(path))
+
+
+def remove(path: str) -> None:
+    """Remove a file, if there is one; it does not return after a crash of the machine."""
+    from azure_scheduled_events.replacement import retried
+
+    with contextlib.suppress(FileNotFoundError):
+        retried(lambda: os.unlink(path))
+        sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Write the names in a folder to the disk; Windows has no function for that."""
+    if sys.platform != "win32":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
