@@ -30,7 +30,7 @@ that a user requests wait up to 15 minutes for an approval.
       statuses: [Scheduled]
       minimum_notice: 30s                # time until NotBefore that a preparation needs; by default 0
       ready_hooks:                       # prepare in this order, and recover in the reverse order
-        - {use: haproxy, server: web/web1, timeout: 90}
+        - {use: haproxy, server: web/web1, settings: {timeout: 90}}
       prepare:                           # steps in their order; an empty list has nothing to do
         - /usr/local/bin/leave-load-balancer
         - {function: service.stop, args: [app], timeout: 60}
@@ -48,7 +48,7 @@ may run more than once: after a reboot, and after a preparation that was interru
 the recovery must succeed when there is nothing to undo.
 
 The ready hooks of ``ready_hooks`` prepare before the steps of ``prepare``, and recover after those of
-``recover``. All keys of a ready hook but ``use``, ``name`` and ``timeout`` are its options.
+``recover``. All keys of a ready hook but ``use``, ``name`` and ``settings`` are its options.
 :py:func:`check` checks them.
 
 Many functions take a selection. An event must meet all given arguments; letter case is ignored:

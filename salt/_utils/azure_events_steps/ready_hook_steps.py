@@ -39,7 +39,7 @@ class ReadyHook(NamedTuple):
         name: of the hook among those of the minion; it is also the name of its record.
         use: one of NAMES.
         options: of the hook, with its name.
-        timeout: of the step as it is given; None if it is not.
+        timeout: of the step as the settings give it; None if they do not.
     """
 
     name: str
@@ -64,13 +64,14 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
         raise ValueError(
             f"name: expected at most 80 letters, digits, dots, dashes and underscores for a ready hook, not {name!r}"
         )
-    given = _settings(item)
-    if "timeout" in given and "timeout" in item:
-        raise ValueError("timeout: it is set twice; remove it, or settings.timeout")
-    options = {key: value for key, value in item.items() if key not in (USE, "name", "settings", "timeout")}
+    if "timeout" in item:
+        raise ValueError(
+            f"timeout: it is no option of a ready hook; write settings: {{timeout: {item['timeout']}}}, as in the roles"
+        )
+    options = {key: value for key, value in item.items() if key not in (USE, "name", "settings")}
     for key, value in options.items():
         _check_option(key, value)
-    return ReadyHook(name, use, {**options, "name": name}, given.get("timeout", item.get("timeout")))
+    return ReadyHook(name, use, {**options, "name": name}, _settings(item).get("timeout"))
 
 
 def arguments(python: str, folder: str, use: str, verb: str, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ def _check_option(key: Any, value: Any) -> None:
 
 
 def _settings(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return the settings of an item, which an entry for one of the roles may have."""
+    """Return the settings of an item."""
     given = item.get("settings") or {}
     if not isinstance(given, Mapping):
         raise ValueError(f"settings: expected a mapping, not {given!r}")

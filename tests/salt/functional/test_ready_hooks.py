@@ -55,7 +55,7 @@ def test_hooks_prepare_in_their_order_and_recover_in_reverse(
     own = {
         verb: [{"name": verb, "command": f"echo own {verb} >> {tree.folder}/ran"}] for verb in ("prepare", "recover")
     }
-    hooked.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b", timeout="2m")], **own)
+    hooked.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b", settings={"timeout": "2m"})], **own)
     event_id = azure.announce("vm1")
     answer = hooked.call("prepare", event_id)
     assert steps_of(answer) == [("a", "use", "done"), ("b", "use", "done"), ("prepare", "command", "done")], answer

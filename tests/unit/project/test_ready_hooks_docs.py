@@ -9,13 +9,16 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
-from ready_hooks.core.options import Option
+from ready_hooks.core.errors import HookError
+from ready_hooks.core.options import Option, from_mapping
 from support.repository import REPOSITORY
 
 PAGES = REPOSITORY / "docs" / "ready-hooks"
+SALT = [REPOSITORY / "salt" / name for name in ("pillar.example", "_modules/azure_events.py")]
 LIBRARY = REPOSITORY / "roles" / "ready_hooks" / "files" / "ready_hooks" / "hooks"
 WRITTEN = [name for name in hooks.NAMES if list(LIBRARY.glob(name.replace("-", "_") + "*"))]
 TABLE = re.compile(r"^\| option \| default \| meaning \|\n\| --- \| --- \| --- \|\n((?:\|.*\n)+)", re.MULTILINE)
@@ -51,6 +54,25 @@ def test_page_has_the_options_of_its_hook(name: str) -> None:
     found = documented(PAGES / f"{name}.md")
     assert set(found) == set(options)
     assert {each: found[each] for each in options if not is_default(options[each], found[each])} == {}
+
+
+def test_ready_hooks_that_pages_and_examples_show_in_one_line_are_valid_everywhere() -> None:
+    """An entry means the same in the roles and in Salt."""
+    shown = [
+        (file.relative_to(REPOSITORY), entry)
+        for file in (*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "roles").rglob("README.md"), *SALT)
+        for entry in re.findall(r"^[ #]*- (\{use: .*\})$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        if "{{" not in entry
+    ]
+    refused = []
+    for file, text in shown:
+        entry = yaml.safe_load(text)
+        known = (*hooks.load(entry["use"]).options, *COMMON)
+        try:
+            from_mapping(known, {key: value for key, value in entry.items() if key not in ("use", "settings")})
+        except HookError as error:
+            refused.append((str(file), text, str(error)))
+    assert len(shown) > 20 and refused == []
 
 
 def test_overview_has_the_common_options_and_names_each_hook() -> None:

@@ -204,9 +204,9 @@ def test_record_round_trip_is_exact_and_other_content_is_refused() -> None:
         record_from_json({})
 
 
-def test_timeout_beside_that_of_the_settings_is_refused() -> None:
-    with pytest.raises(ValueError, match="timeout: it is set twice"):
-        parse_configuration({"prepare": [{"use": "notify", "timeout": "3s", "settings": {"timeout": "1m"}}]})
+def test_timeout_of_a_ready_hook_is_in_its_settings_as_in_the_roles() -> None:
+    with pytest.raises(ValueError, match=r"prepare: step 1: timeout: .*write settings: \{timeout: 90s\}"):
+        parse_configuration({"prepare": [{"use": "notify", "timeout": "90s"}]})
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,7 @@ def test_timeout_beside_that_of_the_settings_is_refused() -> None:
         ({"prepare": [{"use": "log", "name": "../x"}]}, "name: expected at most 80"),
         ({"prepare": [{"use": "log", "settings": {"types": ["Reboot"]}}]}, "settings.types: in Salt"),
         ({"prepare": [{"use": "log", "settings": "1m"}]}, "settings: expected a mapping"),
-        ({"prepare": [{"use": "log", "settings": {"timeout": "soon"}, "timeout": 1}]}, "timeout"),
-        ({"prepare": [{"use": "log", "timeout": "soon"}]}, "timeout"),
+        ({"prepare": [{"use": "log", "settings": {"timeout": "soon"}}]}, "timeout"),
         ({"prepare": [{"use": "log", "file": {1, 2}}]}, "file: expected numbers"),
         ({"prepare": [{"use": "log", "file": "x" * 10000}]}, "file: expected at most"),
         ({"prepare": [{"use": "log", 3: "x"}]}, "as name of an option"),

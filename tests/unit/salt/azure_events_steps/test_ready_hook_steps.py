@@ -33,7 +33,7 @@ def test_hooks_prepare_in_their_order_and_recover_in_reverse(hooked: StepsMinion
     own = {
         verb: [{"name": verb, "command": f"echo own {verb} >> {tree.folder}/ran"}] for verb in ("prepare", "recover")
     }
-    hooked.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b", timeout="2m")], **own)
+    hooked.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b", settings={"timeout": "2m"})], **own)
     event_id = azure.announce("vm1")
     answer = hooked.call("prepare", event_id)
     assert steps_of(answer) == [("a", "use", "done"), ("b", "use", "done"), ("prepare", "command", "done")], answer
@@ -85,7 +85,7 @@ def test_second_event_runs_no_hook_again(hooked: StepsMinion, tree: HookTree, az
 
 def test_hook_gets_its_time_limit_and_ends_itself(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
     never = str(tree.folder / "never")
-    hooked.configure(ready_hooks=[tree.hook(wait_for=never, timeout=5)])
+    hooked.configure(ready_hooks=[tree.hook(wait_for=never, settings={"timeout": 5})])
     event_id = azure.announce("vm1")
     answer = hooked.call("prepare", event_id)
     (step,) = answer["steps"]
