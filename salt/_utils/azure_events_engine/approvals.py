@@ -173,9 +173,8 @@ def send(update: StateUpdate, key: str) -> None:
     if maintenance is None or maintenance.approval is None or maintenance.approval.job or maintenance.approved:
         return
     approval = maintenance.approval
-    member = maintenance.members.get(approval.minion)
-    if member is None or not member.listed:
-        refuse_approval(update, key, approval.minion, "the event is no longer listed there")
+    if not _may_approve(update, maintenance, approval.minion):
+        refuse_approval(update, key, approval.minion, "it can no longer approve, or was sent too many jobs")
         return
     vms = _vms_to_release(update, maintenance, approval.forced)
     if vms is None or (maintenance.hold is not None and not approval.forced):
@@ -253,10 +252,12 @@ def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) 
 
 
 def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
-    member = maintenance.members[minion]
-    if update.names.complaint(minion) or update.names.vm_of(minion) is None:
-        return False
-    return member.listed and not member.absent and member.record == PREPARED and member.status == SCHEDULED
+    return (
+        not update.names.complaint(minion)
+        and update.names.vm_of(minion) is not None
+        and update.credit(minion) >= 1.0
+        and _is_prepared(maintenance.members.get(minion, Member()))
+    )
 
 
 def _vms_to_release(update: StateUpdate, maintenance: Maintenance, forced: bool) -> list[str] | None:

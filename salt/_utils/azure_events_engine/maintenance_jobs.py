@@ -59,7 +59,7 @@ def _prepare(update: StateUpdate, keys: list[str]) -> None:
         maintenance = update.maintenances[key]
         urgent = is_ending(maintenance.event_type)
         # a minion prepares for one event at a time, except for an event that removes its VM
-        free = [minion for minion in minions if urgent or minion not in occupied]
+        free = [minion for minion in minions if (urgent or minion not in occupied) and update.credit(minion) >= 1.0]
         if not free or (count >= update.settings.at_once and not urgent):
             continue
         token = update.publish("prepare", free, key, event_id=maintenance.event_id)

@@ -13,6 +13,7 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.fleet import Fleet
 from support.salt.tree_minion import say, status_answer
+from support.wait import wait_until
 
 pytestmark = pytest.mark.xdist_group("engine")
 
@@ -101,16 +102,20 @@ def test_false_started_does_not_prevent_other_minions_from_preparing(fleet: Flee
 
 
 @pytest.mark.all
-def test_bystander_does_not_prolong_an_event(fleet: Fleet, azure: Azure) -> None:
+def test_bystander_withholds_an_approval_and_does_not_prolong_the_event(fleet: Fleet, azure: Azure) -> None:
     """A6"""
+    fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm2", kind="Freeze", notice="4h")
+    fleet.step_logs["vm2"].wait("begin")
     say(fleet.hostile, status_answer("a", fleet.listed(event_id, "vm2", "a")))
     fleet.hint("a", event_id)
-    fleet.wait_for(event_id, "approved")
-    azure.simulator.advance(2)
+    wait_until(lambda: fleet.row(event_id, "a"), "the list of the bystander")
+    fleet.step_logs["vm2"].go_on()
+    fleet.step_logs["vm2"].wait("prepare")
+    fleet.wait_for_reason(event_id, "vm2", "a: ", "withheld")
     azure.end(event_id)
     fleet.step_logs["vm2"].wait("recover")
-    fleet.check(event_id, vm2=(1, 1))
+    fleet.check(event_id, 0, vm2=(1, 1))
 
 
 @pytest.mark.all

@@ -161,6 +161,25 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
     assert [ask.minions for ask in fleet.pending("prepare") if ask.kwargs["event_id"] == "real"] == [("b",)]
 
 
+@pytest.mark.parametrize("function", ["prepare", "approve_prepared"])
+def test_jobs_of_one_minion_are_at_most_60_and_then_one_in_two_seconds(function: str) -> None:
+    """A3: it lists 200 evictions, and for approvals it claims to be prepared for all of them."""
+    fleet = Driver("a")
+    began = fleet.now
+    names = [f"forged-{number}" for number in range(200)]
+    events = [event("a", event_id=name, kind="Preempt") for name in names]
+    records = [record(name) for name in names] if function == "approve_prepared" else []
+    fleet.poll({"a": status("a", *events, records=records)})
+    assert 1 < len(fleet.asked) <= 60 + (fleet.now - began) / 2
+    answered = 0
+    for _time in range(120):
+        jobs, answered = fleet.pending(function)[answered:], fleet.count(function)
+        for job in jobs:
+            fleet.give_return(job.job, "a", done("failed", event_id=job.kwargs["event_id"]))
+        fleet.wait(1)
+    assert len(fleet.asked) <= 60 + (fleet.now - began) / 2
+
+
 def test_unrequested_answer_is_ignored() -> None:
     fleet = Driver("a", "b")
     fleet.poll({"b": status("b", event("b"))})
