@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROMISES = "docs/promises.md"
-PAGES = (PROMISES, "SECURITY.md", "docs/bounds.md")
+PAGES = (PROMISES, "SECURITY.md", "docs/bounds.md", "docs/salt-security.md")
 # headers of the first column of a table of promises
 HEADERS = ("promise", "statement")
 LIST = "Shown only by make test-all"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -134,3 +135,25 @@ def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
         "resource_name",
     ]:
         assert key == "allow_paths" or re.search(rf"^  (?:# )?{key}:", section, re.MULTILINE), key
+
+
+def test_arguments_of_functions_are_those_that_the_security_page_describes() -> None:
+    """Of the functions and states that jobs call, docs/salt-security.md names those with ``endpoint``."""
+    given = {
+        (module, function.name.rstrip("_")): {
+            argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)
+        }
+        for module in ("_modules", "_states")
+        for function in ast.parse((SALT / module / "azure_events.py").read_text(encoding="utf-8")).body
+        if isinstance(function, ast.FunctionDef) and not function.name.startswith("_")
+    }
+    with_endpoint = {name for name, arguments in given.items() if "endpoint" in arguments}
+    functions = ("list", "get", "pending", "wait", "instance", "approve")
+    states = ("pending", "approved", "settled")
+    assert with_endpoint == {*(("_modules", name) for name in functions), *(("_states", name) for name in states)}
+    known = {"event_id", "test", "resources"}
+    jobs = ("prepare", "recover", "status", "sweep", "check", "approve_prepared")
+    assert [name for name in jobs if given["_modules", name] - known] == []
+    page = " ".join((REPOSITORY / "docs" / "salt-security.md").read_text(encoding="utf-8").split())
+    named = ", ".join(f"`{name}`" for name in functions[:-1])
+    assert f"an argument of {named} and `approve`, and of the states `pending`, `approved` and `settled`" in page

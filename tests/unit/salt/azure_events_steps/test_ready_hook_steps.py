@@ -98,6 +98,15 @@ def test_hook_gets_its_time_limit_and_ends_itself(hooked: StepsMinion, tree: Hoo
     assert tree.ran == ["command prepare", "command recover"]
 
 
+def test_hook_ignores_the_variables_of_python(
+    hooked: StepsMinion, tree: HookTree, azure: Azure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of another user')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    hooked.configure(ready_hooks=[tree.hook()])
+    assert hooked.prepare(azure.announce("vm1")) == "prepared" and tree.ran == ["command prepare"]
+
+
 def test_killed_preparation_is_undone(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
     go = tree.folder / "go"
     hooked.configure(ready_hooks=[tree.hook(wait_for=str(go))])
