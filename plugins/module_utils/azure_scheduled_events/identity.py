@@ -50,11 +50,16 @@ def resource_id_of(instance: Mapping[str, Any]) -> str | None:
     return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}".format(*parts)
 
 
+def own_name_in(resource: str) -> str:
+    """Return a VM's own name for its entry of ``Resources``.
+
+    Api-version 2017-03-01 puts an underscore before names of VMs, and no VM's own name can begin with one.
+    """
+    return resource[1:] if resource.startswith("_") else resource
+
+
 def is_same_vm(resource: str, name: str) -> bool:
     """Return True if an entry of ``Resources`` is the VM of that name; letter case does not count.
-
-    Api-version 2017-03-01 puts an underscore before names of VMs. No VM's own name can begin with one; therefore
-    both forms match in every version.
 
     Args:
         resource: an entry of ``Resources``.
@@ -63,8 +68,7 @@ def is_same_vm(resource: str, name: str) -> bool:
     Returns:
         Whether both are the same VM; False for an empty name.
     """
-    entry, own = resource.casefold(), name.casefold()
-    return bool(own) and (entry == own or (entry == "_" + own and not own.startswith("_")))
+    return bool(name) and name.casefold() in (resource.casefold(), own_name_in(resource).casefold())
 
 
 def affects(event: ScheduledEvent, name: str | None) -> bool:

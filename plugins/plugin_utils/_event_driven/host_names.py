@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    own_name_in,
+)
+
 # A name becomes a part of --limit, where other characters select groups, exclude hosts or read files.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _NAMES_OF_ALL = ("all", "ungrouped")
@@ -17,7 +21,7 @@ class HostRule(t.NamedTuple):
     r"""Maps names of VMs to hosts: by the table, then by the pattern; without both a host has the name of the VM.
 
     Attributes:
-        table: name of the VM -> host; letter case of the VM does not count. Empty if there is none.
+        table: own name of the VM, in lower case -> host. Empty if there is none.
         pattern: the regular expression that the whole name matches, or None.
         template: the host, with \1 or \g<name> for the groups of the pattern.
     """
@@ -29,13 +33,14 @@ class HostRule(t.NamedTuple):
     def host_of(self, name: str) -> str | None:
         """Return the host of a VM, or None if the rule has none or its name is unusable as a limit."""
         host: str | None
-        if name.casefold() in self.table:
-            host = self.table[name.casefold()]
+        own = own_name_in(name)
+        if own.casefold() in self.table:
+            host = self.table[own.casefold()]
         elif self.pattern is not None:
-            match = self.pattern.fullmatch(name)
+            match = self.pattern.fullmatch(own)
             host = None if match is None else match.expand(self.template)
         else:
-            host = None if self.table else name
+            host = None if self.table else own
         if host is None or not _SAFE_NAME.fullmatch(host) or host.casefold() in _NAMES_OF_ALL:
             return None
         return host
@@ -69,7 +74,7 @@ def host_rule(table: t.Any, pattern: t.Any, template: t.Any) -> HostRule:
         compiled = None if pattern is None else re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ValueError(f"host_pattern: {error}; give a regular expression") from None
-    rule = HostRule({name.casefold(): host for name, host in (table or {}).items()}, compiled)
+    rule = HostRule({own_name_in(name).casefold(): host for name, host in (table or {}).items()}, compiled)
     if template is None:
         return rule
     if compiled is None:

@@ -21,6 +21,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     CHANGED,
     GONE,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    own_name_in,
+)
 
 from .change import REPORTED_BY_EVENT_GRID, moment
 
@@ -135,7 +138,7 @@ def _note_reporter(known: _Known, reporter: str, phase: int, at: float) -> None:
 def _is_awaited(known: _Known, change: Change) -> bool:
     """Return True if the end of the event at one of its reporters is still to come."""
     event = change["event"]
-    lost = {name.casefold() for name in event["resources"]} if event["event_type"].casefold() in _VM_IS_LOST else set()
+    lost = set(_own_names(event)) if event["event_type"].casefold() in _VM_IS_LOST else set()
     # Event Grid has no name and reports the end itself, with its outcome
     return any(name.casefold() not in lost for name in known.awaited)
 
@@ -152,7 +155,11 @@ def _state(change: Change) -> tuple[t.Any, ...]:
     started = _phase(change) != _PENDING
     return (
         event["event_type"].casefold(),
-        hashlib.sha256("\n".join(sorted(name.casefold() for name in event["resources"])).encode()).digest(),
+        hashlib.sha256("\n".join(sorted(_own_names(event))).encode()).digest(),
         None if started else event["not_before"],
         "" if started else event["status"].casefold(),
     )
+
+
+def _own_names(event: t.Mapping[str, t.Any]) -> list[str]:
+    return [own_name_in(name).casefold() for name in event["resources"]]

@@ -11,6 +11,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     Event,
     MaintenanceHost,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
+    all_resources,
+    hosts_of_vm,
+)
 
 
 class _Obstacle(t.NamedTuple):
@@ -23,20 +27,25 @@ class _Obstacle(t.NamedTuple):
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
     """Return one decision for each event for which a host is prepared.
 
-    An event is approved if each VM in its Resources is a host that is prepared for it. The host of the first VM
-    approves it, or that of the first VM that reads the events itself.
+    An event is approved if each VM that one of the hosts lists in its Resources is one host that is prepared for it.
+    The host of the first VM approves it, or that of the first VM that reads the events itself.
     """
     events: dict[str, Event] = {}
     for host in hosts:
         for event in host.scheduled_events():
             events.setdefault(event["key"], event)
-    return [_decision(event, hosts) for event in events.values()]
+    return [
+        _decision(dict(event, resources=all_resources(host.resources_of(key) for host in hosts)), hosts)
+        for key, event in events.items()
+    ]
 
 
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
-    by_vm = {host.vm.casefold(): host for host in hosts if host.vm}
-    nameless = [host.name for host in hosts if not host.vm]
-    found = [_blocked_by(vm, event, by_vm.get(vm.casefold()), nameless) for vm in event["resources"]]
+    by_name = {host.name: host for host in hosts}
+    vms = {host.name: host.vm for host in hosts}
+    owners = {vm: [by_name[name] for name in hosts_of_vm(vm, vms)] for vm in event["resources"]}
+    nameless = [name for name, vm in vms.items() if not vm]
+    found = [_blocked_by(vm, event, own, nameless) for vm, own in owners.items()]
     obstacles = [obstacle for obstacle in found if obstacle is not None]
     if not found:
         obstacles.append(_Obstacle("no_vm", "the event names no VM"))
@@ -44,7 +53,7 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
         obstacles = [_Obstacle("waiting", f"it waits for a later run: {waits_because}")]
-    known = [by_vm[vm.casefold()] for vm in event["resources"] if vm.casefold() in by_vm]
+    known = [host for own in owners.values() for host in own]
     first = next((host for host in known if host.reads_events), known[0] if known else None)
     if first and not first.reads_events and not first.approves_by_arm:
         obstacles.append(_Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
@@ -59,12 +68,23 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     }
 
 
-def _blocked_by(vm: str, event: Event, host: MaintenanceHost | None, nameless: list[str]) -> _Obstacle | None:
-    """Return why this VM prevents the approval, or None; ``nameless`` are the hosts whose VM is unknown."""
-    if host is None:
+def _blocked_by(vm: str, event: Event, owners: list[MaintenanceHost], nameless: list[str]) -> _Obstacle | None:
+    """Return why this VM prevents the approval, or None.
+
+    Args:
+        vm: an entry of Resources.
+        event: the event.
+        owners: the hosts that are this VM.
+        nameless: the hosts whose VM is unknown.
+    """
+    if not owners:
         hint = f" (not known: {', '.join(nameless)})" if nameless else ""
         text = f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
         return _Obstacle("unknown_vm", text)
+    if len(owners) > 1:
+        names = ", ".join(host.name for host in owners)
+        return _Obstacle("claimed_twice", f"{vm}: several hosts claim to be this VM: {names}; leave out the wrong one")
+    (host,) = owners
     if not host.is_prepared:
         return _Obstacle("not_prepared", f"{vm}: {host.not_prepared_because() or 'the host is not prepared'}")
     if all(event["key"] != held["key"] for held in host.scheduled_events()):

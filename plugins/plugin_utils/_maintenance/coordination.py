@@ -12,6 +12,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
+    all_resources,
+    hosts_of_vm,
+)
 
 # seconds of a round while an event may still be approved, and afterwards at least
 DECISION_ROUND = 15.0
@@ -177,25 +181,28 @@ def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
 
 
 def _open_events(state: State) -> dict[str, Variables]:
-    """Return the events that are not closed on every host that knows them, by key."""
-    found: dict[str, Variables] = {}
+    """Return the events that are not closed on every host that knows them, by key, with the VMs of all these hosts."""
+    found: dict[str, list[Variables]] = {}
     for own in state["events"].values():
         for key, event in own.items():
             if not event.get("closed"):
-                found.setdefault(key, event)
-    return found
+                found.setdefault(key, []).append(event)
+    return {
+        key: dict(events[0], resources=all_resources(event["resources"] for event in events))
+        for key, events in found.items()
+    }
 
 
 def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
     """Return the decision about one event; `ready` if it may be approved now, `waits` for the hosts that prepare."""
-    by_vm = {known["vm"].casefold(): name for name, known in state["hosts"].items() if known["vm"]}
+    vms = {name: known["vm"] for name, known in state["hosts"].items()}
     resources = list(event["resources"])
     obstacles: list[Obstacle] = []
     hosts: list[str] = []
     for vm in resources:
-        name = by_vm.get(vm.casefold())
-        hosts += [name] if name else []
-        obstacles += filter(None, [_obstacle(state, key, event, vm, name)])
+        owners = hosts_of_vm(vm, vms)
+        hosts += owners
+        obstacles += filter(None, [_obstacle(state, key, event, vm, owners)])
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:
         withheld = state["withheld"].get(key)
@@ -225,13 +232,16 @@ def _is_scheduled(state: State, key: str) -> bool:
     return all(event["status"] == "Scheduled" and event["stage"] == "prepare" for event in known)
 
 
-def _obstacle(state: State, key: str, event: Variables, vm: str, name: str | None) -> Obstacle | None:
-    """Return why this VM prevents the approval, or None; ``name`` is its host."""
-    if name is None:
+def _obstacle(state: State, key: str, event: Variables, vm: str, owners: list[str]) -> Obstacle | None:
+    """Return why this VM prevents the approval, or None; ``owners`` are the hosts that are this VM."""
+    if not owners:
         unknown = [each for each, known in state["hosts"].items() if not known["vm"]]
         hint = " (not known: %s)" % "; ".join(f"{each}: {state['hosts'][each]['reason']}" for each in unknown)
         return Obstacle("unknown_vm", f"{vm}: no host of this play is known to be this VM" + (hint if unknown else ""))
-    known, own = state["hosts"][name], state["events"][name].get(key)
+    if len(owners) > 1:
+        names = ", ".join(owners)
+        return Obstacle("claimed_twice", f"{vm}: several hosts claim to be this VM: {names}; leave out the wrong one")
+    known, own = state["hosts"][owners[0]], state["events"][owners[0]].get(key)
     if not known["available"]:
         return Obstacle("not_known", f"{vm}: {known['reason']}")
     if known["blocked"]:
@@ -270,14 +280,18 @@ def _plan_reads(
     state["read"] = {}
     if state["over"]:
         return
-    involved = {vm for event in events.values() for vm in _names(event)}
+    vms = {name: known["vm"] for name, known in state["hosts"].items()}
+    involved = {
+        key: {name for vm in event["resources"] for name in hosts_of_vm(vm, vms)} for key, event in events.items()
+    }
     reads = {}
     for name, known in state["hosts"].items():
         own = [key for key, event in state["events"][name].items() if not event.get("closed")]
         is_lost = not known["available"] and known.get("installed", True)
-        if not (own or is_lost or known["vm"].casefold() in involved):
+        affecting = [key for key, hosts in involved.items() if name in hosts]
+        if not (own or is_lost or affecting):
             continue
-        wanted = sorted({*own, *(key for key, event in events.items() if known["vm"].casefold() in _names(event))})
+        wanted = sorted({*own, *affecting})
         is_settled = all(_is_settled(state["events"][name].get(key)) for key in wanted if key in undecided)
         goal = "nothing" if confirms else "recovered" if is_settled else "prepared"
         reads[name] = _read(goal, wanted, state["round_ends"])

@@ -20,6 +20,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     MaintenanceHost,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
+    all_resources,
+    hosts_of_vm,
+)
 
 # the action of the run for an event
 PREPARE = "prepare"
@@ -110,7 +114,7 @@ class MaintenancePlan:
 
     def _due_events(self) -> list[_Planned]:
         """Return the due events in the order of their urgency, those of an earlier run first."""
-        by_vm = {host.vm.casefold(): host.name for host in self._hosts if host.vm}
+        vms = {host.name: host.vm for host in self._hosts}
         found: dict[str, _Planned] = {}
         for host in self._hosts:
             for event in host.events_due:
@@ -118,12 +122,13 @@ class MaintenancePlan:
                 if event["status"] == "Started":
                     known.update(status="Started")
                 known["begun"] = known["begun"] or event["key"] in host.keys_of_note
-        for event in found.values():
-            event["hosts"] = [by_vm[vm.casefold()] for vm in event["resources"] if vm.casefold() in by_vm]
+        for key, event in found.items():
+            event["resources"] = all_resources(host.resources_of(key) for host in self._hosts)
+            event["owners"] = {vm: hosts_of_vm(vm, vms) for vm in event["resources"]}
+            event["hosts"] = [name for own in event["owners"].values() for name in own]
             left = self._seconds_left(event)
             event["starts_at"] = self._clocks.now + left
             event["begin_by"] = event["starts_at"] - self._limits.deadline
-            event["unknown"] = [vm for vm in event["resources"] if vm.casefold() not in by_vm]
         return sorted(found.values(), key=_urgency)
 
     def _seconds_left(self, event: Event) -> float:
@@ -203,6 +208,8 @@ class MaintenancePlan:
 
     def _approval(self, event: _Planned) -> dict[str, t.Any]:
         """Return whether the event will be approved if all hosts prepare, and why not."""
+        unknown = [vm for vm, own in event["owners"].items() if not own]
+        claimed = [vm for vm, own in event["owners"].items() if len(own) > 1]
         if event["action"] == WAIT:
             why_not = "it waits"
         elif event["because"] == STARTED:
@@ -211,8 +218,10 @@ class MaintenancePlan:
             why_not = "it is too late to prepare"
         elif not event["resources"]:
             why_not = "the event names no VM"
-        elif event["unknown"]:
-            why_not = f"no host of this play is known to be {', '.join(event['unknown'])}"
+        elif unknown:
+            why_not = f"no host of this play is known to be {', '.join(unknown)}"
+        elif claimed:
+            why_not = f"several hosts claim to be {', '.join(claimed)}"
         else:
             unable = [host.name for host in self._hosts if host.name in event["hosts"] and not host.has_preparation]
             why_not = f"no preparation on {', '.join(unable)}" if unable else ""

@@ -282,6 +282,22 @@ def test_table_comes_before_the_pattern():
     assert (got["hosts"], got["unknown_resources"]) == (["web1", "vm-22.example"], ["db"])
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"host_table": {"VM1": "vm1", "vm2": "VM2"}},
+        {"host_table": {"_VM1": "vm1", "_vm2": "VM2"}},
+        {"host_pattern": "[A-Za-z0-9]+"},
+        {},
+    ],
+)
+def test_names_of_the_first_api_version_are_the_same_vms(options):
+    """Api-version 2017-03-01 puts an underscore before names of VMs."""
+    event = {**EVENT, "resources": ["_vm1", "_VM2"]}
+    got = filtered({"payload": {**CHANGE, "event": event}}, **options)["scheduled_event"]
+    assert (got["hosts"], got["unknown_resources"]) == (["vm1", "VM2"], [])
+
+
 def test_table_alone_leaves_other_vms_without_a_host(tmp_path, monkeypatch):
     table = tmp_path / "hosts.json"
     table.write_text('{"vm1": "web1"}')

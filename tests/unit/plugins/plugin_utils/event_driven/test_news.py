@@ -45,7 +45,7 @@ def test_repeated_delivery_is_not_news():
 def test_state_that_another_vm_has_reported_is_not_news():
     assert judged(
         change("appeared"),
-        change("appeared", 1, "vm2", event_id="AB-1", resources=["VM2", "vm1"]),
+        change("appeared", 1, "vm2", event_id="AB-1", resources=["VM2", "_vm1"]),
         change("started", 2),
         change("started", 3, "vm2"),
         change("appeared", 4, "vm3", status="Started"),
@@ -77,8 +77,9 @@ def test_end_is_news_when_every_reporter_of_the_event_has_reported_it():
 
 
 @pytest.mark.parametrize("event_type", ["Preempt", "terminate"])
-def test_end_does_not_wait_for_a_vm_that_is_lost(event_type):
-    event = {"event_type": event_type, "resources": ["VM1"]}
+@pytest.mark.parametrize("name", ["VM1", "_vm1"])
+def test_end_does_not_wait_for_a_vm_that_is_lost(event_type, name):
+    event = {"event_type": event_type, "resources": [name]}
     assert judged(
         change("appeared", **event), change("appeared", 1, "vm2", **event), change("gone", 5, "vm2", **event)
     ) == [True, False, True]

@@ -114,7 +114,29 @@ def test_event_is_approved_by_the_first_vm_when_all_have_prepared():
 def test_event_is_not_approved_while_a_vm_prevents_it(second, reason):
     state = after(result_of("vm1", event_of()), second)
     assert state["decisions"] == [] and reason in withheld(state)
-    assert withheld(state).startswith(("VM2: ", "vm3: "))
+    assert withheld(state).startswith(("VM2: ", "vm3: ", "vm1: its hook runner lists other VMs"))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_vm_that_only_its_own_hook_runner_lists_prevents_the_approval(order):
+    three = event_of(resources=["vm1", "vm2", "vm3"], prepared_state="running")
+    results = [result_of("vm1", event_of()), result_of("vm2", event_of()), result_of("vm3", three)]
+    assert after(*[results[number] for number in order])["decisions"] == []
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_vm_that_two_hosts_claim_is_not_released(order):
+    unprepared = event_of(prepared_state="running")
+    results = [result_of("vm1", event_of()), result_of("vm2", unprepared), result_of("VM2", event_of())]
+    state = after(*[results[number] for number in order])
+    assert state["decisions"] == [] and "claim to be this VM" in withheld(state)
+
+
+def test_names_of_the_first_api_version_are_the_same_vms():
+    event = event_of(resources=["_vm1", "_VM2"])
+    state = after(result_of("vm1", event), result_of("vm2", event))
+    (decision,) = state["decisions"]
+    assert decision["by"] == "h1" and set(state["read"]) == set(HOSTS)
 
 
 def test_event_of_a_vm_outside_of_the_play_is_not_approved():

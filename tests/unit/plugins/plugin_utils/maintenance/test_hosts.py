@@ -97,6 +97,40 @@ def test_event_is_not_approved_if_a_vm_is_not_a_readable_host(other):
     assert not decision["approve"] and decision["why_not"].startswith("vm2: no host of this play")
 
 
+IN_BOTH_ORDERS = pytest.mark.parametrize("order", ["abc", "cba"])
+
+
+@IN_BOTH_ORDERS
+def test_vm_that_only_its_own_host_lists_has_to_be_prepared(order):
+    hosts = {"a": prepared("vm1", dict(EVENT, resources=["vm1"])), "b": prepared("vm2", prepared={}), "c": {}}
+    (decision,) = decisions(**{name: hosts[name] for name in order})
+    assert (decision["approve"], decision["code"]) == (False, "not_prepared")
+    assert {vm.casefold() for vm in decision["resources"]} == {"vm1", "vm2"}
+
+
+@IN_BOTH_ORDERS
+def test_vm_that_a_host_lists_which_does_not_take_part_has_to_be_prepared(order):
+    # Azure began to list the event as Started on one host
+    started = {"available": True, "resource_name": "vm2", "events": [dict(EVENT, status="Started")], "note": None}
+    hosts = {"a": prepared("vm1", dict(EVENT, resources=["vm1"])), "b": {"maintenance__info": started}, "c": {}}
+    (decision,) = decisions(**{name: hosts[name] for name in order})
+    assert (decision["approve"], decision["code"]) == (False, "not_prepared")
+
+
+@IN_BOTH_ORDERS
+def test_vm_that_two_hosts_claim_is_not_released(order):
+    hosts = {"a": prepared("vm1"), "b": prepared("vm2", prepared={}), "c": prepared("VM2")}
+    (decision,) = decisions(**{name: hosts[name] for name in order})
+    assert (decision["approve"], decision["code"]) == (False, "claimed_twice")
+    assert "vm2: " in decision["why_not"] and "b" in decision["why_not"]
+
+
+def test_names_of_the_first_api_version_are_the_same_vms():
+    event = dict(EVENT, resources=["_VM1", "_vm2"])
+    (decision,) = decisions(a=prepared("vm1", event), b=prepared("vm2", event))
+    assert (decision["approve"], decision["by"], decision["why_not"]) == (True, "a", "")
+
+
 def test_event_without_vms_is_not_approved():
     (decision,) = decisions(a=prepared("vm1", dict(EVENT, resources=[])))
     assert not decision["approve"] and decision["by"] == "" and decision["why_not"] == "the event names no VM"

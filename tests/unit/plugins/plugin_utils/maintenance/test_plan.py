@@ -214,6 +214,16 @@ def test_plan_says_whether_an_event_will_be_approved():
     assert found["B"] == (True, "") and not found["O"][0] and "elsewhere" in found["O"][1] and not found["C"][0]
 
 
+def test_names_of_the_first_api_version_are_hosts_of_the_play():
+    (planned,) = plan({"a": host("a"), "b": host("b", **{"events": [event("A", "_a", "_b")]})}).events
+    assert (planned["hosts"], planned["approve"], planned["why_not"]) == (["a", "b"], True, "")
+
+
+def test_plan_says_that_an_event_with_a_vm_that_two_hosts_claim_is_not_approved():
+    (planned,) = plan({"a": host("a", A), "b": host("a", A)}).events
+    assert (planned["hosts"], planned["approve"]) == (["a", "b"], False) and "claim" in planned["why_not"]
+
+
 def test_table_has_a_line_for_each_event():
     limits = Limits(frozenset("abcd"), at_most=1)
     events = [dict(each, why=describe(each, limits)) for each in plan(fleet(A, B), at_most=1).events]
