@@ -10,7 +10,6 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import read_announced
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
     APPROVED,
     FAILED,
@@ -26,9 +25,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 _OPTIONS: dict[str, t.Any] = dict(
     endpoint=dict(type="str", required=True),
     token=dict(type="str", required=True, no_log=True),
-    resource_id=dict(type="str"),
+    resource_id=dict(type="str", required=True),
     decisions=dict(type="list", elements="dict", required=True),
-    announced=dict(type="list", elements="dict", default=[]),
     read_again=dict(type="dict", default={}),
     timeout=dict(type="int", default=30),
 )
@@ -63,19 +61,14 @@ class ActionModule(ActionBase):
 
     def _approve(self, decision: Result, options: Result, task_vars: dict[str, t.Any] | None) -> Outcome:
         options = dict(options, token=options["token"].strip())
-        resource_id = _resource_id(decision, options)
         for name, obstacle in (
             ("maintenance_arm_endpoint", endpoint_problem(options["endpoint"])),
             ("maintenance_arm_token", token_problem(options["token"])),
         ):
             if obstacle:
                 return Outcome(FAILED, f"{name}: {obstacle}")
-        if not resource_id:
-            return Outcome(
-                FAILED, "the ID of the resource is unknown; set maintenance_arm_resource_id to that of the VM"
-            )
         try:
-            url = acknowledge_url(options["endpoint"], resource_id, decision["event_id"], decision["resources"][0])
+            url = acknowledge_url(options["endpoint"], options["resource_id"], decision["event_id"])
         except ValueError as error:
             return Outcome(FAILED, f"maintenance_arm_resource_id: {error}")
         changed = changed_since(decision, options["read_again"])
@@ -109,16 +102,6 @@ class ActionModule(ActionBase):
             # the controller itself cannot run the module
             return {"msg": str(error.message)}
         return answer
-
-
-def _resource_id(decision: Result, options: Result) -> str | None:
-    """Return the resource id that the caller gives, else that of the VM, else that of the announced event.
-
-    A report of the event may be forged.
-    """
-    key = decision["event_id"].casefold()
-    of_event = {each.event["key"]: each.resource_id for each in read_announced(options["announced"])}
-    return options["resource_id"] or options["read_again"].get("resource_id") or of_event.get(key)
 
 
 def _result(decision: Result, outcome: Outcome) -> Result:

@@ -19,9 +19,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     names_a_file,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.control_plane_options import (
+    ARM,
     CONTROL_PLANE_OPTIONS,
     HOSTS,
+    arm_options,
     problems_of_control_plane,
+    problems_of_facts,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.misspelt import misspelt
@@ -33,6 +36,7 @@ _LOCKSTEP = ("linear", "debug")
 _PINNED = "host_pinned"
 _PREPARE = "prepare_and_approve"
 _COORDINATE = "coordinate"
+_APPROVING = (_PREPARE, _COORDINATE)
 # value of maintenance_leader: the hook runners of the hosts prepare and recover
 _EXTERNAL = "external"
 
@@ -60,10 +64,16 @@ class ActionModule(ActionBase):
         problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
         problems += problems_of_control_plane(self._task.args)
         result["approve_by"] = self._task.args.get("approve_by", "module")
+        if entry_point in _APPROVING:
+            problems += problems_of_facts(result["approve_by"], variables.get("ansible_facts", {}))
         result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
-        elif entry_point == _COORDINATE:
+            return result
+        if result["approve_by"] == ARM:
+            # from now on the host itself cannot change them
+            result["arm"] = arm_options(self._task.args)
+        if entry_point == _COORDINATE:
             result["warnings"] = _options_without_effect(variables)
         elif entry_point != _PREPARE:
             result["warnings"] = self._forks(variables)
@@ -81,7 +91,7 @@ class ActionModule(ActionBase):
 
     def _strategy(self, entry_point: str) -> list[str]:
         strategy = str(self._task.get_play().strategy)
-        if entry_point not in (_PREPARE, _COORDINATE) or strategy.rpartition(".")[2] in _LOCKSTEP:
+        if entry_point not in _APPROVING or strategy.rpartition(".")[2] in _LOCKSTEP:
             return []
         return [
             f"strategy: under {strategy} one host could approve before the others have prepared;"

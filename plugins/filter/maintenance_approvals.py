@@ -35,9 +35,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One dictionary for each event. C(event_id), C(event_type) and C(resources) are those of the event. C(by) is the
-      host that approves it, C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word
-      for this reason.
+    - One dictionary for each event. C(event_id) and C(event_type) are those of the event. C(resources) are the VMs that
+      any of the hosts lists for it. C(by) is the host that approves it, C(approve) is whether it may, C(why_not) is the
+      reason if it may not, and C(code) is a word for this reason.
   type: list
   elements: dict
 """

@@ -96,7 +96,7 @@ def maintenance_coordination(
 ) -> State:
     """Return the next state of the run."""
     if step == "first" or state is None:
-        return first_state(hosts, now)
+        return first_state(hosts, now, {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)})
     if step == "approve":
         return with_approvals(state, hosts_of(hosts, hostvars))
     # as Ansible converts a text for an option that is a list

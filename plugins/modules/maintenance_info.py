@@ -58,12 +58,6 @@ resource_name:
   returned: success
   type: str
   sample: vm1
-resource_id:
-  description: ID of this VM in Azure Resource Manager, or null if unknown.
-  returned: success
-  type: str
-  sample: >-
-    /subscriptions/8d5b8fe2-3a0c-4b3d-9f0e-6a4c1d2b7e90/resourceGroups/production/providers/Microsoft.Compute/virtualMachines/vm1
 fault_domain:
   description:
     - The fault domain of this VM by its instance metadata, after the zone and a slash if the VM has a zone. Empty if
@@ -121,7 +115,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     fault_domain_of,
-    resource_id_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     as_utc_text,
@@ -141,7 +134,7 @@ def main() -> None:
         )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", events=[], note=note)
-    result.update(resource_name=None, resource_id=None, fault_domain="", server_time=None)
+    result.update(resource_name=None, fault_domain="", server_time=None)
     try:
         imds = call.open_session()
         document = imds.read_events(name_required=chosen.needs_own_name)
@@ -159,7 +152,7 @@ def main() -> None:
         for event in events
     ]
     instance = imds.instance or {}
-    result.update(resource_name=name, resource_id=resource_id_of(instance), fault_domain=fault_domain_of(instance))
+    result.update(resource_name=name, fault_domain=fault_domain_of(instance))
     result["events"] = shown
     if document.server_time is not None:
         result["server_time"] = as_utc_text(document.server_time)

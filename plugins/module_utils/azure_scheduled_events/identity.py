@@ -40,16 +40,6 @@ def fault_domain_of(instance: Mapping[str, Any]) -> str:
     return f"{zone}/{domain}" if domain and zone else domain
 
 
-def resource_id_of(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of the VM in Azure Resource Manager, None where a part of it is missing (reference 5.12.4)."""
-    compute = instance.get("compute")
-    given = compute if isinstance(compute, Mapping) else {}
-    parts = [given.get(name) for name in ("subscriptionId", "resourceGroupName", "name")]
-    if not all(isinstance(part, str) and part for part in parts):
-        return None
-    return "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}".format(*parts)
-
-
 def own_name_in(resource: str) -> str:
     """Return a VM's own name for its entry of ``Resources``.
 

@@ -44,7 +44,6 @@ class Announced(t.NamedTuple):
         outcome: `"completed"`, `"canceled"`, or "" where unknown.
         hosts: the inventory hosts of its VMs, as the caller has mapped them.
         mapping: the same by name of the VM; empty if it is not clear which host is which VM.
-        resource_id: of the event in Azure Resource Manager, or None.
     """
 
     event: Event
@@ -52,7 +51,6 @@ class Announced(t.NamedTuple):
     outcome: str
     hosts: t.Sequence[str]
     mapping: t.Mapping[str, str]
-    resource_id: str | None
 
     @property
     def progress(self) -> int:
@@ -128,7 +126,7 @@ def events_of(
     held = {str(event["event_id"]).casefold(): event for event in note["events"]} if note else {}
     wanted = None if types is None else {kind.casefold() for kind in types}
     shown, name = [], vm_name
-    result = {"available": True, "reason": "", "resource_id": None, "note": note, "announced": True}
+    result = {"available": True, "reason": "", "note": note, "announced": True}
     for each in announced:
         event, key = each.event, each.event["key"]
         vm = each.vm_of(host, vm_name)
@@ -216,14 +214,12 @@ def _announced(entry: t.Any, where: str) -> Announced:
     unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
     mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
     mapping = dict(zip(mapped, hosts)) if len(mapped) == len(hosts) else {}
-    resource_id = change.get("resource_id") or event.get("resource_id")
     return Announced(
         read,
         is_over,
         outcome or (status.casefold() if status.casefold() in _LAST_STATUSES else ""),
         hosts,
         mapping,
-        str(resource_id) if resource_id else None,
     )
 
 

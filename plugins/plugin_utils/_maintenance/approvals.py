@@ -42,10 +42,12 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any
 
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_name = {host.name: host for host in hosts}
-    vms = {host.name: host.vm for host in hosts}
+    vms = {host.name: host.approval_vm for host in hosts}
     owners = {vm: [by_name[name] for name in hosts_of_vm(vm, vms)] for vm in event["resources"]}
     nameless = [name for name, vm in vms.items() if not vm]
-    found = [_blocked_by(vm, event, own, nameless) for vm, own in owners.items()]
+    known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
+    hint = known_by + (f" (not known: {', '.join(nameless)})" if nameless else "")
+    found = [_blocked_by(vm, event, own, hint) for vm, own in owners.items()]
     obstacles = [obstacle for obstacle in found if obstacle is not None]
     if not found:
         obstacles.append(_Obstacle("no_vm", "the event names no VM"))
@@ -68,17 +70,16 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     }
 
 
-def _blocked_by(vm: str, event: Event, owners: list[MaintenanceHost], nameless: list[str]) -> _Obstacle | None:
+def _blocked_by(vm: str, event: Event, owners: list[MaintenanceHost], hint: str) -> _Obstacle | None:
     """Return why this VM prevents the approval, or None.
 
     Args:
         vm: an entry of Resources.
         event: the event.
         owners: the hosts that are this VM.
-        nameless: the hosts whose VM is unknown.
+        hint: how hosts are known to be VMs.
     """
     if not owners:
-        hint = f" (not known: {', '.join(nameless)})" if nameless else ""
         text = f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
         return _Obstacle("unknown_vm", text)
     if len(owners) > 1:

@@ -23,13 +23,11 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SEGMENT = r"[\w.()-]+"
 _RESOURCE_ID = re.compile(
     rf"/subscriptions/(?P<subscription>{_SEGMENT})/resourcegroups/(?P<group>{_SEGMENT})/providers/microsoft\.compute"
-    rf"/(?P<kind>[a-z]+)/(?P<name>{_SEGMENT})"
-    r"(?:/providers/microsoft\.maintenance/scheduledevents/(?P<event>[\w.-]+))?/?",
+    rf"/virtualmachines/(?P<name>{_SEGMENT})/?",
     re.IGNORECASE,
 )
 # not a resource of this name, a parent directory
 _DOTS = (".", "..")
-_SCALE_SETS = "virtualmachinescalesets"
 _SENT_AGAIN = "the next run sends it again, which does no harm if the first one arrived"
 # the same request may succeed a little later
 _RETRIED = (-1, 408, 429, 500, 502, 503, 504)
@@ -67,43 +65,39 @@ def endpoint_problem(endpoint: str) -> str:
     return ""
 
 
-def resource_problem(resource_id: str) -> str:
-    """Return why this is not the id of a VM, a scale set, or one of their scheduled events, or ""."""
-    match = _RESOURCE_ID.fullmatch(resource_id)
-    if match is None or any(part in _DOTS for part in match.groupdict().values()):
-        return (
-            f"{resource_id!r} is not the ID of a VM, of a scale set or of a scheduled event; write"
-            " /subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/Microsoft.Compute/virtualMachines/NAME"
-        )
-    return ""
+def vm_of(resource_id: str) -> str:
+    """Return the name of the VM of a resource id; raise ValueError if it is not the id of a VM."""
+    return _parts_of(resource_id)["name"]
 
 
-def acknowledge_url(endpoint: str, resource_id: str, event_id: str, vm: str) -> str:
+def acknowledge_url(endpoint: str, resource_id: str, event_id: str) -> str:
     """Return the URL to which an approval is sent.
 
     Args:
         endpoint: base URL of Azure Resource Manager.
-        resource_id: of the VM, its scale set, or the scheduled event.
+        resource_id: of a VM in Resources (reference 5.12.4).
         event_id: EventId.
-        vm: an entry of Resources, which the URL names in place of a scale set (reference 5.12.4).
 
     Raises:
-        ValueError: the resource id is invalid, or that of another event.
+        ValueError: the resource id is not that of a VM.
     """
-    problem = resource_problem(resource_id)
-    match = _RESOURCE_ID.fullmatch(resource_id)
-    if problem or match is None:
-        raise ValueError(problem)
-    if match["event"] and match["event"].casefold() != event_id.casefold():
-        raise ValueError(f"{resource_id!r} is the ID of another event than {event_id}; write that of the VM")
-    is_scale_set = match["kind"].casefold() == _SCALE_SETS
-    kind, name = ("virtualMachines", vm) if is_scale_set else (match["kind"], match["name"])
-    name, event = (urllib.parse.quote(part, safe="()") for part in (name, event_id))
+    parts = _parts_of(resource_id)
+    name, event = (urllib.parse.quote(part, safe="()") for part in (parts["name"], event_id))
     return (
-        f"{endpoint.rstrip('/')}/subscriptions/{match['subscription']}/resourcegroups/{match['group']}"
-        f"/providers/Microsoft.Compute/{kind}/{name}"
+        f"{endpoint.rstrip('/')}/subscriptions/{parts['subscription']}/resourcegroups/{parts['group']}"
+        f"/providers/Microsoft.Compute/virtualMachines/{name}"
         f"/providers/Microsoft.Maintenance/scheduledevents/{event}/acknowledge?api-version={API_VERSION}"
     )
+
+
+def _parts_of(resource_id: str) -> dict[str, str]:
+    match = _RESOURCE_ID.fullmatch(resource_id)
+    if match is None or any(part in _DOTS for part in match.groups()):
+        raise ValueError(
+            f"{resource_id!r} is not the ID of a VM; write"
+            " /subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/Microsoft.Compute/virtualMachines/NAME"
+        )
+    return match.groupdict()
 
 
 def token_problem(token: str) -> str:

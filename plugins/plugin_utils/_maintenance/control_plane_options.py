@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
     endpoint_problem,
-    resource_problem,
+    vm_of,
 )
 
 CONTROL_PLANE_OPTIONS = frozenset(
@@ -24,6 +24,8 @@ ARM = "arm"
 CALLER = "caller"
 HOSTS = "hosts"
 _WAYS = ("module", ARM)
+# the last one is the default of maintenance_arm_resource_id
+_OPTIONS_OF_ARM = ("maintenance_arm_endpoint", "maintenance_arm_resource_id", "id")
 _SOURCES = (HOSTS, CALLER)
 
 
@@ -58,8 +60,36 @@ def _problems_of_arm(options: t.Mapping[str, t.Any]) -> list[str]:
     problem = endpoint_problem(str(options.get("arm_endpoint")))
     if problem:
         problems.append(f"maintenance_arm_endpoint: {problem}")
-    resource_id = options.get("arm_resource_id")
-    problem = resource_problem(str(resource_id)) if resource_id else ""
-    if problem:
-        problems.append(f"maintenance_arm_resource_id: {problem}")
+    try:
+        arm_options(options)
+    except ValueError as error:
+        problems.append(f"maintenance_arm_resource_id: {error}")
     return problems
+
+
+def arm_options(options: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """Return ``endpoint``, ``resource_id`` and ``vm``, the VM of the resource ID; raise ValueError without a VM."""
+    resource_id = str(options.get("arm_resource_id") or "")
+    if not resource_id:
+        raise ValueError(
+            "the resource ID of the VM is missing; set it in the inventory for each host, or use the inventory plugin"
+            " azure.azcollection.azure_rm, which sets id"
+        )
+    return {"endpoint": str(options.get("arm_endpoint")), "resource_id": resource_id, "vm": vm_of(resource_id)}
+
+
+def problems_of_facts(way: str, facts: t.Mapping[str, t.Any]) -> list[str]:
+    """Return a problem for each variable that a fact of the host sets although the host must not choose its value.
+
+    Any result of a module may have facts. They take precedence over the inventory and the defaults of the role: a
+    compromised host would get the token, or would be another VM.
+
+    Args:
+        way: how events are approved.
+        facts: of the host.
+    """
+    return [
+        f"{name}: a fact of the host sets this variable; examine the host, and clear the fact cache"
+        for name in ("maintenance_approve_by", *(_OPTIONS_OF_ARM if way == ARM else ()))
+        if name in facts
+    ]

@@ -50,12 +50,23 @@ class Obstacle(t.NamedTuple):
     text: str
 
 
-def first_state(hosts: t.Sequence[str], now: float) -> State:
-    """Return the state before the first round, which reads all hosts without a wait."""
+def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str] | None = None) -> State:
+    """Return the state before the first round, which reads all hosts without a wait.
+
+    Args:
+        hosts: of the play.
+        now: Unix time.
+        arm_vms: name of the VM by host, from the inventory; it takes precedence over that of the host itself.
+    """
+    given = arm_vms or {}
     return {
         "began": now,
         "round_ends": now,
-        "hosts": {name: {"available": None, "reason": "", "vm": "", "leader": "", "blocked": ""} for name in hosts},
+        "arm_vms": {name: given.get(name, "") for name in hosts},
+        "hosts": {
+            name: {"available": None, "reason": "", "vm": given.get(name, ""), "leader": "", "blocked": ""}
+            for name in hosts
+        },
         "events": {name: {} for name in hosts},
         "approved": {},
         "attempts": {},
@@ -126,7 +137,8 @@ def _take_host(state: State, name: str, result: Variables) -> None:
     known["available"] = bool(result.get("available"))
     known["installed"] = result.get("state") != "not_installed"
     if known["available"]:
-        known.update(reason="", vm=result.get("resource_name") or known["vm"], leader=result.get("leader") or "")
+        vm = state["arm_vms"][name] or result.get("resource_name") or known["vm"]
+        known.update(reason="", vm=vm, leader=result.get("leader") or "")
         known["blocked"] = _blocked(result)
     else:
         known["reason"] = str(result.get("reason") or result.get("msg") or "the host was not read")

@@ -42,8 +42,18 @@ class MaintenanceHost:
 
     @property
     def vm(self) -> str:
-        """The name of the VM as Azure knows it, "" if unknown."""
+        """The name of the VM as the host knows it, "" if unknown."""
         return self._info.get("resource_name") or ""
+
+    @property
+    def arm_vm(self) -> str:
+        """The name of the VM in the resource ID of the inventory, "" unless the run approves by it."""
+        return (self._check.get("arm") or {}).get("vm") or ""
+
+    @property
+    def approval_vm(self) -> str:
+        """The name of the VM that is prepared when the host is: that of the inventory, or else as the host knows it."""
+        return self.arm_vm or self.vm
 
     @property
     def fault_domain(self) -> str:

@@ -115,6 +115,7 @@ class MaintenancePlan:
     def _due_events(self) -> list[_Planned]:
         """Return the due events in the order of their urgency, those of an earlier run first."""
         vms = {host.name: host.vm for host in self._hosts}
+        approval_vms = {host.name: host.approval_vm for host in self._hosts}
         found: dict[str, _Planned] = {}
         for host in self._hosts:
             for event in host.events_due:
@@ -124,8 +125,8 @@ class MaintenancePlan:
                 known["begun"] = known["begun"] or event["key"] in host.keys_of_note
         for key, event in found.items():
             event["resources"] = all_resources(host.resources_of(key) for host in self._hosts)
-            event["owners"] = {vm: hosts_of_vm(vm, vms) for vm in event["resources"]}
-            event["hosts"] = [name for own in event["owners"].values() for name in own]
+            event["hosts"] = [name for vm in event["resources"] for name in hosts_of_vm(vm, vms)]
+            event["owners"] = {vm: hosts_of_vm(vm, approval_vms) for vm in event["resources"]}
             left = self._seconds_left(event)
             event["starts_at"] = self._clocks.now + left
             event["begin_by"] = event["starts_at"] - self._limits.deadline

@@ -36,7 +36,9 @@ DOWN = {
 def web_servers(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> Fleet:
     """Return a fleet of web1, web2 and web3, which are vm1, vm2 and vm3 and cannot read the events."""
     hosts = {
-        f"web{number}": without_imds(azure, folder, f"vm{number}", **by_arm(azure), **of_host.get(f"web{number}", {}))
+        f"web{number}": without_imds(
+            azure, folder, f"vm{number}", **by_arm(azure, id=f"{VMS}vm{number}"), **of_host.get(f"web{number}", {})
+        )
         for number in (1, 2, 3)
     }
     fleet = Fleet(azure, folder, (), **hosts)
@@ -52,8 +54,7 @@ def notes(folder: Path) -> set[str]:
 def announced(event: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return the variable for an event, as Event Grid and the mapping of a rulebook have it."""
     hosts = [name.replace("vm", "web") for name in event["resources"]]
-    scheduled_event = VMS + f"vm1/providers/microsoft.maintenance/scheduledevents/{event['id'].lower()}"
-    return {"maintenance_announced": [change(event, hosts=hosts, resource_id=scheduled_event, **more)]}
+    return {"maintenance_announced": [change(event, hosts=hosts, **more)]}
 
 
 def run(fleet: Fleet, given: dict[str, Any], *words: str, prepare: str = "true") -> subprocess.CompletedProcess[str]:

@@ -17,8 +17,16 @@ from support.simulator_process import Simulator
 
 pytestmark = pytest.mark.all
 
+UNREACHABLE = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": "/bin/false"}
 ALL = {"vm1", "vm2", "vm3"}
 THREE = {**LATE, "resources": sorted(ALL)}
+FACTS = f"""
+- ansible.builtin.set_fact:
+    cacheable: true
+    maintenance_arm_endpoint: http://127.0.0.1:9
+    maintenance_arm_resource_id: {VMS}vm9
+    id: {VMS}vm9
+"""
 
 
 def fleet_by_arm(azure: Simulator, folder: Path, **of_host: dict[str, Any]) -> Fleet:
@@ -36,7 +44,11 @@ def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simu
     # a forged report does not divert the request from the VM of the host
     forged = change(event, resource_id=VMS.replace("rg-simulated", "other") + "vm1")
     fleet = fleet_by_arm(trio, tmp_path, vm1={"maintenance_announced": [forged]})
-    ran = fleet.hosts.playbook(printed_playbook(fleet, "arm.yml"), None, "-vvv", at={WAIT: fleet.start_and_end_events})
+    playbook = printed_playbook(fleet, "arm.yml")
+    # nor do facts, which any result of a module on a host may have
+    with (tmp_path / "drain.yml").open("a") as tasks:
+        tasks.write(FACTS)
+    ran = fleet.hosts.playbook(playbook, None, "-vvv", at={WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     assert sorted((line["by"], line["vm"], line["status"]) for line in fleet.approvals()) == [
         ("arm", "vm1", 200),
@@ -60,19 +72,30 @@ def test_refusals_name_the_remedy_and_the_hosts_recover(trio: Simulator, tmp_pat
         vm3={"maintenance_arm_resource_id": VMS + "vm9"},
     )
     ran = fleet.maintain()
-    assert failed(ran) == fleet.did("recover") == ALL
+    assert failed(ran) == {"vm1", "vm2"} and fleet.did("recover") == ALL
     report = rows(ran)
+    assert report["vm3"]["approval"] == "unknown_vm" and "maintenance_arm_resource_id" in report["vm3"]["why_not"]
     for name, status, remedy in (
         ("vm1", 401, "get a new one for maintenance_arm_token"),
         ("vm2", 403, "ScheduledEventContributor"),
-        ("vm3", 404, "check maintenance_arm_resource_id"),
     ):
         why_not = report[name]["why_not"]
         assert f"answered {status} (" in why_not and remedy in why_not and report[name]["approved"] is None
     # none of them was sent again
-    assert sorted(requests_of_route(trio, "arm")) == [401, 403, 404]
+    assert sorted(requests_of_route(trio, "arm")) == [401, 403]
     assert fleet.reasons_of_starts() == ["NotBefore reached"] * 3
     assert "an-old-token" not in ran.stdout + ran.stderr
+
+
+def test_event_of_a_vm_that_a_compromised_host_claims_is_not_approved(trio: Simulator, tmp_path: Path) -> None:
+    # vm1 reads what vm2 would read: it claims the name and the event of vm2
+    claims = {"maintenance_endpoint": trio.endpoints["vm2"]}
+    trio.post("/events", {**LATE, "resources": ["vm2"], "notice": "15m"})
+    fleet = fleet_by_arm(trio, tmp_path, vm1=claims, vm2=UNREACHABLE)
+    ran = fleet.maintain(at={WAIT: lambda: trio.advance(3 * 3600)})
+    assert fleet.did("prepare") == {"vm1"} and failed(ran) == {"vm2"}
+    assert fleet.reasons_of_starts() == ["NotBefore reached"] and requests_of_route(trio, "arm") == []
+    assert rows(ran)["vm1"]["approval"] == "not_prepared"
 
 
 def test_lost_answer_is_asked_for_again_and_an_outage_ends_as_doubtful(trio: Simulator, tmp_path: Path) -> None:
@@ -115,10 +138,12 @@ def test_check_mode_sends_no_request(trio: Simulator, tmp_path: Path) -> None:
     assert ran.returncode == 0 and requests_of_route(trio, "arm") == []
 
 
-def test_missing_token_is_refused_before_the_first_request(trio: Simulator, tmp_path: Path) -> None:
+def test_missing_token_or_resource_id_is_refused_before_a_host_prepares(trio: Simulator, tmp_path: Path) -> None:
     trio.post("/events", THREE)
-    fleet = fleet_by_arm(trio, tmp_path)
+    fleet = fleet_by_arm(trio, tmp_path, vm3={"id": ""})
     fleet.hosts.environment.pop("ARM_TOKEN")
     ran = fleet.maintain()
-    assert failed(ran) == ALL and "maintenance_arm_token: the token is missing" in ran.stdout
-    assert trio.get("/requests")["requests"] == []
+    assert failed(ran) == ALL and fleet.did("prepare") == set()
+    assert "maintenance_arm_token: the token is missing" in ran.stdout
+    assert "maintenance_arm_resource_id: the resource ID of the VM is missing" in ran.stdout
+    assert requests_of_route(trio, "arm") == []

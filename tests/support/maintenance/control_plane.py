@@ -29,6 +29,8 @@ def by_arm(azure: Simulator, **more: Any) -> dict[str, Any]:
         "maintenance_arm_endpoint": azure.control + "/arm",
         # not in the arguments of ansible-playbook, which Ansible shows to the user
         "maintenance_arm_token": "{{ lookup('ansible.builtin.env', 'ARM_TOKEN') }}",
+        # as the inventory of azure_rm has it
+        "id": VMS + "{{ inventory_hostname }}",
         **more,
     }
 

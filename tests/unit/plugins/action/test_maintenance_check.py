@@ -145,6 +145,44 @@ def test_missing_token_is_refused(check):
     assert result["failed"] and result["msg"].startswith("maintenance_arm_token: the token is missing")
 
 
+ARM = {"approve_by": "arm", "arm_endpoint": "https://management.azure.com", "arm_has_token": True}
+VM = "/subscriptions/8d5b8fe2/resourceGroups/PRODUCTION/providers/Microsoft.Compute/virtualMachines/Web-1"
+
+
+def test_arm_takes_the_vm_from_the_resource_id(check):
+    arm = check(**ARM, arm_resource_id=VM)["arm"]
+    assert arm == {"endpoint": "https://management.azure.com", "resource_id": VM, "vm": "Web-1"}
+
+
+@pytest.mark.parametrize("given", ["", None])
+def test_arm_without_the_resource_id_of_the_vm_is_refused(check, given):
+    result = check(**ARM, arm_resource_id=given)
+    assert result["failed"] and result["msg"].startswith(
+        "maintenance_arm_resource_id: the resource ID of the VM is missing"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["maintenance_approve_by", "maintenance_arm_endpoint", "maintenance_arm_resource_id", "id"]
+)
+def test_option_of_arm_that_the_host_itself_sets_is_refused(check, name):
+    # any result of a module may have facts, which come before the inventory and the defaults
+    result = check(**ARM, arm_resource_id=VM, variables={"ansible_facts": {name: VM}})
+    assert result["failed"] and result["msg"].startswith(f"{name}: a fact of the host sets this variable")
+
+
+def test_way_of_the_approval_that_the_host_itself_sets_is_refused(check):
+    result = check(variables={"ansible_facts": {"maintenance_approve_by": "module", "id": VM}})
+    assert result["failed"] and result["msg"].startswith(
+        "maintenance_approve_by: a fact of the host sets this variable"
+    )
+    assert "; id: " not in result["msg"]
+    # a host that approves nothing has to recover
+    assert not check("wait_and_recover", variables={"ansible_facts": {"maintenance_approve_by": "module"}}).get(
+        "failed"
+    )
+
+
 def test_unusable_events_of_the_caller_are_refused(check):
     result = check(events_from="caller", announced=[{"event": {"event_id": "x"}}])
     assert result["failed"] and "maintenance_announced[0]: event_type is missing" in result["msg"]

@@ -16,7 +16,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     affects_only,
     is_same_vm,
     leader_rank,
-    resource_id_of,
     resource_name_of,
 )
 
@@ -79,17 +78,3 @@ def test_leader_rank_is_the_position_in_resources():
 def test_an_unknown_own_name_is_an_error_and_never_a_guess(question, name):
     with pytest.raises(OwnNameUnknown, match="resource_name"):
         question(event("vm1"), name)
-
-
-COMPUTE = {"subscriptionId": "s", "resourceGroupName": "g", "name": "vm1"}
-
-
-def test_resource_id_has_the_name_of_the_vm_also_in_a_scale_set():
-    assert resource_id_of({"compute": {**COMPUTE, "vmScaleSetName": "web"}}) == (
-        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm1"
-    )
-
-
-@pytest.mark.parametrize("instance", [{}, {"compute": None}, *({"compute": {**COMPUTE, key: ""}} for key in COMPUTE)])
-def test_resource_id_with_a_missing_part_is_none(instance):
-    assert resource_id_of(instance) is None

@@ -52,11 +52,6 @@ def test_event_has_the_shape_that_the_role_reads():
     }
 
 
-@pytest.mark.parametrize("entry", [change(resource_id="/x"), dict(EVENT, resource_id="/x")])
-def test_resource_id_of_the_event_is_kept(entry):
-    assert read_announced([entry])[0].resource_id == "/x" and read_announced([EVENT])[0].resource_id is None
-
-
 @pytest.mark.parametrize(
     ("host", "more", "vm"),
     [

@@ -14,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     is_retried,
     outcome_of,
     token_problem,
+    vm_of,
 )
 
 AZURE = "https://management.azure.com"
@@ -27,9 +28,10 @@ DECISION = {"event_id": "Ab-1", "resources": ["VM1", "vm2"]}
 EVENT = {"key": "ab-1", "status": "Scheduled", "resources": ["vm1", "vm2"]}
 
 
-@pytest.mark.parametrize("resource_id", [VM, VM + "/", VM + "/providers/microsoft.maintenance/scheduledevents/ab-1"])
-def test_url_is_composed_of_the_id_of_the_vm_or_of_the_event(resource_id):
-    assert acknowledge_url(AZURE + "/", resource_id, "AB-1", "vm-2") == URL
+@pytest.mark.parametrize("resource_id", [VM, VM + "/"])
+def test_url_is_composed_of_the_id_of_the_vm(resource_id):
+    assert acknowledge_url(AZURE + "/", resource_id, "AB-1") == URL
+    assert vm_of(resource_id) == "vm-1"
 
 
 @pytest.mark.parametrize(
@@ -42,16 +44,20 @@ def test_url_is_composed_of_the_id_of_the_vm_or_of_the_event(resource_id):
         VM + "?x=",
         VM + "\n",
         "https://elsewhere" + VM,
-        VM + "/providers/microsoft.maintenance/scheduledevents/other",
+        # which VM it is has to be known
+        VM + "/providers/microsoft.maintenance/scheduledevents/ab-1",
+        VM.replace("virtualMachines/vm-1", "virtualMachineScaleSets/web"),
+        VM.replace("virtualMachines/vm-1", "virtualMachineScaleSets/web/virtualMachines/0"),
     ],
 )
 def test_invalid_resource_id_is_an_error(resource_id):
-    with pytest.raises(ValueError, match=r"write|is the ID of another event"):
-        acknowledge_url(AZURE, resource_id, "AB-1", "vm-1")
+    for function in (lambda: vm_of(resource_id), lambda: acknowledge_url(AZURE, resource_id, "AB-1")):
+        with pytest.raises(ValueError, match="; write /subscriptions/"):
+            function()
 
 
 def test_event_id_cannot_change_the_path():
-    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in acknowledge_url(AZURE, VM, "a/..?b", "vm-1")
+    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in acknowledge_url(AZURE, VM, "a/..?b")
 
 
 @pytest.mark.parametrize("endpoint", [AZURE, "https://management.usgovcloudapi.net/", "http://127.0.0.1:8168/arm"])
@@ -134,10 +140,3 @@ def test_only_temporary_failures_are_retried():
 def test_decision_holds_only_for_the_event_as_it_was(read_again, outcome):
     changed = changed_since(DECISION, read_again)
     assert (changed.outcome if changed else None) == outcome
-
-
-@pytest.mark.parametrize("suffix", ["", "/providers/microsoft.maintenance/scheduledevents/ab-1"])
-def test_url_names_a_vm_in_place_of_its_scale_set(suffix):
-    scale_set = VM.replace("virtualMachines/vm-1", "virtualMachineScaleSets/web")
-    assert acknowledge_url(AZURE, scale_set + suffix, "AB-1", "vm-1") == URL
-    assert "/virtualMachines/a%2Fb/" in acknowledge_url(AZURE, scale_set, "AB-1", "a/b")

@@ -9,7 +9,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     problems_of_control_plane,
 )
 
-ARM = {"approve_by": "arm", "arm_endpoint": "https://management.azure.com", "arm_has_token": True}
+VM = "/subscriptions/8d5b8fe2/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/vm-1"
+ARM = {
+    "approve_by": "arm",
+    "arm_endpoint": "https://management.azure.com",
+    "arm_has_token": True,
+    "arm_resource_id": VM,
+}
 
 
 @pytest.mark.parametrize(
@@ -26,6 +32,11 @@ def test_usable_options_have_no_problem(options):
         ({**ARM, "arm_has_token": "False"}, "maintenance_arm_token"),
         ({**ARM, "arm_endpoint": "http://example.com"}, "maintenance_arm_endpoint"),
         ({**ARM, "arm_resource_id": "vm1"}, "maintenance_arm_resource_id"),
+        ({**ARM, "arm_resource_id": ""}, "maintenance_arm_resource_id"),
+        (
+            {**ARM, "arm_resource_id": VM.replace("virtualMachines", "virtualMachineScaleSets")},
+            "maintenance_arm_resource_id",
+        ),
         ({"events_from": "imds"}, "maintenance_events_from"),
         ({"announced": [{}]}, "maintenance_announced[0]"),
         ({"ended": [{}]}, "maintenance_ended"),

@@ -139,6 +139,20 @@ def test_names_of_the_first_api_version_are_the_same_vms():
     assert decision["by"] == "h1" and set(state["read"]) == set(HOSTS)
 
 
+@pytest.mark.parametrize("order", [("h1", "h2", "h3"), ("h3", "h2", "h1")])
+def test_arm_approves_no_event_of_a_vm_that_another_host_claims(order):
+    event = event_of(resources=["vm2", "vm3"])
+    # h1 is vm1; the host of vm2 cannot be read
+    results = {
+        "h1": result_of("vm2", event),
+        "h2": {"unreachable": True, "msg": "no route"},
+        "h3": result_of("vm3", event),
+    }
+    state = first_state(order, 0.0, {"h1": "vm1", "h2": "vm2", "h3": "vm3"})
+    state = next_state(state, {name: results[name] for name in order}, 0.0, LIMITS)
+    assert state["decisions"] == [] and withheld(state) == "vm2: no route"
+
+
 def test_event_of_a_vm_outside_of_the_play_is_not_approved():
     both = event_of(resources=["vm1", "vm2", "vm9"])
     state = after(result_of("vm1", both), result_of("vm2", both))

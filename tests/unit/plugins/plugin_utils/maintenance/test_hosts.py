@@ -273,6 +273,44 @@ def test_event_that_no_host_reads_is_approved_only_by_arm():
     assert decision["approve"] and decision["by"] == "a"
 
 
+def test_module_believes_a_name_that_no_other_host_has():
+    hosts = {"a": prepared("vm1"), "b": prepared("vm2"), "c": {"maintenance__info": FAILED}}
+    (decision,) = decisions(**hosts)
+    assert decision["approve"]
+
+
+def check_by_arm(vm):
+    """Return the result of maintenance_check on a host whose resource ID is that of the VM."""
+    return {"prepare": {"tasks": "drain.yml", "role": ""}, "approve_by": "arm", "arm": {"vm": vm}}
+
+
+@IN_BOTH_ORDERS
+@pytest.mark.parametrize("resources", [["vm2"], ["vm3", "vm2"]])
+def test_arm_approves_no_event_of_a_vm_that_another_host_claims(resources, order):
+    event = dict(EVENT, resources=resources)
+    # a is vm1; the host of vm2 cannot be read
+    hosts = {
+        "a": prepared("vm2", event, check=check_by_arm("vm1")),
+        "b": {"maintenance__check": check_by_arm("vm2"), "maintenance__info": FAILED},
+        "c": prepared("vm3", event, check=check_by_arm("vm3")),
+    }
+    (decision,) = decisions(**{name: hosts[name] for name in order})
+    assert (decision["approve"], decision["code"]) == (False, "not_prepared")
+    assert decision["why_not"].startswith("vm2: its scheduled events could not be read")
+
+
+@IN_BOTH_ORDERS
+def test_arm_approves_no_event_of_a_vm_whose_resource_id_two_hosts_have(order):
+    hosts = {name: prepared(vm, check=check_by_arm(vm)) for name, vm in (("a", "vm1"), ("b", "vm2"), ("c", "vm2"))}
+    (decision,) = decisions(**{name: hosts[name] for name in order})
+    assert (decision["approve"], decision["code"]) == (False, "claimed_twice")
+
+
+def test_arm_names_the_option_if_no_resource_id_is_that_of_a_vm():
+    (decision,) = decisions(a=prepared("vm1", check=check_by_arm("vm1")), b=prepared("vm2", check=check_by_arm("vm9")))
+    assert decision["code"] == "unknown_vm" and "maintenance_arm_resource_id" in decision["why_not"]
+
+
 def test_host_that_awaits_a_later_run_has_a_reason_but_no_problem():
     wait = {"outcome": "pending", "events": [dict(EVENT, listed=True, started=None, over=None)], "msg": "stays"}
     host = announced("vm1", wait=wait)

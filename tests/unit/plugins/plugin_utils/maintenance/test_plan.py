@@ -214,6 +214,13 @@ def test_plan_says_whether_an_event_will_be_approved():
     assert found["B"] == (True, "") and not found["O"][0] and "elsewhere" in found["O"][1] and not found["C"][0]
 
 
+def test_event_that_one_host_lists_as_started_is_started_for_all():
+    own = event("A", "a")
+    assert actions({"a": host("a", own), "b": host("b", events=[dict(own, status="Started")])}) == {
+        "A": ("no_preparation", "started")
+    }
+
+
 def test_names_of_the_first_api_version_are_hosts_of_the_play():
     (planned,) = plan({"a": host("a"), "b": host("b", **{"events": [event("A", "_a", "_b")]})}).events
     assert (planned["hosts"], planned["approve"], planned["why_not"]) == (["a", "b"], True, "")
@@ -222,6 +229,14 @@ def test_names_of_the_first_api_version_are_hosts_of_the_play():
 def test_plan_says_that_an_event_with_a_vm_that_two_hosts_claim_is_not_approved():
     (planned,) = plan({"a": host("a", A), "b": host("a", A)}).events
     assert (planned["hosts"], planned["approve"]) == (["a", "b"], False) and "claim" in planned["why_not"]
+
+
+def test_host_with_a_wrong_resource_id_prepares_without_an_approval():
+    hosts = fleet(A)
+    hosts["a"]["maintenance__check"]["arm"] = {"vm": "other"}
+    (planned,) = plan(hosts).events
+    assert (planned["hosts"], planned["approve"]) == (["a"], False) and "known to be a" in planned["why_not"]
+    assert plan(hosts).hosts()["a"]["prepares"]
 
 
 def test_table_has_a_line_for_each_event():
