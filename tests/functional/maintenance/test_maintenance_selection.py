@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     assert fleet.did("prepare") == fleet.did("recover") == {"vm2"} and [line["vm"] for line in fleet.approvals()] == [
         "vm2"
     ]
+
+
+@pytest.mark.xfail(strict=True, reason="one rule in one place")
+def test_host_whose_vm_leaves_the_event_recovers_while_the_event_lasts(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "name": "it"})
+    fleet = Fleet(azure, tmp_path)
+    recovered: set[str] = set()
+
+    def vm1_leaves() -> None:
+        azure.post("/events/it/change", {"resources": ["vm2"]})
+        ends = time.monotonic() + 15
+        while time.monotonic() < ends and not fleet.did("recover"):
+            time.sleep(0.1)
+        recovered.update(fleet.did("recover"))
+        fleet.start_and_end_events()
+
+    assert fleet.maintain(at={WAIT: vm1_leaves}).returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}
+    assert recovered == {"vm1"}
 
 
 def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:

@@ -100,6 +100,19 @@ def test_setting_that_a_run_cannot_obey_is_an_error(settings):
         runs([{"use": "redis", "settings": settings}], "hooks")
 
 
+@pytest.mark.xfail(strict=True, reason="one rule in one place")
+@pytest.mark.parametrize("name", ["reboot", "rebot"])
+def test_type_that_is_close_to_a_known_one_is_refused_with_its_name(name):
+    with pytest.raises(ValueError, match="Reboot"):
+        runs([{"use": "redis", "settings": {"types": [name]}}], "hooks")
+
+
+@pytest.mark.xfail(strict=True, reason="one rule in one place")
+def test_name_with_a_space_is_one_vm_in_event_variables():
+    found = event_variables([{"event_id": "A", "resources": ["vm 1", "vm2"]}], "prepare", "vm2")
+    assert len(found["EVENT_RESOURCES"].split()) == 2
+
+
 def test_event_variables_are_printable():
     event = {
         "event_id": "A",

@@ -306,6 +306,16 @@ def test_arm_approves_no_event_of_a_vm_whose_resource_id_two_hosts_have(order):
     assert (decision["approve"], decision["code"]) == (False, "claimed_twice")
 
 
+@pytest.mark.xfail(strict=True, reason="one rule in one place")
+@pytest.mark.parametrize(
+    "unknown", [{"event_type": "Hibernate"}, {"source": "Autoscaler"}, {"resource_type": "Disk"}], ids=str
+)
+def test_arm_approves_no_event_with_an_unknown_word(unknown):
+    event = {**EVENT, "source": "Platform", "resource_type": "VirtualMachine", "resources": ["vm1"], **unknown}
+    (decision,) = decisions(a=prepared("vm1", event, check=check_by_arm("vm1")))
+    assert not decision["approve"]
+
+
 def test_arm_names_the_option_if_no_resource_id_is_that_of_a_vm():
     (decision,) = decisions(a=prepared("vm1", check=check_by_arm("vm1")), b=prepared("vm2", check=check_by_arm("vm9")))
     assert decision["code"] == "unknown_vm" and "maintenance_arm_resource_id" in decision["why_not"]
