@@ -289,7 +289,7 @@ def test_secret_files_are_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("- interval\n", "config.yml:1: expected a mapping of keys"),
         ("interval: [\n", "config.yml:2: not YAML"),
         ("interval: !!python/object:os.system {}\n", "config.yml:1"),
-        ("interval: &a [*a]\n", "config.yml: nested too deeply, or an anchor that refers to itself"),
+        ("interval: &a [*a]\n", "config.yml:1: an alias refers to this value"),
         ("a: \x00", "config.yml"),
     ],
 )
