@@ -47,8 +47,8 @@ def test_promises_without_a_test_in_make_test_are_listed() -> None:
     assert listed == only_in_test_all()
 
 
-def test_only_the_control_socket_of_the_daemon_serves() -> None:
-    """It is a Unix socket. No other part that is installed on a host listens, but for the metrics with their key."""
+def test_a_host_serves_on_unix_sockets_and_at_metrics_address_only() -> None:
+    """No part that is installed on a host listens, but for the sockets of the daemon and the metrics with their key."""
     files = [file for folder in SHIPPED for file in (REPOSITORY / folder).rglob("*.p[sy]*") if not file.is_symlink()]
     serving = {file.name for file in files if file.suffix in (".py", ".ps1") and SERVES.search(file.read_text("utf-8"))}
     assert serving == {"assembly.py", "control_socket.py", "metrics_server.py"}
