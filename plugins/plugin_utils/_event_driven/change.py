@@ -31,8 +31,8 @@ REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"
 _LONGEST_TEXT = 2048
 _LONGEST_LIST = 10000
 _DEEPEST = 20
-# Ansible would render a text with these as a template
-_TEMPLATE_MARK = re.compile(r"\{(?=[{%#])")
+# Ansible would render a text with these as a template; a header sets other marks
+_TEMPLATE_MARK = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
 _FRACTION = re.compile(r":\d{2}(\.\d{1,9})")
 _TEXTS_OF_EVENT = ("event_type", "status")
 _OPTIONAL_TEXTS_OF_EVENT = ("resource_type", "not_before", "description", "source")
@@ -134,7 +134,7 @@ def without_templates(value: t.Any, depth: int = 0) -> t.Any:
         depth: of the value.
     """
     if isinstance(value, str):
-        return _TEMPLATE_MARK.sub("{ ", value)
+        return _TEMPLATE_MARK.sub(r"\g<0> ", value)
     if not isinstance(value, (dict, list)):
         return value
     if depth >= _DEEPEST:

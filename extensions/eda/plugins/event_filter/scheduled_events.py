@@ -29,8 +29,8 @@ description:
     news at once.
   - If no resource has a host, C(meta.hosts) and C(limit) are C(!all), which selects no host. With an empty list
     ansible-rulebook would run a playbook on all hosts.
-  - It removes the delivery itself (C(payload), C(body)) and separates the braces of templates in texts, because a
-    playbook gets the event as variables, which Ansible renders.
+  - It removes the delivery itself (C(payload), C(body)) and separates the braces of templates and a header C(#jinja2:)
+    in texts, because a playbook gets the event as variables, which Ansible renders.
   - An unreadable delivery is logged and gets C(scheduled_event_problem). Any other event passes through.
   - It removes C(scheduled_event), C(scheduled_event_problem) and C(meta.hosts) of the sender from every event, so that
     a sender cannot select hosts.

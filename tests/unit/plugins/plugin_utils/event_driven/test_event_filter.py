@@ -8,10 +8,17 @@ import json
 import logging
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import (
     NO_HOST,
     EventFilter,
 )
+
+try:
+    from ansible.template import trust_as_template as trusted
+except ImportError:  # ansible-core before 2.19 renders each text
+    trusted = str
 
 ID = "Ab-1"
 EVENT = {
@@ -240,6 +247,18 @@ def test_texts_cannot_be_templates(form):
     assert got["meta"]["headers"]["Other"] == ["{ { lookup('pipe', 'id') }} { % raw %} { # { { {"]
     assert not any(mark in json.dumps(got) for mark in ("{{", "{%", "{#")) and got["text"] == "kept"
     assert got["scheduled_event"]["event"]["description"] == "{ { lookup('pipe', 'id') }} { % raw %} { # { { {"
+
+
+def test_a_text_cannot_set_other_marks_of_templates():
+    """Ansible takes the marks of a template from a first line that begins with ``#jinja2:``."""
+    text = "#jinja2:variable_start_string:'[%',variable_end_string:'%]'\n[% 7 * 7 %]"
+    event = {**EVENT, "description": text, "resources": [text]}
+    got = filtered({"payload": {**CHANGE, "event": event}, "meta": {"headers": {"User-Agent": text}}})
+    shown = [got["scheduled_event"]["event"]["description"], got["meta"]["headers"]["User-Agent"]]
+    shown += got["scheduled_event"]["unknown_resources"]
+    templar = Templar(DataLoader())
+    assert templar.template(trusted(text)) == "49" or templar.template(trusted(text)) == 49
+    assert [templar.template(trusted(each)) for each in shown] == ["# " + text[1:]] * 3
 
 
 @pytest.mark.parametrize("body", [{"schema": CHANGE["schema"] + "{{ 1 }}"}, grid({"EventStatus": "{{ 1 }}"})])
