@@ -24,8 +24,13 @@ EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
 # characters; those of Azure have 36
 _LONGEST_ID = 200
-# entries and names of VMs, which are read within a second; 8 MiB hold fewer as Azure writes them
+# What 8 MiB hold is read within a second: each entry and name costs time, also where it is malformed, and so does each
+# object and list of members that are not read. 8 MiB hold fewer entries as Azure writes them.
+_MOST_ENTRIES = 30000
 _MOST_ITEMS = 70000
+_MOST_BRACKETS = 200000
+# each part of the collection keeps, compares or logs all of them
+_MOST_WARNINGS = 100
 
 
 @overload
@@ -177,6 +182,8 @@ def parse_document(text: str | bytes) -> EventDocument:
         found = "no member Events" if "Events" not in raw else f"Events is {_json_type_name(entries)}"
         raise ImdsUnreadable(f"the document has no list of events: {found}")
     count = len(entries) + sum(map(_count_resources, entries))
+    if len(entries) > _MOST_ENTRIES:
+        raise ImdsUnreadable(f"the document has {len(entries)} entries, more than {_MOST_ENTRIES}")
     if count > _MOST_ITEMS:
         raise ImdsUnreadable(f"the document has {count} entries and names of VMs, more than {_MOST_ITEMS}")
     notes = _Warnings()
@@ -197,13 +204,16 @@ def parse_document(text: str | bytes) -> EventDocument:
 
 
 class _Warnings:
-    """Collects warnings, printable and each once, in the order in which they arose."""
+    """Collects the first warnings, printable and each once, in the order in which they arose."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
 
     def add(self, text: str) -> None:
-        self._texts[printable(text)] = None
+        if len(self._texts) < _MOST_WARNINGS:
+            self._texts[printable(_preview(text, 1000))] = None
+        else:
+            self._texts[f"more than {_MOST_WARNINGS} defects; the others are not listed"] = None
 
     def texts(self) -> tuple[str, ...]:
         return tuple(self._texts)
@@ -225,6 +235,8 @@ def _load(text: str | bytes) -> dict[str, Any]:
             text = bytes(text).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ImdsUnreadable(f"the body is not UTF-8: {error}") from None
+    if text.count("{") + text.count("[") > _MOST_BRACKETS:
+        raise ImdsUnreadable(f"the body has more than {_MOST_BRACKETS} objects and lists")
     try:
         # strict=False: raw control characters inside strings have been seen on the wire
         raw = json.loads(text, strict=False)
@@ -379,6 +391,6 @@ def _json_type_name(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _preview(value: Any) -> str:
+def _preview(value: Any, longest: int = 200) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 200 else text[:200] + "..."
+    return text if len(text) <= longest else text[:longest] + "..."

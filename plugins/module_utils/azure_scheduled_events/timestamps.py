@@ -16,6 +16,8 @@ _MONTHS = {
 }
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?"
 _ZONE = r"(?P<zone>GMT|UTC|UT|Z|[+-]\d{2}:?\d{2})"
+# characters; a search in a text of megabytes takes a second
+_LONGEST = 200
 # RFC 1123 and RFC 822 ("Mon, 19 Sep 2016 18:29:47 GMT"), RFC 850 ("Monday, 19-Sep-16 18:29:47 GMT")
 _DATE = r"(?P<day>\d{1,2})[ -](?P<month>[A-Za-z]{3})[ -](?P<year>\d{4}|\d{2})"
 _WORDED = rf"(?:[A-Za-z]{{3,9}},?\s+)?{_DATE}\s+{_CLOCK}\s*{_ZONE}?"
@@ -51,7 +53,7 @@ def parse_time(text: str) -> datetime | None:
         The aware UTC time; None if the text is not a time.
     """
     time = _usual(text)
-    if time is not None:
+    if time is not None or len(text) > _LONGEST:
         return time
     # compiled when first used, because that is slow; re caches the results
     match = re.fullmatch(_WORDED, text.strip(), re.IGNORECASE) or re.fullmatch(_ISO, text.strip(), re.IGNORECASE)

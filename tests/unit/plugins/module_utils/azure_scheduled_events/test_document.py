@@ -306,11 +306,26 @@ def test_entries_with_one_id_are_merged_in_linear_time():
 
 
 @pytest.mark.parametrize(
-    "entries", [[0] * 70001, [{}] * 70001, [event(Resources=["vm1"] * 70000)], [event(Resources=["vm1"] * 35000)] * 2]
+    ("body", "most"),
+    [
+        (document(*[0] * 30001), 30000),
+        (document(*[{}] * 30001), 30000),
+        (document(event(Resources=["vm1"] * 70000)), 70000),
+        (document(*[event(Resources=["vm1"] * 35000)] * 2), 70000),
+        (document(Notes=[[]] * 200000), 200000),
+        (document(Notes=[{}] * 200000).encode(), 200000),
+    ],
+    ids=["entries", "objects", "names of one", "names of two", "lists", "bytes"],
 )
-def test_a_document_with_too_many_entries_and_names_is_unreadable(entries):
-    with pytest.raises(ImdsUnreadable, match="more than 70000"):
-        parse_document(document(*entries))
+def test_a_document_with_too_many_values_is_unreadable(body, most):
+    with pytest.raises(ImdsUnreadable, match=f"more than {most}"):
+        parse_document(body)
+
+
+def test_a_malformed_document_has_few_and_short_warnings():
+    parsed = parse_document(document(*[{"EventId": f"{each}", "EventType": "x" * 5000} for each in range(300)]))
+    assert len(parsed.events) == 300 and len(parsed.warnings) == 101
+    assert max(map(len, parsed.warnings)) < 1010 and "not listed" in parsed.warnings[-1]
 
 
 def test_lone_surrogates_are_escaped_for_display_and_kept_for_sending():
