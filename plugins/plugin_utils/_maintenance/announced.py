@@ -16,6 +16,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     is_same_vm,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     as_utc_text,
     parse_not_before,
@@ -134,7 +137,7 @@ def events_of(
             # the event would be ignored although the caller has assigned it to this host
             result["available"] = False
             result["reason"] = (
-                f"{ANNOUNCED}: event {event['event_id']} affects this host, but none of its Resources is"
+                f"{ANNOUNCED}: event {printable(event['event_id'])} affects this host, but none of its Resources is"
                 f" {vm_name or host}; set maintenance_vm_name to the name of its VM"
             )
         name = name or vm
@@ -183,7 +186,7 @@ def end_of(
             event.setdefault("outcome", _COMPLETED)
         events.append(dict(event, listed=event["over"] is None))
     pending = [f"{event['event_type']} {event['event_id']}" for event in events if event["listed"]]
-    return events, ", ".join(pending)
+    return events, printable(", ".join(pending))
 
 
 def _announced(entry: t.Any, where: str) -> Announced:

@@ -12,6 +12,9 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
@@ -282,4 +285,4 @@ def table_of_plan(events: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
             ]
         )
     widths = [max(map(len, column)) for column in zip(*cells)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
+    return [printable("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip()) for line in cells]

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Approval,
     Event,
@@ -48,7 +51,7 @@ def table_of(rows: t.Sequence[Row]) -> list[str]:
         times = [_time_of_day(row[name]) for name in _TIMES]
         cells.append([row["host"], event, _not_before(row), *times, row["outcome"], row["why_not"]])
     widths = [max(map(len, column)) for column in zip(*cells)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
+    return [printable("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip()) for line in cells]
 
 
 def _row(

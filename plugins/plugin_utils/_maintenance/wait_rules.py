@@ -8,6 +8,9 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     approved_keys,
     hosts_of,
@@ -70,5 +73,5 @@ class WaitRules:
 
     def continues_because(self) -> str:
         """Return why the run ends the wait before its patience is over."""
-        names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in self._waiting)
+        names = printable(", ".join(f"{event['event_type']} {event['event_id']}" for event in self._waiting))
         return f"the next run continues with the host, so that it can prepare for {names} in time"

@@ -19,6 +19,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     describe,
     table_of_plan,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.report import table_of
 
 SERVER_TIME = "2026-11-21T12:00:00Z"
 # the controller's clock is wrong by a day, and reading the events took 20 seconds
@@ -288,3 +289,12 @@ def test_share_is_that_of_the_group():
     hosts = [f"vm{number}" for number in range(20)]
     limits = parse_limits({"group": "web", "at_most": "25%"}, hosts, {"web": hosts[:8]})
     assert limits.at_most == 2 and limits.group == frozenset(hosts[:8])
+
+
+def test_texts_of_imds_steer_no_terminal_in_the_tables():
+    odd = "\x1b[2J\x9b31m\u202e\n"
+    planned = [dict(each, event_type=odd, why=odd) for each in plan(fleet(A)).events]
+    times = dict.fromkeys(("not_before", "moved_to", "prepared", "approved", "started", "over", "recovered"))
+    row = {"host": "a", "event_id": odd, "event_type": odd, "outcome": "failed", "why_not": odd, **times}
+    lines = table_of_plan(planned) + table_of([row])
+    assert len(lines) == 4 and all(line.isprintable() for line in lines)
