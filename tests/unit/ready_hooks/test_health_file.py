@@ -36,6 +36,27 @@ def test_put_restores_a_symbolic_link_and_not_its_target(tmp_path: Path) -> None
     assert os.readlink(path) == "elsewhere"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_put_gives_a_link_to_its_owner_and_no_file_that_has_taken_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, own = tmp_path / "ready", tmp_path / "file of root"
+    link = saved_file.SavedFile(saved_file.encoded("elsewhere"), True, 0o777, 65534, 65534)
+    saved_file.put(str(path), link)
+    assert path.lstat().st_uid == 65534
+    own.touch()
+    make = os.symlink
+
+    def make_and_replace(target: bytes, name: bytes, dir_fd: int) -> None:
+        make(target, name, dir_fd=dir_fd)
+        # the owner of the folder is as fast as this
+        os.replace(own, tmp_path / os.fsdecode(name))
+
+    monkeypatch.setattr(os, "symlink", make_and_replace)
+    saved_file.put(str(path), link)
+    assert (path.is_symlink(), path.stat().st_uid) == (False, 0)
+
+
 def test_read_refuses_a_folder_and_a_large_file(tmp_path: Path) -> None:
     with pytest.raises(HookError, match="neither a file"):
         saved_file.read(str(tmp_path))

@@ -117,7 +117,7 @@ def _make(folder: int, new: str, file: SavedFile) -> None:
     content = base64.b64decode(file.content)
     if file.is_link:
         os.symlink(content, os.fsencode(new), dir_fd=folder)
-        os.chown(new, file.uid, file.gid, dir_fd=folder, follow_symlinks=False)
+        _give_link(folder, new, file)
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(new, flags, 0o600, dir_fd=folder)
@@ -127,3 +127,15 @@ def _make(folder: int, new: str, file: SavedFile) -> None:
         os.fchown(descriptor, file.uid, file.gid)
         os.fchmod(descriptor, file.mode & _MODE)
         os.fsync(descriptor)
+
+
+def _give_link(folder: int, new: str, file: SavedFile) -> None:
+    """Give a link that this process has just made to the owner of the saved one."""
+    descriptor = os.open(new, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        # the owner of the folder may have put a file of root in its place
+        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            # this path leads to the link itself, whatever has its name now
+            os.chown(f"/proc/self/fd/{descriptor}", file.uid, file.gid)
+    finally:
+        os.close(descriptor)
