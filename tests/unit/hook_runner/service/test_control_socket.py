@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import select
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -98,6 +100,47 @@ def test_the_oldest_client_makes_room_for_a_further_one(control: ControlSocket) 
             other.setblocking(False)
             with pytest.raises(BlockingIOError):
                 other.recv(1)
+
+
+def test_a_request_waits_for_its_turn_behind_other_clients(control: ControlSocket, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as held:
+        for _client in range(40):
+            other = held.enter_context(socket.socket(socket.AF_UNIX))
+            other.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                other.connect(control.path)
+        answers: list[object] = []
+        asking = threading.Thread(target=lambda: answers.append(send_request(str(tmp_path), {"ask": "status"})))
+        asking.start()
+        until = time.monotonic() + 20
+        while asking.is_alive() and time.monotonic() < until:
+            select.select([control], [], [], 0.1)
+            control.serve()
+        asking.join()
+        assert answers == [{"ask": "status"}]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
+    # another user may not enter the folders of pytest
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder, contextlib.ExitStack() as held:
+        os.chmod(folder, 0o755)
+        control = ControlSocket(folder, None, lambda request, user: {"user": user}, Log(stream=io.StringIO()))
+        control.listen()
+        held.callback(control.close)
+        os.chmod(control.path, 0o666)
+        asking = held.enter_context(client(control))
+        control.serve()
+        os.seteuid(65534)
+        try:
+            for _client in range(20):
+                held.enter_context(client(control))
+                control.serve()
+        finally:
+            os.seteuid(0)
+        asking.sendall(b"{}\n")
+        control.serve()
+        assert asking.recv(100) == b'{"user": "root"}\n'
 
 
 def test_a_client_that_does_not_take_its_answer_does_not_hold_the_loop(control: ControlSocket) -> None:

@@ -8,6 +8,7 @@ Owner, group and mode of the socket's file decide which users may connect.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
@@ -25,10 +26,14 @@ NAME = "control.sock"
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
 MAX_REQUEST = 65536
-# clients of one socket at a time; a further one takes the place of the oldest
+# clients of one socket at a time; a further one takes the place of the oldest client of the user who has most of them
 _MOST_CLIENTS = 8
+# clients that the kernel keeps in their order until they are accepted
+_MOST_WAITING = 1024
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
+# as timeval of setsockopt(2)
+_TIME_LIMIT = struct.Struct("@ll")
 
 
 class _Client:
@@ -36,6 +41,7 @@ class _Client:
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
+        self.uid = _uid_of(channel)
         self.request = bytearray()
         self.unsent = b""
 
@@ -103,7 +109,7 @@ class ControlSocket:
             if self._group is not None:
                 os.chown(self.path, -1, self._group)
                 os.chmod(self.path, 0o660)
-            made.listen(8)
+            made.listen(_MOST_WAITING)
             made.setblocking(False)
             found = os.lstat(self.path)
             self._identity = found.st_dev, found.st_ino
@@ -131,9 +137,15 @@ class ControlSocket:
             return
         channel.setblocking(False)
         if len(self._clients) >= _MOST_CLIENTS:
-            self._leave(next(iter(self._clients)))
+            self._leave(self._dispensable())
         self._clients[channel.fileno()] = _Client(channel)
         self._ready.register(channel, select.EPOLLIN)
+
+    def _dispensable(self) -> int:
+        """Return the oldest client of the user who has most of them: no user takes the places of all others."""
+        counts = collections.Counter(client.uid for client in self._clients.values())
+        most = max(counts.values())
+        return next(descriptor for descriptor, client in self._clients.items() if counts[client.uid] == most)
 
     def _has_answered(self, descriptor: int, client: _Client) -> bool:
         """Continue with a client that is ready; return True if this was the answer to its request."""
@@ -166,7 +178,7 @@ class ControlSocket:
         answer: Mapping[str, Any] = {"error": NOT_PERMITTED}
         try:
             if not self._is_read_only or request.get("ask") in READ_ONLY:
-                answer = self._answer(request, _user_of(client.channel))
+                answer = self._answer(request, _name_of(client.uid))
             return json.dumps(answer).encode("ascii") + b"\n"
         except Exception as error:  # no request may end the daemon
             text = f"the request causes an error of this program: {error!r}"
@@ -229,8 +241,14 @@ def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10
 def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
         until = time.monotonic() + timeout
-        channel.settimeout(timeout)
-        channel.connect(path)
+        # where other clients wait, connect waits for its turn, which a socket with a time-out of Python does not
+        limit = _TIME_LIMIT.pack(int(timeout), int(timeout % 1 * 1e6))
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        try:
+            channel.connect(path)
+        except BlockingIOError:
+            raise socket.timeout("timed out") from None
+        channel.settimeout(max(0.01, until - time.monotonic()))
         channel.sendall(json.dumps(request).encode("ascii") + b"\n")
         try:
             answer = json.loads(_read_line(channel, 1 << 26, until))
@@ -254,8 +272,13 @@ def _read_line(channel: socket.socket, longest: int, until: float) -> bytes:
     return bytes(data)
 
 
-def _user_of(client: socket.socket) -> str:
+def _uid_of(client: socket.socket) -> int:
+    """Return the user of the client at the time of its connection. Raises OSError."""
     _pid, uid, _gid = _CREDENTIALS.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return int(uid)
+
+
+def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
