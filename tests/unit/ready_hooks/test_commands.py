@@ -106,6 +106,13 @@ def test_run_at_the_time_limit_ends_although_a_process_has_left_the_group(tmp_pa
     os.killpg(int((tmp_path / "child").read_text(encoding="ascii")), signal.SIGKILL)
 
 
+@pytest.mark.parametrize("script", ["exec cat /dev/zero", "exec cat /dev/zero >&2"])
+def test_run_ends_a_program_that_prints_without_end(script: str) -> None:
+    with pytest.raises(HookError, match="MiB") as caught:
+        commands.run(shell(script), Deadline(AMPLE), most=5.0)
+    assert not isinstance(caught.value, OutOfTime)
+
+
 def test_must_run_returns_the_output_and_raises_for_a_failure() -> None:
     assert commands.must_run(("echo", "out"), Deadline(AMPLE)) == "out\n"
     with pytest.raises(HookError, match="status 4: reason"):

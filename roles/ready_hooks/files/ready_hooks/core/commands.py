@@ -18,7 +18,9 @@ from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 
 # seconds between two looks at a program, and for the last output of one that has ended
-_LOOK, _LAST_OUTPUT = 0.5, 0.5
+_LOOK, _LAST_OUTPUT = 0.1, 0.5
+# bytes that a program may print: it can be one of another user, and its output be endless
+_MOST_OUTPUT = 64 << 20
 
 
 class Result(NamedTuple):
@@ -56,7 +58,7 @@ def run(
         user: the user to run it as, by runuser; by default that of this process.
 
     Raises:
-        HookError: the program does not exist or cannot be started.
+        HookError: the program does not exist, cannot be started, or prints too much.
         OutOfTime: it did not end in time.
     """
     process = _start(
@@ -151,6 +153,8 @@ def _communicate(
             return process.communicate(given, timeout=_LAST_OUTPUT if ended else min(_LOOK, left))
         except subprocess.TimeoutExpired as error:
             before, read = read, len(error.output or b"") + len(error.stderr or b"")
+            if read > _MOST_OUTPUT:
+                raise HookError(" ".join(arguments), f"it prints more than {_MOST_OUTPUT >> 20} MiB") from None
             # this process may have had no time to read: the end is where nothing more comes
             if ended and read == before:
                 return error.output, error.stderr
