@@ -88,6 +88,15 @@ def test_the_end_of_the_daemon_marks_them_stale(made: Made) -> None:
     assert made.content()["stale"] is True
 
 
+def test_a_file_that_others_can_replace_is_not_marked(made: Made) -> None:
+    made.output.write({"events": []})
+    before = made.path.read_bytes()
+    made.path.parent.chmod(0o777)
+    with pytest.raises(OSError, match="other users could replace it"):
+        mark_stale(str(made.path))
+    assert made.path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("now", "boot", "is_stale"),
     [(1000.0, BOOT, False), (1299.0, BOOT, False), (1300.0, BOOT, True), (900.0, BOOT, True), (1000.0, "other", True)],

@@ -14,7 +14,7 @@ from hook_runner.atomic_file import replace_file
 from hook_runner.clock import boot_id
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
-from hook_runner.permissions import location_problem
+from hook_runner.permissions import location_problem, trusted_owners
 from hook_runner.reporting import facts
 from hook_runner.reporting.imds_health import ImdsHealth
 
@@ -90,5 +90,8 @@ class FactsOutput:
 
 def mark_stale(path: str) -> None:
     """Mark a file of facts as stale. Raises OSError and the ValueError of `facts.read`."""
+    reason = location_problem(os.path.dirname(path), trusted_owners())
+    if reason is not None:
+        raise OSError(f"facts_file: {path} is not changed: other users could replace it: {reason}")
     found = facts.read(path, time.time(), boot_id().decode("ascii"))
     replace_file(path, facts.as_bytes({**found, "stale": True}), MODE)
