@@ -52,6 +52,24 @@ def test_parse_servers_refuses_an_unexpected_answer(answer: str) -> None:
         runtime_socket.parse_servers(answer, "socket")
 
 
+ODD_STATES = SERVERS.splitlines()[2].replace("127.0.0.1 0 8", "127.0.0.1 x 8")
+
+
+@pytest.mark.parametrize("line", ["3 web 1", ODD_STATES], ids=["short", "no number"])
+def test_parse_servers_refuses_a_line_without_the_states(line: str) -> None:
+    with pytest.raises(HookError, match="unexpected answer"):
+        runtime_socket.parse_servers("\n".join([*SERVERS.splitlines()[:2], line]), "socket")
+
+
+LONG_FIELD = 'web,"' + "x" * 200_000
+
+
+@pytest.mark.parametrize("line", ["web,web1,x,4,2,7", LONG_FIELD], ids=["no number", "long field"])
+def test_parse_statistics_refuses_a_line_without_numbers(line: str) -> None:
+    with pytest.raises(HookError, match="unexpected answer"):
+        runtime_socket.parse_statistics("# pxname,svname,qcur,qmax,scur,smax\n" + line, "socket")
+
+
 @pytest.mark.parametrize("name", ["web", "web/", "/web1", "web/a b", "web/a;b", "web/a\nb", "a/b/c", 3, None])
 def test_parse_server_name_refuses_what_a_command_cannot_contain(name: object) -> None:
     with pytest.raises(ValueError, match="expected"):

@@ -164,8 +164,11 @@ def parse_servers(answer: str, address: str) -> dict[str, Server]:
     for line in lines[2:]:
         row = dict(zip(names, line.split()))
         if row:
-            numbers = (row["srv_admin_state"], row["srv_op_state"], row["srv_check_state"])
-            found[f"{row['be_name']}/{row['srv_name']}"] = Server(*map(int, numbers))
+            try:
+                numbers = (row["srv_admin_state"], row["srv_op_state"], row["srv_check_state"])
+                found[f"{row['be_name']}/{row['srv_name']}"] = Server(*map(int, numbers))
+            except (KeyError, ValueError):
+                raise _unexpected(line, address) from None
     return found
 
 
@@ -173,16 +176,19 @@ def parse_statistics(answer: str, address: str) -> dict[str, Statistics]:
     """Return the servers of an answer to `show stat`. Raises HookError."""
     if not answer.startswith("# pxname,"):
         raise _unexpected(answer, address)
-    return {
-        f"{row['pxname']}/{row['svname']}": Statistics(
-            int(row["scur"] or 0) + int(row["qcur"] or 0), _check(row), row.get("tracked") or ""
-        )
-        for row in csv.DictReader(answer[2:].splitlines())
-    }
+    try:
+        return {
+            f"{row['pxname']}/{row['svname']}": Statistics(
+                int(row["scur"] or 0) + int(row["qcur"] or 0), _check(row), row.get("tracked") or ""
+            )
+            for row in csv.DictReader(answer[2:].splitlines())
+        }
+    except (KeyError, ValueError, csv.Error):
+        raise _unexpected(answer, address) from None
 
 
 def _check(row: Mapping[str, str]) -> str:
-    words = (row.get("check_status", ""), row.get("last_chk", ""))
+    words = (row.get("check_status"), row.get("last_chk"))
     return ": ".join(word.strip("* ") for word in words if word)
 
 
