@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
@@ -54,6 +56,34 @@ def test_this_vm_leaves_an_event(azure: Azure, vm: EngineHarness) -> None:
     vm.poll()
     vm.poll(after=60)
     assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.engine.records == []
+
+
+@pytest.mark.parametrize("away", [1, 60], ids=["same occurrence", "another occurrence"])
+@pytest.mark.parametrize("others", [["vm2"], ["vm2", "vm3"], ["vm3"]], ids=" ".join)
+def test_one_short_document_releases_no_vm_after_this_vm_comes_back(
+    azure: Azure, make_vm: MakeVm, others: list[str], away: int
+) -> None:
+    vm = make_vm(leader="self-only")
+    event = azure.schedule("Reboot", "vm1", "vm2", hold=True)
+    vm.poll()
+    azure.change(event, resources=others)
+    vm.poll()
+    vm.poll_once(after=1)
+    azure.change(event, resources=["vm1"])
+    vm.poll_once(after=away)
+    assert azure.requests("POST") == [], f"it released {others}, which the document before lists"
+    vm.poll_once(after=1)
+    assert azure.approvals() == [("vm1", event)]
+
+
+def test_incomplete_documents_do_not_end_an_event_for_this_vm(azure: Azure, vm: EngineHarness) -> None:
+    azure.show(azure.entry(Resources=["vm1", "vm2"], NotBefore=azure.in_seconds(50)))
+    vm.poll()
+    vm.poll(after=1)
+    azure.show(azure.entry(Resources=["vm2"], NotBefore=azure.in_seconds(50)), azure.entry(EventId=5))
+    for _poll in range(4):
+        vm.poll_once(after=1)
+    assert vm.ran() == ["prepare/10-a"]
 
 
 def test_this_vm_leaves_an_event_while_it_prepares(azure: Azure, vm: EngineHarness) -> None:

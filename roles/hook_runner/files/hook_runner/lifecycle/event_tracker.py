@@ -38,8 +38,6 @@ class EventTracker:
 
     Attributes:
         records: these records.
-        has_left_event: whether the last document lists an event that this VM has left a moment ago;
-            a later document shows it again.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class EventTracker:
         stage_runner: StageRunner,
     ) -> None:
         self.records: list[EventRecord] = []
-        self.has_left_event = False
         self._runtime = runtime
         self._journal = journal
         self._clock = clock
@@ -61,6 +58,13 @@ class EventTracker:
         self._stage_runner = stage_runner
         # the newest record of each event, closed ones too as long as the event may come back
         self._by_key: dict[str, EventRecord] = {}
+        # the events that this VM has left a moment ago, as the last document lists them
+        self._left: dict[str, ScheduledEvent] = {}
+
+    @property
+    def has_left_event(self) -> bool:
+        """True if the last document lists an event that this VM has left a moment ago; a later one shows it again."""
+        return bool(self._left)
 
     def add(self, record: EventRecord) -> None:
         """Add a record as the newest one of its event."""
@@ -76,6 +80,7 @@ class EventTracker:
         """Forget all records."""
         self.records.clear()
         self._by_key.clear()
+        self._left.clear()
 
     def drop_closed(self) -> None:
         """Remove the closed records; the event of one may still come back."""
@@ -92,13 +97,13 @@ class EventTracker:
     def compare(self, document: EventDocument) -> None:
         """Update the records from the document, and create records of new events."""
         present = {record.key: record for record in self.records if record.gone_at is None}
-        self.has_left_event = False
-        listed = self._with_known_resources(document, present)
+        left, self._left = self._left, {}
+        listed = self._with_known_resources(document, present, left)
         document = self._with_leaving_vms(listed, present)
         for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
             record = present.get(change.event.key)
             if record is None:
-                self._appeared(change.event)
+                self._appeared(change.event, left.get(change.event.key), document.complete)
             elif change.kind == GONE:
                 self._absent(record, NOT_LISTED)
             else:
@@ -107,14 +112,17 @@ class EventTracker:
             record = present.get(event.key)
             if record is None:
                 continue
-            if record.affects_this_vm and self._is_for_others(event):
-                self._absent(record, NOT_AFFECTED)
-            else:
+            if not (record.affects_this_vm and self._is_for_others(event)):
                 record.absences = 0
+            elif listed.complete:
+                self._absent(record, NOT_AFFECTED)
 
-    def _with_known_resources(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
+    def _with_known_resources(
+        self, document: EventDocument, present: dict[str, EventRecord], left: dict[str, ScheduledEvent]
+    ) -> EventDocument:
         """Return the document with the earlier Resources of events that it gives in no readable form."""
-        document, taken = with_known_resources(document, {key: record.event for key, record in present.items()})
+        known = {**left, **{key: record.event for key, record in present.items()}}
+        document, taken = with_known_resources(document, known)
         for key, record in present.items():
             record.resources_unknown = key in taken
         return document
@@ -133,7 +141,14 @@ class EventTracker:
         """Return True if it is known that the event does not affect this VM."""
         return self._runtime.own_name is not None and not affects(event, self._runtime.own_name)
 
-    def _appeared(self, event: ScheduledEvent) -> None:
+    def _appeared(self, event: ScheduledEvent, left: ScheduledEvent | None, is_complete: bool) -> None:
+        """Begin or continue a record.
+
+        Args:
+            event: as the document lists it.
+            left: the same as the document before listed it, if this VM had left the event.
+            is_complete: whether the document is.
+        """
         if self._runtime.own_name is None:
             return  # unknown whether it affects this VM; the next document shows it again
         earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
@@ -144,12 +159,15 @@ class EventTracker:
             and (now - earlier.gone_at).total_seconds() <= self._runtime.settings.reappear_within
         ):
             if earlier.affects_this_vm and self._is_for_others(event):
-                self.has_left_event = True  # for this VM it is over
+                self._left[event.key] = event  # for this VM it is over
             else:
-                self._came_back(earlier, event, now)
+                event, leaving = with_leaving_vms(event, left or earlier.event, {}, is_complete)
+                self._came_back(earlier, event, leaving, now)
             return
+        event, leaving = with_leaving_vms(event, left or event, {}, is_complete)
         occurrence = 1 if earlier is None else earlier.occurrence + 1
         record = EventRecord(self._journal.next_id(), occurrence, event, now)
+        record.leaving = leaving
         record.affects_this_vm = affects(event, self._runtime.own_name)
         self.add(record)
         self._timeline.add(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
@@ -158,13 +176,13 @@ class EventTracker:
                 record, "anomaly", "an event of this id was over before; this is another occurrence", "warning"
             )
 
-    def _came_back(self, record: EventRecord, event: ScheduledEvent, now: datetime) -> None:
+    def _came_back(self, record: EventRecord, event: ScheduledEvent, leaving: dict[str, int], now: datetime) -> None:
         """Continue an event that was missing for a short time: the backends of IMDS had differed."""
         away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
         if record.closed_at is not None:
             self.add(record)
         record.gone_at, record.closed_at, record.outcome = None, None, ""
-        record.came_back_at, record.absences, record.leaving = now, 0, {}
+        record.came_back_at, record.absences, record.leaving = now, 0, leaving
         self._timeline.add(
             record,
             "came-back",
