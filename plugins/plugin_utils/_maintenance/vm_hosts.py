@@ -11,14 +11,21 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     is_same_vm,
 )
 
+# event_approve reads the prepared VMs as shell patterns; names in Azure have none of these characters
+_WILDCARDS = frozenset("*?[")
+
 
 def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
     """Return the hosts that are this entry of Resources; more than one if a host claims the name of another VM.
+
+    An entry with a wildcard is no VM. A compromised host of that name would release VMs that Azure adds to the event.
 
     Args:
         resource: an entry of Resources.
         vms: name of the VM by host, "" if unknown.
     """
+    if _WILDCARDS.intersection(resource):
+        return []
     return [host for host, vm in vms.items() if is_same_vm(resource, vm)]
 
 

@@ -72,6 +72,13 @@ def test_event_is_approved_by_the_host_of_its_first_vm():
     }
 
 
+@pytest.mark.parametrize("name", ["*", "vm?", "[a-z]m2"])
+def test_name_that_event_approve_would_read_as_a_pattern_is_no_vm(name):
+    event = dict(EVENT, resources=["vm1", name])
+    (decision,) = decisions(a=prepared("vm1", event), b=prepared(name, event))
+    assert not decision["approve"] and decision["code"] == "unknown_vm"
+
+
 NOT_READY = {
     "the preparation failed": {"prepared": {"why_not": "no luck"}},
     "the host was lost during the preparation": {"prepared": {}},
