@@ -110,6 +110,11 @@ def sweep(update: StateUpdate) -> None:
                 request_poll(update, minion)
 
 
+def _may_be_polled(update: StateUpdate, minion: str) -> bool:
+    """Return True if a poll leaves a job to a preparation or an approval."""
+    return update.credit(minion) >= 2.0
+
+
 def publish_due(update: StateUpdate) -> None:
     """Publish one job that polls all minions that are due."""
     due = []
@@ -125,7 +130,9 @@ def publish_due(update: StateUpdate) -> None:
                 poll_wanted=known.poll_wanted or silent <= _MAX_REPETITIONS,
                 poll_at=update.now,
             )
-        elif known.poll_wanted and not known.poll_job and known.poll_at <= update.now and update.credit(minion) >= 1.0:
+        elif (
+            known.poll_wanted and not known.poll_job and known.poll_at <= update.now and _may_be_polled(update, minion)
+        ):
             due.append(minion)
     if due:
         token = update.publish("status", due)

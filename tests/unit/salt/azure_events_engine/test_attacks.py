@@ -180,6 +180,21 @@ def test_jobs_of_one_minion_are_at_most_60_and_then_one_in_two_seconds(function:
     assert len(fleet.asked) <= 60 + (fleet.now - began) / 2
 
 
+def test_polls_leave_an_approval_to_a_minion_that_keeps_sending_hints() -> None:
+    fleet = Driver("a")
+    events = [event("a", event_id=f"event-{number}", kind="Preempt") for number in range(60)]
+    fleet.poll({"a": status("a", *events)})
+    job = fleet.pending("prepare")[0]
+    name = job.kwargs["event_id"]
+    only = status("a", event("a", event_id=name), records=[record(name)])
+    fleet.give_return(job.job, "a", done("prepared", event_id=name))
+    for _time in range(120):
+        fleet.hint_only("a")
+        fleet.wait(0.5)
+        fleet.answer("status", {"a": only})
+    assert fleet.count("approve_prepared")
+
+
 def test_unrequested_answer_is_ignored() -> None:
     fleet = Driver("a", "b")
     fleet.poll({"b": status("b", event("b"))})
