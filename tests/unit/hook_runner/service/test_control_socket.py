@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import select
 import socket
@@ -62,6 +63,15 @@ def test_a_question_is_answered(control: ControlSocket, tmp_path: Path) -> None:
     assert send_request(str(tmp_path), {"ask": "status", "text": "x" * 60000}) == {"ask": "status", "text": "x" * 60000}
     is_over.set()
     server.join()
+
+
+def test_question_that_has_arrived_is_answered_in_one_loop_of_the_daemon(control: ControlSocket) -> None:
+    """A loop takes seconds while another program has locked the journal."""
+    with client(control) as asking:
+        asking.sendall(b'{"ask": "status"}\n')
+        control.serve()
+        asking.settimeout(0)
+        assert json.loads(asking.recv(100)) == {"ask": "status"}
 
 
 @pytest.mark.parametrize("question", [b"[" * 60000 + b"\n", b"[]\n", b"\xff\n", b"{}" * 40000, b"\n"])

@@ -124,11 +124,13 @@ class ControlSocket:
 
     def serve(self) -> None:
         """Accept a client, and read from and write to those that are ready; answer one request at most."""
-        for descriptor, _event in self._ready.poll(0):
-            if descriptor == self._socket.fileno():
-                self._accept()
-            elif descriptor in self._clients and self._has_answered(descriptor, self._clients[descriptor]):
-                return  # the main loop has other work, too
+        # the client that the first round accepts has usually sent its request already, and the main loop can be slow
+        for _round in range(2):
+            for descriptor, _event in self._ready.poll(0):
+                if descriptor == self._socket.fileno():
+                    self._accept()
+                elif descriptor in self._clients and self._has_answered(descriptor, self._clients[descriptor]):
+                    return  # the main loop has other work, too
 
     def _accept(self) -> None:
         try:
