@@ -164,9 +164,11 @@ class Fleet:
         return done.read_text().split() if done.exists() else []
 
     def note(self, name: str) -> dict[str, Any] | None:
-        """Return the note on the host."""
-        path = self.folder / name / "notes" / "note.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        """Return the note on the host, which a run may remove at any time, or None."""
+        try:
+            return json.loads((self.folder / name / "notes" / "note.json").read_text())
+        except FileNotFoundError:
+            return None
 
     def approvals(self) -> list[dict[str, Any]]:
         return [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
