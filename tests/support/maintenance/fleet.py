@@ -166,9 +166,10 @@ class Fleet:
     def note(self, name: str) -> dict[str, Any] | None:
         """Return the note on the host, which a run may remove at any time, or None."""
         try:
-            return json.loads((self.folder / name / "notes" / "note.json").read_text())
+            note: dict[str, Any] = json.loads((self.folder / name / "notes" / "note.json").read_text())
         except FileNotFoundError:
             return None
+        return note
 
     def approvals(self) -> list[dict[str, Any]]:
         return [line for line in self.azure.get("/log")["lines"] if line["what"] == "approval"]
