@@ -86,11 +86,8 @@ def test_vm_that_has_left_an_event_does_not_delay_its_approval(azure: Azure, mak
     assert time.monotonic() - began < SEEN_WITHIN and azure.approvals() == [("vm1", event)]
 
 
-@pytest.mark.parametrize("disturbance", ["failed poll", "another event", "restart"])
-def test_vm_that_has_left_an_event_is_not_prepared_again(
-    azure: Azure, make_daemon: MakeDaemon, disturbance: str
-) -> None:
-    vm = make_daemon()
+def left_event(azure: Azure, vm: DaemonProcess) -> str:
+    """Start the daemon, let the VM prepare for an event, leave it and recover, and return the id of the event."""
     for stage in ("prepare", "recover"):
         vm.harness.hook(stage + "/10-a")
     # shortly before NotBefore the daemon does not wait for another document
@@ -100,6 +97,15 @@ def test_vm_that_has_left_an_event_is_not_prepared_again(
     azure.change(event, resources=["vm2"])
     vm.wait(lambda: vm.times_logged("closed: recovered"))
     await_polls(vm, 2)
+    return event
+
+
+@pytest.mark.parametrize("disturbance", ["failed poll", "another event", "restart"])
+def test_vm_that_has_left_an_event_is_not_prepared_again(
+    azure: Azure, make_daemon: MakeDaemon, disturbance: str
+) -> None:
+    vm = make_daemon()
+    left_event(azure, vm)
     if disturbance == "failed poll":
         azure.fault("unavailable", method="GET", requests=1)
     elif disturbance == "another event":
@@ -113,14 +119,7 @@ def test_vm_that_has_left_an_event_is_not_prepared_again(
 
 def test_vm_that_comes_back_to_an_event_is_prepared_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    for stage in ("prepare", "recover"):
-        vm.harness.hook(stage + "/10-a")
-    event = azure.schedule("Reboot", "vm1", "vm2", hold=True, notice=50)
-    vm.start()
-    vm.wait(lambda: prepared(vm) == "ok")
-    azure.change(event, resources=["vm2"])
-    vm.wait(lambda: vm.times_logged("closed: recovered"))
-    await_polls(vm, 2)
+    event = left_event(azure, vm)
     azure.change(event, resources=["vm1", "vm2"])
     vm.wait(lambda: vm.harness.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"])
 
