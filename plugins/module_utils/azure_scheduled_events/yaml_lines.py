@@ -70,6 +70,10 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         raise YamlError(f"{name}: nested too deeply") from None
 
 
+# Python does not print integers of more than 4,300 digits
+_INTEGERS = 1 << 63
+
+
 class _NodeReader:
     """Turns the nodes of one file into plain data; ``lines`` gets the line of every part."""
 
@@ -81,10 +85,7 @@ class _NodeReader:
 
     def read(self, node: Any, path: tuple[object, ...]) -> Any:
         """Return the data of a node; raise YamlError for an alias, a repeated key, or a value other than plain data."""
-        if id(node) in self._read:
-            # a few lines of nested aliases have millions of values
-            raise self._error(node, "an alias refers to this value; write the value out in each place")
-        self._read.add(id(node))
+        self._refuse_alias(node)
         self.lines.setdefault(path, _line(node))
         if node.id == "sequence":
             return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
@@ -95,6 +96,7 @@ class _NodeReader:
         for key_node, child in node.value:
             if key_node.id != "scalar":
                 raise self._error(key_node, "a key has to be a scalar")
+            self._refuse_alias(key_node)
             key = self._scalar(key_node)
             if key in data:
                 raise self._error(key_node, f"the key {key!r} is repeated")
@@ -104,10 +106,19 @@ class _NodeReader:
 
     def _scalar(self, node: Any) -> Any:
         try:
-            return self._loader.construct_object(node)
+            value = self._loader.construct_object(node)
+            if isinstance(value, int) and abs(value) >= _INTEGERS:
+                raise ValueError("an integer has at most 64 bits")
+            return value
         except (ValueError, ArithmeticError, LookupError, AttributeError) as error:
             # PyYAML raises the last two for a value that does not fit its tag
             raise self._error(node, f"{node.value!r} is not a valid value: {error}") from None
+
+    def _refuse_alias(self, node: Any) -> None:
+        if id(node) in self._read:
+            # a few lines of nested aliases have millions of values
+            raise self._error(node, "an alias refers to this value; write the value out in each place")
+        self._read.add(id(node))
 
     def _error(self, node: Any, problem: str) -> YamlError:
         return YamlError(f"{self._name}:{_line(node)}: {problem}")

@@ -74,6 +74,8 @@ def test_a_file_is_read(tmp_path):
             "rules:\n- when: &all {type: Freeze}\n  do: log\n- when: *all\n  do: log\n",
             "p.yml:2: an alias refers to this value; write the value out",
         ),
+        ("rules:\n- &all when: {*all : 1}\n", "p.yml:2: an alias refers to this value"),
+        ("rules:\n- when: {0x" + "f" * 20 + ": 1}\n", "p.yml:2: .* an integer has at most 64 bits"),
         ("# " + "x" * 65536 + SAMPLE, "p.yml: a policy of more than 64 KiB"),
         ("rules:\n- do: !!int ''\n", "p.yml:2: '' is not a valid value"),
         ("rules:\n- do: !!bool maybe\n", "p.yml:2: 'maybe' is not a valid value"),
