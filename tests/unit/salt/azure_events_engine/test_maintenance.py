@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from azure_events_engine.messages import Hint
+from azure_events_engine.messages import Hint, Known
 from azure_events_engine.reducer import restored
 from azure_events_engine.store import as_dict, from_dict
 from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
@@ -68,6 +68,22 @@ def test_vm_that_left_the_event_does_not_withhold_the_approval() -> None:
     for _answer in range(2):
         assert fleet.count("approve_prepared") == 0
         fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2", event("vm1"))})
+    (ask,) = fleet.pending("approve_prepared")
+    assert (ask.minions, ask.kwargs["resources"]) == (("vm1",), ["vm1"])
+
+
+def test_list_of_a_silent_minion_counts_until_its_key_is_deleted() -> None:
+    """vm2 was deleted: its minion does not answer again, and Azure names vm1 alone."""
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm1")
+    alone = {"vm1": status("vm1", event("vm1"), records=[record()])}
+    for _answer in range(3):
+        fleet.poll(alone)
+        fleet.wait(6)
+    assert fleet.count("approve_prepared") == 0
+    fleet.give(Known(frozenset({"vm1"})))
+    fleet.poll(alone)
     (ask,) = fleet.pending("approve_prepared")
     assert (ask.minions, ask.kwargs["resources"]) == (("vm1",), ["vm1"])
 
