@@ -68,6 +68,7 @@ def test_first_run_installs_and_starts(site: RoleHost) -> None:
     assert first is not None and first.changed > 0
     assert "waits up to 15 minutes for an approval" in first.text
     assert (site.unit("UnitFileState"), site.unit("Type"), site.unit("WatchdogUSec")) == ("enabled", "notify", "1min")
+    assert site.unit("LimitNOFILE") == "4096"
     wait_until(lambda: site.unit("ActiveState") == "active", "the unit is active", site.log)
     wait_until(site.watches, "the daemon polls", site.log)
     assert site.unit("StatusText") != ""
