@@ -53,8 +53,9 @@ def test_run_without_input_gives_an_empty_one() -> None:
 
 
 def test_run_passes_large_input_and_output() -> None:
+    """Also if the program takes its time before it reads."""
     text = "x" * (4 << 20)
-    assert commands.run(("cat",), Deadline(AMPLE), given=text).output == text
+    assert commands.run(shell("sleep 0.3; cat"), Deadline(AMPLE), given=text).output == text
 
 
 def test_run_replaces_bytes_that_are_not_utf_8() -> None:

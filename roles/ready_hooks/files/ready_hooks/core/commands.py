@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
@@ -41,7 +41,7 @@ def run(
     arguments: Sequence[str],
     deadline: Deadline,
     most: float | None = None,
-    given: str | None = None,
+    given: str = "",
     environment: Mapping[str, str] | None = None,
     user: str | None = None,
 ) -> Result:
@@ -61,15 +61,11 @@ def run(
         HookError: the program does not exist, cannot be started, or prints too much.
         OutOfTime: it did not end in time.
     """
-    process = _start(
-        as_user(arguments, user),
-        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
-        output=subprocess.PIPE,
-        environment=environment,
-    )
+    with _file_of(given) as stdin:
+        process = _start(as_user(arguments, user), stdin=stdin, output=subprocess.PIPE, environment=environment)
     limit = deadline.left() if most is None else min(most, deadline.left())
     with _ended_at_last(process):
-        output, errors = _communicate(process, None if given is None else given.encode(), arguments, limit)
+        output, errors = _communicate(process, arguments, limit)
     return Result(process.returncode, _text(output), _text(errors))
 
 
@@ -106,8 +102,17 @@ def _own_name() -> str:
         return ""
 
 
+@contextlib.contextmanager
+def _file_of(text: str) -> Iterator[IO[bytes]]:
+    """Open a file in memory with this text: nothing has to write it while the output is read."""
+    with open(os.memfd_create("stdin"), "w+b") as file:
+        file.write(text.encode())
+        file.seek(0)
+        yield file
+
+
 def _start(
-    arguments: Sequence[str], stdin: int | None, output: int | None, environment: Mapping[str, str] | None
+    arguments: Sequence[str], stdin: IO[bytes] | None, output: int | None, environment: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
@@ -135,14 +140,14 @@ def _ended_at_last(process: subprocess.Popen[bytes]) -> Iterator[None]:
         process.wait()
         raise
     finally:
-        for stream in (process.stdin, process.stdout, process.stderr):
+        for stream in (process.stdout, process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
 
 
 def _communicate(
-    process: subprocess.Popen[bytes], given: bytes | None, arguments: Sequence[str], limit: float
+    process: subprocess.Popen[bytes], arguments: Sequence[str], limit: float
 ) -> tuple[bytes | None, bytes | None]:
     """Return the output of the program until its end, even if other processes keep the output open."""
     end = time.monotonic() + limit
@@ -150,7 +155,7 @@ def _communicate(
     while True:
         ended = process.poll() is not None
         try:
-            return process.communicate(given, timeout=_LAST_OUTPUT if ended else min(_LOOK, left))
+            return process.communicate(timeout=_LAST_OUTPUT if ended else min(_LOOK, left))
         except subprocess.TimeoutExpired as error:
             before, read = read, len(error.output or b"") + len(error.stderr or b"")
             if read > _MOST_OUTPUT:
@@ -158,7 +163,6 @@ def _communicate(
             # this process may have had no time to read: the end is where nothing more comes
             if ended and read == before:
                 return error.output, error.stderr
-        given = None
         left = max(0.0, end - time.monotonic())
         if left == 0 and process.poll() is None:
             raise _out_of_time(arguments, limit)
@@ -176,7 +180,7 @@ def must_run(
     arguments: Sequence[str],
     deadline: Deadline,
     most: float | None = None,
-    given: str | None = None,
+    given: str = "",
     environment: Mapping[str, str] | None = None,
     user: str | None = None,
 ) -> str:

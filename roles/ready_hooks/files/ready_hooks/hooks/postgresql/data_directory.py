@@ -58,7 +58,7 @@ class DataDirectory:
         """Remove a file if it exists, and sync that. Raises HookError."""
         self._run('rm -f -- "$1" && sync -- .', name)
 
-    def _run(self, script: str, name: str, given: str | None = None) -> str:
+    def _run(self, script: str, name: str, given: str = "") -> str:
         """Run a script of the shell for a file as the owner, in the directory, and return its output."""
         arguments = ["sh", "-c", f'cd -- "$0" && {{ {script}; }}', self.path, name]
         limit = Deadline(max(_LEAST_SECONDS, min(_MOST_SECONDS, self._deadline.left())))
