@@ -12,6 +12,9 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    parse_event_type,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
     caller_folders,
     find_file,
@@ -47,7 +50,8 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
     _requires_connection = False
     _VALID_ARGS = (
-        frozenset(("entry_point", "prepare", "recover", "ready_hooks", "leader", "limits")) | CONTROL_PLANE_OPTIONS
+        frozenset(("entry_point", "prepare", "recover", "ready_hooks", "types", "leader", "limits"))
+        | CONTROL_PLANE_OPTIONS
     )
 
     def run(self, tmp: None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -62,6 +66,7 @@ class ActionModule(ActionBase):
             problems += missing
         ready_hooks = self._task.args.get("ready_hooks") or []
         problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
+        problems += _problems_of_types(self._task.args.get("types") or [])
         problems += problems_of_control_plane(self._task.args)
         result["approve_by"] = self._task.args.get("approve_by", "module")
         if entry_point in _APPROVING:
@@ -190,6 +195,17 @@ def _problems_of_coordination(options: t.Mapping[str, t.Any], variables: t.Mappi
     if options.get("events_from", HOSTS) != HOSTS:
         problems.append("maintenance_events_from: the hook runners read the events themselves; set it to hosts")
     return problems
+
+
+def _problems_of_types(types: t.Any) -> list[str]:
+    # as Ansible converts a text for an option that is a list
+    names = types.split(",") if isinstance(types, str) else types
+    try:
+        for name in names:
+            parse_event_type(name.strip() if isinstance(name, str) else name)
+    except ValueError as error:
+        return [f"maintenance_types: {error}"]
+    return []
 
 
 def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:

@@ -23,7 +23,7 @@ options:
   api_version:
     description:
       - Version of the Scheduled Events API.
-      - In a list of several versions, the module uses the next one only if IMDS does not support the one before.
+      - In a list, the module tries one version after the other while IMDS answers 400 or 404.
     type: list
     elements: str
     default: ['2020-07-01']
@@ -56,7 +56,11 @@ options:
     type: list
     elements: str
   types:
-    description: Only events of one of these types, such as V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate).
+    description:
+      - Only events of one of these types, such as V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate).
+      - By default all types, except that V(SpotRebalanceRecommendation), which only advises, is selected only to be
+        shown. Name it to wait for it or to act on it.
+      - A name that is similar to a known type is an error. Another unknown name is used, with a warning.
     type: list
     elements: str
   statuses:

@@ -101,9 +101,7 @@ def maintenance_coordination(
         return with_approvals(state, hosts_of(hosts, hostvars))
     # as Ansible converts a text for an option that is a list
     kinds = types.split(",") if isinstance(types, str) else types
-    limits = Limits(
-        float(patience), float(within), frozenset(kind.strip().casefold() for kind in kinds), bool(check_mode)
-    )
+    limits = Limits(float(patience), float(within), frozenset(kind.strip() for kind in kinds), bool(check_mode))
     results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
     return next_state(state, results, now, limits)
 

@@ -11,6 +11,10 @@ import re
 import shlex
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    parse_event_type,
+)
+
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
 _BOTH = ("prepare", "recover")
 _ALL = ("prepare", "emergency", "started", "recover")
@@ -179,7 +183,10 @@ def _types(entry: Entry) -> list[str]:
     types = entry.settings.get("types") or []
     if isinstance(types, (str, bytes)) or not isinstance(types, t.Sequence):
         raise ValueError(f"{entry.where}: settings.types: expected a list such as [Reboot, Redeploy], not {types!r}")
-    return [str(each) for each in types]
+    try:
+        return [parse_event_type(each) for each in types]
+    except ValueError as error:
+        raise ValueError(f"{entry.where}: settings.types: {error}") from None
 
 
 def _json(options: t.Mapping[str, t.Any]) -> str:

@@ -10,7 +10,8 @@ short_description: Test whether an event interrupts its VMs noticeably
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
-  - Is false only for a Freeze whose expected duration is known and shorter than O(freeze_limit).
+  - Is false for a Freeze whose expected duration is known and shorter than O(freeze_limit).
+  - Is false for a type that only advises, such as SpotRebalanceRecommendation.
   - Is true for Reboot, Redeploy, Preempt, Terminate, and for types that are unknown.
 options:
   _input:
@@ -49,15 +50,20 @@ import math
 import typing as t
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    advises,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_values import event_of
 
 
 def impactful(event: t.Any, freeze_limit: float = 9) -> bool:
-    """Return True unless the event is a Freeze that is known to be shorter than the limit."""
+    """Return True unless the event only advises, or is a Freeze that is known to be shorter than the limit."""
     is_number = isinstance(freeze_limit, (int, float)) and not isinstance(freeze_limit, bool)
     if not is_number or math.isnan(freeze_limit) or freeze_limit < 0:
         raise AnsibleFilterError(f"impactful: freeze_limit is not a number from 0: {freeze_limit!r}; give seconds")
     read = event_of(event, "impactful")
+    if advises(read.event_type):
+        return False
     if read.event_type.casefold() != "freeze" or read.duration is None:
         return True
     return read.duration.total_seconds() >= freeze_limit

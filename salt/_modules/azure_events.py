@@ -140,7 +140,8 @@ def list_(
 
     Returns:
         A dictionary: ``events``, a list of events with event_id, event_type, status, resources,
-        resource_type, not_before, description, source and duration_seconds; ``complete``, False if an
+        resource_type, not_before, description, source and duration_seconds; ``api_version`` with which
+        they were read; ``complete``, False if an
         entry of the document could not be read, or if an event has no resources and may affect this
         VM; ``incarnation``; ``resource_name`` of this VM; and ``warnings``.
 
@@ -154,7 +155,7 @@ def list_(
         salt '*' azure_events.list
         salt '*' azure_events.list affects=any types='[Reboot, Redeploy]'
     """
-    selection = _selection(event_ids, types, statuses, sources, affects)
+    selection = _selection(event_ids, types, statuses, sources, affects)._replace(advice=True)
     connection = _connection_options(endpoint, api_version, resource_name, timeout)
     try:
         session = ImdsSession(connection)
@@ -170,6 +171,7 @@ def list_(
         raise CommandExecutionError(str(error)) from error
     return {
         "events": [event.as_dict() for event in events],
+        "api_version": document.api_version,
         "complete": document.complete and not nameless,
         "incarnation": document.incarnation,
         "resource_name": session.resource_name,
@@ -287,7 +289,9 @@ def pending(
     if not found["complete"]:
         result["reason"] = "not all of the document could be read; there may be more events than these"
     result.update({key: found[key] for key in ("resource_name", "incarnation", "events")})
-    return dict(result, available=found["complete"], pending=bool(found["events"]))
+    selection = _selection(event_ids, types, statuses, sources, affects)
+    is_pending = any(selection.heeds(event["event_type"]) for event in found["events"])
+    return dict(result, available=found["complete"], pending=is_pending)
 
 
 def wait(
@@ -493,7 +497,10 @@ def check():
         salt '*' azure_events.check
     """
     try:
-        answer = hook_check.check(_minion())
+        minion = _minion()
+        for text in (text for selection in minion.configuration.selections for text in selection.warnings()):
+            log.warning("azure_events: %s", text)
+        answer = hook_check.check(minion)
     except (ValueError, OSError) as error:
         answer = hook_check.answer(answers.FAILED, str(error))
     if answer["outcome"] != hook_check.READY:
@@ -666,9 +673,11 @@ def watch_check(config):
         salt '*' azure_events.watch_check '[{interval: 5}, {affects: any}]'
     """
     try:
-        settings.cached_settings(config, _section())
+        selection = settings.cached_settings(config, _section()).selection
     except ValueError as error:
         return [False, f"azure_events beacon: {error}"]
+    for text in selection.warnings():
+        log.warning("azure_events beacon: %s", text)
     return [True, "azure_events beacon: the configuration is valid"]
 
 
@@ -835,12 +844,12 @@ def _check_paths(**given):
 
 def _selection(event_ids, types, statuses, sources, affects):
     try:
-        selection, unknown = settings.parse_selection(
+        selection = settings.parse_selection(
             {"event_ids": event_ids, "types": types, "statuses": statuses, "sources": sources, "affects": affects}
         )
     except ValueError as error:
         raise SaltInvocationError(str(error)) from error
-    for text in (one.text for one in unknown):
+    for text in selection.warnings():
         log.warning("azure_events: %s", text)
     return selection
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    API_VERSION,
     EventDocument,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
     DEFAULT_ENDPOINT,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import API_VERSION
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.named_tuple import (
     NamedTuple,
 )
@@ -81,11 +81,11 @@ class EventCall:
     def selection(self) -> Selection:
         """Return the selection that the options describe; raise InvalidOptions if a value is unusable."""
         try:
-            selection, unknown_types = Selection.parse({name: self.params[name] for name in _SELECTION_OPTIONS})
+            selection = Selection.parse({name: self.params[name] for name in _SELECTION_OPTIONS})
         except ValueError as error:
             raise InvalidOptions(str(error)) from error
-        for unknown in unknown_types:
-            self.warn(unknown.text)
+        for text in selection.warnings():
+            self.warn(text)
         return selection
 
     def open_session(self, interval: float = 1.0) -> ImdsSession:

@@ -16,12 +16,20 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ScheduledEvent,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    Selection,
+)
 
 
 def facts(
-    name: str | None, document: EventDocument | None, events: list[ScheduledEvent], reason: str
+    name: str | None,
+    document: EventDocument | None,
+    events: list[ScheduledEvent],
+    selection: Selection,
+    reason: str,
 ) -> dict[str, t.Any]:
     """Return the value of the fact; ``reason`` is "" if the events are known."""
+    pending = any(selection.heeds(event.event_type) for event in events)
     found: dict[str, t.Any] = {
         "available": not reason,
         "reason": reason,
@@ -29,9 +37,9 @@ def facts(
         "incarnation": document.incarnation if document is not None else None,
         "events": [event.as_dict() for event in events],
     }
-    if events or not reason:
+    if pending or not reason:
         # missing rather than null if unknown: "when: not pending" would be true for null
-        found["pending"] = bool(events)
+        found["pending"] = pending
     return found
 
 
@@ -46,13 +54,13 @@ def gather(call: EventCall) -> Result:
         imds = call.open_session()
         document = imds.read_events(name_required=chosen.needs_own_name)
         name = imds.resource_name
-        events = chosen.pick(document, name)
+        events = chosen._replace(advice=True).pick(document, name)
         if not document.complete:
             reason = "an entry of the document could not be read, so more events may exist"
     except ImdsError as error:
         reason = str(error)
     call.warn_about(document)
-    return dict(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, reason)})
+    return dict(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, chosen, reason)})
 
 
 EVENT_FACTS = EventTask("event_facts", gather, timeout=5, needs_requests=False)

@@ -13,7 +13,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
 
 def read_events(call: EventCall) -> Result:
     """Return the selected events; raise ImdsError if IMDS gives no good answer."""
-    chosen = call.selection()
+    chosen = call.selection()._replace(advice=True)
     imds = call.open_session()
     document = imds.read_events(name_required=chosen.needs_own_name)
     events = chosen.pick(document, imds.resource_name)
@@ -21,6 +21,7 @@ def read_events(call: EventCall) -> Result:
     return dict(
         changed=False,
         events=[event.as_dict() for event in events],
+        api_version=document.api_version,
         complete=document.complete,
         incarnation=document.incarnation,
         resource_name=imds.resource_name,

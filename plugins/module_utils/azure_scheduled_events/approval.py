@@ -82,11 +82,12 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     document = session.read_events(name_required=criteria.selection.needs_own_name or not criteria.release_others)
     receipts = Receipts(receipts_folder, session.imds.endpoint)
     criteria = criteria._replace(own_name=session.resource_name)
-    plan = plan_approvals(document, criteria, receipts, session.imds.api_version)
+    plan = plan_approvals(document, criteria, receipts)
     items = plan
-    warnings: list[str] = []
+    warnings = list(criteria.policy.warnings) if criteria.policy is not None else []
     if send:
-        items, warnings = send_approvals(session.pacer, plan, receipts, session.time_left())
+        items, problems = send_approvals(session.pacer, plan, receipts, session.time_left())
+        warnings += problems
         if document.complete:
             receipts.prune(event.event_id for event in document.events)
     return ApprovalResult(document, session.resource_name, plan, items, warnings)

@@ -112,9 +112,7 @@ class ApprovalCriteria(NamedTuple):
         return cls(selection, None, release_others, policy, prepared, gates)
 
 
-def plan_approvals(
-    document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
-) -> list[ApprovalOutcome]:
+def plan_approvals(document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts) -> list[ApprovalOutcome]:
     """Decide about every selected event, and about every id that the selection names.
 
     Returns:
@@ -129,19 +127,21 @@ def plan_approvals(
         missing = "IMDS lists no such event among those that could be read"
     plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in requested if document.find(event_id) is None]
     named = {event_id.casefold() for event_id in requested}
+    # of an advice the rules decide, if there are any
+    selection = criteria.selection._replace(advice=criteria.policy is not None)
     for event in document.events:
-        if not criteria.selection.matches(event, criteria.own_name):
+        if not selection.matches(event, criteria.own_name):
             if event.key in named:
                 plan.append(
                     ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection options exclude it", event)
                 )
             continue
-        plan.append(_plan_event(event, document, criteria, receipts, api_version))
+        plan.append(_plan_event(event, document, criteria, receipts))
     return plan
 
 
 def _plan_event(
-    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts, api_version: str
+    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts
 ) -> ApprovalOutcome:
     approved_at = receipts.find(event.event_id, event.not_before)
     blocked = blocked_by_state(event, approved=approved_at is not None)
@@ -149,7 +149,7 @@ def _plan_event(
         outcome = _OUTCOMES.get(blocked.code, NOT_DUE)
         reason = f"{blocked.text} (approved at {approved_at})" if outcome == ALREADY_APPROVED else blocked.text
         return ApprovalOutcome(event.event_id, outcome, reason, event)
-    is_due, reason = _selection_or_policy(event, document, criteria, api_version)
+    is_due, reason = _selection_or_policy(event, document, criteria)
     if not is_due:
         return ApprovalOutcome(event.event_id, NOT_DUE, reason, event)
     blocked = None if criteria.release_others else blocked_by_scope(event, criteria.own_name)
@@ -159,7 +159,7 @@ def _plan_event(
 
 
 def _selection_or_policy(
-    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, api_version: str
+    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria
 ) -> tuple[bool, str]:
     """Whether the caller requests the approval now, and why or why not."""
     if criteria.policy is None:
@@ -172,7 +172,7 @@ def _selection_or_policy(
     context = PolicyContext(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=criteria.own_name,
-        api_version=api_version,
+        api_version=document.api_version,
         prepared=criteria.prepared,
         gates=criteria.gates,
     )

@@ -13,7 +13,8 @@ import re
 from datetime import datetime
 from typing import Any, Callable, Mapping, Sequence
 
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent
+from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
+from .event_types import parse_event_type
 from .identity import affects, affects_only, leader_rank
 from .named_tuple import NamedTuple
 from .values import parse_choice, parse_seconds
@@ -39,7 +40,7 @@ class PolicyContext(NamedTuple):
 
     now: datetime
     own_name: str | None = None
-    api_version: str = "2020-07-01"
+    api_version: str = API_VERSION
     first_seen: datetime | None = None
     seen_started: bool = False
     approved_by_us: bool = False
@@ -76,6 +77,14 @@ def _choice_condition(
     def make(value: Any) -> Condition:
         allowed = {parse_choice(item, known, kind) for item in _as_list(value)}
         return lambda event, context: read(event, context) in allowed
+
+    return make
+
+
+def _type_condition(read: Callable[[ScheduledEvent, PolicyContext], str | None]) -> Callable[[Any], Condition]:
+    def make(value: Any) -> Condition:
+        allowed = {parse_event_type(item).casefold() for item in _as_list(value)}
+        return lambda event, context: (read(event, context) or "").casefold() in allowed
 
     return make
 
@@ -210,7 +219,7 @@ def _api_version(value: Any) -> Condition:
 
 
 CONDITIONS: dict[str, Callable[[Any], Condition]] = {
-    "type": _choice_condition(EVENT_TYPES, "event type", lambda event, _context: event.event_type),
+    "type": _type_condition(lambda event, _context: event.event_type),
     "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _context: event.status),
     "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _context: event.source),
     "duration": _range_or_unknown(
@@ -226,7 +235,7 @@ CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "first_seen_age": _range(lambda _event, context: context.age()),
     "seen_started": _boolean_condition(lambda _event, context: context.seen_started),
     "approved_by_us": _boolean_condition(lambda _event, context: context.approved_by_us),
-    "previous_type": _choice_condition(EVENT_TYPES, "event type", lambda _event, context: context.previous_type),
+    "previous_type": _type_condition(lambda _event, context: context.previous_type),
     "prepared": _choice_condition(PREPARED, "state of preparation", lambda _event, context: context.prepared),
     "weekday": _choice_condition(WEEKDAYS, "weekday", lambda _event, context: WEEKDAYS[context.now.weekday()]),
     "utc_hours": _utc_hours,

@@ -14,11 +14,13 @@ from datetime import datetime, timedelta
 from typing import Any, Iterable, Mapping, overload
 
 from .errors import ImdsUnreadable
+from .event_types import EVENT_TYPES
 from .named_tuple import NamedTuple
 from .printable import printable
 from .timestamps import as_utc_text, parse_not_before
 
-EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+# the newest api-version with a documented difference (reference 1.3)
+API_VERSION = "2020-07-01"
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
@@ -149,6 +151,7 @@ class EventDocument(NamedTuple):
         doubtful: keys of the events whose Resources were not fully readable (null, not a list, or
             an item that is not a name). The VMs of such an event are unknown; a missing VM is not
             gone from it.
+        api_version: with which it was read.
     """
 
     incarnation: int | None
@@ -157,6 +160,7 @@ class EventDocument(NamedTuple):
     complete: bool = True
     server_time: datetime | None = None
     doubtful: tuple[str, ...] = ()
+    api_version: str = API_VERSION
 
     def find(self, event_id: str) -> ScheduledEvent | None:
         """Return the event of that id in any letter case, or None."""

@@ -59,7 +59,6 @@ class ImdsRefused(ImdsError):
 
     Attributes:
         supported_versions: the api-versions that a version error named, newest first; else empty.
-        version_fallback: whether the next call uses another api-version, and may follow at once.
     """
 
     def __init__(
@@ -70,15 +69,9 @@ class ImdsRefused(ImdsError):
         retryable: bool = True,
         retry_after: float | None = None,
         supported_versions: tuple[str, ...] = (),
-        version_fallback: bool = False,
     ) -> None:
         super().__init__(message, endpoint, status, retryable, retry_after)
         self.supported_versions = supported_versions
-        self.version_fallback = version_fallback
-
-    def with_version_fallback(self) -> ImdsRefused:
-        """Return this error for a client that goes on with another api-version; it is retryable."""
-        return ImdsRefused(str(self), self.endpoint, self.status, True, self.retry_after, self.supported_versions, True)
 
 
 class ImdsUnreadable(ImdsError):

@@ -8,14 +8,13 @@ import json
 import time
 from typing import Any, Callable, Iterable, Sequence
 
-from .document import EventDocument, parse_document
+from .document import API_VERSION, EventDocument, parse_document
 from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
 from .transport import Request, Response, Transport, TransportFactory, TransportInterface
 
-API_VERSION = "2020-07-01"
 INSTANCE_API_VERSION = "2021-02-01"
 
 _EVENTS_PATH = "/metadata/scheduledevents?api-version=%s"
@@ -35,6 +34,11 @@ _MAX_CACHE_AGE = 60.0
 # reference 1.6: the same request fails again
 _NOT_RETRYABLE = (400, 401, 403, 405)
 _PROXY_STATUSES = (401, 403, 407, 502, 504)
+# answers to an api-version that the service does not know (reference 1.6.2, 1.6.11)
+_UNKNOWN_VERSION = (400, 404)
+# seconds for which a version of a list is used before the first one is tried again, and after its last good answer:
+# an update of IMDS takes up to 70 (reference 1.6.7)
+_VERSION_KEPT, _VERSION_SILENT = 3600.0, 120.0
 
 
 # a longer document is parsed each time instead of being kept
@@ -56,8 +60,10 @@ class Imds:
 
     Args:
         endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
-        api_version: of Scheduled Events; a list is a fall-back order: after a version error the
-            call raises, and the next call uses the next version.
+        api_version: of Scheduled Events, or a list. Of a list a call for events tries one after the other while the
+            answer is 400 or 404. The one that answers 200 is used for an hour, in which 404 has its usual meaning
+            ("unknown"). All are tried again after the hour, after two minutes without a good answer, and when IMDS
+            says which versions it supports.
         timeout: wall-clock limit in seconds of one whole answer.
         first_timeout: seconds until the first good answer of scheduled events begins, also after a
             day without a call: switching the service on takes up to two minutes (reference 1.8.1).
@@ -78,7 +84,7 @@ class Imds:
         transport: TransportFactory = Transport,
         discover: Callable[[float], str] | None = None,
     ) -> None:
-        self._versions = [api_version] if isinstance(api_version, str) else list(api_version)
+        self._versions = (api_version,) if isinstance(api_version, str) else tuple(api_version)
         if not self._versions:
             raise ImdsError("api_version: at least one version is needed", retryable=False)
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
@@ -93,6 +99,8 @@ class Imds:
         self._discover = discover or _discover_here
         self._transport: TransportInterface | None = None
         self._endpoint = self._configured_endpoint
+        self._version = self._versions[0] if self._versions else ""
+        self._version_until: float | None = None
         self._sent_before = 0
         self._last_answer_at: float | None = None
         self._cached: _CachedDocument | None = None
@@ -104,9 +112,9 @@ class Imds:
         return self._endpoint
 
     @property
-    def api_version(self) -> str:
-        """The api-version that the next call for events uses."""
-        return self._versions[0]
+    def versions_of_a_poll(self) -> int:
+        """How many api-versions the next call for events may try."""
+        return 1 if self._is_version_kept() else len(self._versions)
 
     @property
     def requests_sent(self) -> int:
@@ -129,20 +137,9 @@ class Imds:
             ImdsRefused: the answer has another status than 200 and 304.
             ImdsUnreadable: the answer has no readable document.
         """
-        headers, cached = _HEADERS, self._cached
-        held = hold > 0 and self._read[1] is not None
-        # a wrong 304 would hide a change for as long as the request is held, in addition to the age
-        if not held and cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
-            headers = cached.headers
-        request = Request("GET", self._events_path(), headers)
-        if held:
-            request = request._replace(known=self._read[0], hold=hold)
-        answer = self._events_exchange(request, within)
-        if answer.status == 304:
-            if "If-None-Match" not in headers or cached is None:
-                self._cached = None
-                raise ImdsUnreadable(f"{self._endpoint} answered 304 to an unconditional request", self._endpoint, 304)
-            document = cached.document
+        version, answer = self._read_answer(within, hold)
+        if answer.status == 304 and self._cached is not None:
+            document = self._cached.document
         else:
             try:
                 document = self._parsed(answer.body)
@@ -154,7 +151,50 @@ class Imds:
                 ) from error
             self._cached = self._tagged(answer.headers.get("ETag"), document)
         self._last_answer_at = self._clock()
-        return document._replace(server_time=parse_time(answer.headers.get("Date", "")))
+        if not self._is_version_kept():
+            self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
+        return document._replace(server_time=parse_time(answer.headers.get("Date", "")), api_version=version)
+
+    def _read_answer(self, within: float | None, hold: float) -> tuple[str, Response]:
+        """Return the answer of the api-version in use, else of the first one in the list that answers 200."""
+        if self._is_version_kept():
+            try:
+                return self._version, self._answer_of(self._version, within, hold)
+            except ImdsRefused as error:
+                if not error.supported_versions:
+                    raise
+        self._cached, self._read = None, (b"", None)
+        refusals: list[ImdsRefused] = []
+        ends = None if within is None else self._clock() + within
+        for version in self._versions:
+            try:
+                return version, self._answer_of(version, None if ends is None else ends - self._clock())
+            except ImdsRefused as error:
+                if version == self._version and error.status not in _UNKNOWN_VERSION:
+                    raise
+                refusals.append(error)
+        self._version, self._version_until = self._versions[0], None
+        raise refusals[0] if len(refusals) == 1 else _joined(refusals)
+
+    def _is_version_kept(self) -> bool:
+        if self._version_until is None or self._last_answer_at is None:
+            return False
+        return self._clock() < min(self._version_until, self._last_answer_at + _VERSION_SILENT)
+
+    def _answer_of(self, version: str, within: float | None, hold: float = 0.0) -> Response:
+        headers, cached = _HEADERS, self._cached
+        held = hold > 0 and self._read[1] is not None
+        # a wrong 304 would hide a change for as long as the request is held, in addition to the age
+        if not held and cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
+            headers = cached.headers
+        request = Request("GET", _EVENTS_PATH % version, headers)
+        if held:
+            request = request._replace(known=self._read[0], hold=hold)
+        answer = self._events_exchange(request, within)
+        if answer.status == 304 and headers is _HEADERS:
+            self._cached = None
+            raise ImdsUnreadable(f"{self._endpoint} answered 304 to an unconditional request", self._endpoint, 304)
+        return answer
 
     def _parsed(self, body: bytes) -> EventDocument:
         """Return the document of a body, which is parsed only if it differs from the last one."""
@@ -190,7 +230,7 @@ class Imds:
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in ids]}).encode("ascii")
         headers = dict(_HEADERS)
         headers["Content-Type"] = "application/json"
-        self._events_exchange(Request("POST", self._events_path(), headers, body), within)
+        self._events_exchange(Request("POST", _EVENTS_PATH % self._version, headers, body), within)
         self._last_answer_at = self._clock()
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
@@ -227,19 +267,9 @@ class Imds:
         if self._transport is not None:
             self._transport.close()
 
-    def _events_path(self) -> str:
-        return _EVENTS_PATH % self._versions[0]
-
     def _events_exchange(self, request: Request, within: float | None) -> Response:
         silent = self._last_answer_at is None or self._clock() - self._last_answer_at >= _SERVICE_IDLE_LIMIT
-        total = self._first_timeout if silent else self._timeout
-        try:
-            return self._exchange(request, total, within)
-        except ImdsRefused as error:
-            if error.status == 400 and error.supported_versions and len(self._versions) > 1:
-                del self._versions[0]
-                raise error.with_version_fallback() from None
-            raise
+        return self._exchange(request, self._first_timeout if silent else self._timeout, within)
 
     def _exchange(self, request: Request, total: float, within: float | None) -> Response:
         """Return a good answer to the request; ``total`` and ``within`` are seconds until it begins."""
@@ -301,6 +331,19 @@ class Imds:
             retry_after=_retry_after(answer),
             supported_versions=versions,
         )
+
+
+def _joined(refusals: list[ImdsRefused]) -> ImdsRefused:
+    """Return the error of a list of api-versions of which none works."""
+    last = refusals[-1]
+    return ImdsRefused(
+        "none of the api-versions works: " + "; ".join(map(str, refusals)),
+        last.endpoint,
+        last.status,
+        retryable=any(error.retryable for error in refusals),
+        retry_after=last.retry_after,
+        supported_versions=next((error.supported_versions for error in refusals if error.supported_versions), ()),
+    )
 
 
 def _discover_here(connect_timeout: float) -> str:

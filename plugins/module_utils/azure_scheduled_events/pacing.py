@@ -161,7 +161,7 @@ class Pacer:
         return self.error.status != 410 or self.clock() - self.failing_since >= _UPDATE_WINDOW
 
     def _wait_for_rate_limit(self) -> None:
-        free = REQUESTS_PER_SECOND - 1 - _REPEATS_PER_CALL
+        free = max(0, REQUESTS_PER_SECOND - self.imds.versions_of_a_poll - _REPEATS_PER_CALL)
         if len(self._sent) > free:
             wait = self._sent[-1 - free] + 1.0 - self.clock()
             if wait > 0:

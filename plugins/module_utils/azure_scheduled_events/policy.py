@@ -3,7 +3,8 @@
 """Policies: rules that decide about an event (docs/reference/scheduled-events.md 7).
 
 The first rule that matches decides; if none matches, nothing is approved. An event with an unknown
-type, status, source or resource type never matches a rule that approves. This file is pure: it
+type, status, source or resource type never matches a rule that approves. An event that only advises
+matches a rule only if that names its type, or does nothing but log and notify. This file is pure: it
 sends no request and keeps no state.
 """
 
@@ -15,6 +16,7 @@ from . import approval_rules
 from .approval_rules import BlockCode, Blocked
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
+from .event_types import advises, warning_about
 from .named_tuple import NamedTuple
 from .values import did_you_mean, parse_choice, parse_seconds
 
@@ -96,9 +98,14 @@ class _Rule(NamedTuple):
     conditions: tuple[tuple[str, Condition], ...]
     actions: tuple[str, ...]
     approval: _ApprovalRule
+    warnings: tuple[str, ...]
 
     def approves(self) -> bool:
         return self.approval.when in (NOW, AFTER_PREPARE)
+
+    def follows_advice(self) -> bool:
+        """Return True if the rule may match an event that only advises."""
+        return any(name == "type" for name, _holds in self.conditions) or set(self.actions) <= {"log", "notify"}
 
 
 class SourceLocations:
@@ -127,6 +134,11 @@ class Policy:
         self.name = name
         self.is_preset = is_preset
         self._rules = tuple(rules)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence, with the location, for each event type that is unknown."""
+        return tuple(text for rule in self._rules for text in rule.warnings)
 
     @classmethod
     def preset(cls, name: str) -> Policy:
@@ -210,15 +222,17 @@ class Policy:
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
         """Return the decision about the event now; raise OwnNameUnknown if a rule depends on an unknown name."""
         unknown = approval_rules.unknown_value(event)
+        is_advice = advises(event.event_type)
         for rule in self._rules:
-            if unknown and rule.approves():
+            if (unknown and rule.approves()) or (is_advice and not rule.follows_advice()):
                 continue
             if all(holds(event, context) for _name, holds in rule.conditions):
                 return self._decision(rule, event, context)
         if unknown:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
             return Decision(NEVER, False, ("log",), None, f"{reason}; nothing is approved", unknown.code)
-        return Decision(NEVER, False, ("log",), None, "no rule matched; nothing is approved", BlockCode.NO_RULE)
+        reason = f"no rule names {event.event_type}, which only advises" if is_advice else "no rule matched"
+        return Decision(NEVER, False, ("log",), None, f"{reason}; nothing is approved", BlockCode.NO_RULE)
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
         names = ", ".join(name for name, _holds in rule.conditions) or "any event"
@@ -241,15 +255,26 @@ def _rule(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _R
     when = data.get("when")
     when = {} if when is None else when
     _check_keys(when, tuple(CONDITIONS), (*path, "when"), locations)
-    conditions = []
+    conditions, warnings = [], []
     for condition, value in when.items():
+        location = locations.describe((*path, "when", condition))
         try:
             conditions.append((condition, CONDITIONS[condition](value)))
         except ValueError as error:
-            raise PolicyError(f"{locations.describe((*path, 'when', condition))}: {error}") from None
+            raise PolicyError(f"{location}: {error}") from None
+        if condition in ("type", "previous_type"):
+            types = value if isinstance(value, list) else [value]
+            warnings += [f"{location}: {text}" for text in map(warning_about, types) if text is not None]
     actions, approval = _actions(data["do"], (*path, "do"), locations)
     name = data.get("name")
-    return _Rule("" if name is None else str(name), locations.describe(path), tuple(conditions), actions, approval)
+    return _Rule(
+        "" if name is None else str(name),
+        locations.describe(path),
+        tuple(conditions),
+        actions,
+        approval,
+        tuple(warnings),
+    )
 
 
 def _actions(data: Any, path: tuple[object, ...], locations: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:

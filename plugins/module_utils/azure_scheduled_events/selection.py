@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, Sequence
 
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, EventDocument, ScheduledEvent
+from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
+from .event_types import advises, parse_event_type, warning_about
 from .identity import affects, is_same_vm
 from .named_tuple import NamedTuple
 
@@ -14,22 +15,10 @@ SELF = "self"
 ANY = "any"
 
 
-class UnknownType(NamedTuple):
-    """A selected event type that the helper does not know; Azure may have introduced it since.
-
-    Attributes:
-        given: the type as the caller wrote it.
-        suggestion: the known type that is probably meant, or None.
-        text: one sentence for the caller.
-    """
-
-    given: str
-    suggestion: str | None
-    text: str
-
-
 class Selection(NamedTuple):
     """Conditions that a selected event meets, all of them. Letter case does not count.
+
+    An event that only advises is selected if its type or its id is named, or if ``advice`` is set.
 
     Attributes:
         event_ids: allowed ids; None allows all, an empty tuple none.
@@ -37,6 +26,7 @@ class Selection(NamedTuple):
         statuses: allowed statuses, in the same way.
         sources: allowed sources, in the same way.
         affects: "self" (the VM itself), "any", or names of VMs; the event affects at least one.
+        advice: whether events that only advise are selected without being named: to show them, not to act on them.
     """
 
     event_ids: tuple[str, ...] | None = None
@@ -44,6 +34,7 @@ class Selection(NamedTuple):
     statuses: tuple[str, ...] | None = None
     sources: tuple[str, ...] | None = None
     affects: str | tuple[str, ...] = SELF
+    advice: bool = False
 
     @classmethod
     def of(
@@ -80,7 +71,7 @@ class Selection(NamedTuple):
         return cls(ids, kinds, states, origins, target)
 
     @classmethod
-    def parse(cls, options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
+    def parse(cls, options: Mapping[str, Any]) -> Selection:
         """Read the selection options as users write them.
 
         Args:
@@ -88,30 +79,33 @@ class Selection(NamedTuple):
                 or None; an option that is missing counts as None.
 
         Returns:
-            The selection, and the selected types that are unknown.
+            The selection.
 
         Raises:
-            ValueError: a value is not a text, or is a misspelt status or source, which would select nothing.
+            ValueError: a value is not a text, or is a misspelt type, status or source, which would select nothing.
         """
         given = {name: _as_texts(name, value) for name, value in options.items() if value is not None}
-        unknown = []
-        for name, known in (("types", EVENT_TYPES), ("statuses", EVENT_STATUSES), ("sources", EVENT_SOURCES)):
+        parsers = {"types": parse_event_type, "statuses": _parse_status, "sources": _parse_source}
+        for name, parse in parsers.items():
             for value in given.get(name, ()):
-                # imported when needed: Ansible compiles each file that a module imports in every run
-                from .values import parse_choice, suggestion
-
                 try:
-                    parse_choice(value, known, "value")
+                    parse(value)
                 except ValueError as error:
-                    if name != "types":
-                        raise ValueError(f"{name}: {error}") from None
-                    unknown.append(UnknownType(value, suggestion(value, known), f"types: {error}"))
-        return cls.of(**given), unknown
+                    raise ValueError(f"{name}: {error}") from None
+        return cls.of(**given)
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each type that is unknown; Azure may have introduced it."""
+        return [f"types: {text}" for text in map(warning_about, self.types or ()) if text is not None]
 
     @property
     def needs_own_name(self) -> bool:
         """Whether :meth:`matches` needs this VM's name."""
         return self.affects == SELF or SELF in self.affects
+
+    def heeds(self, event_type: str) -> bool:
+        """Return True unless the type only advises, and the selection names neither types nor ids."""
+        return self.types is not None or self.event_ids is not None or not advises(event_type)
 
     def matches(self, event: ScheduledEvent, own_name: str | None) -> bool:
         """Return True if the event is selected; raise OwnNameUnknown if that depends on an unknown name."""
@@ -120,6 +114,7 @@ class Selection(NamedTuple):
             and _allows(self.types, event.event_type)
             and _allows(self.statuses, event.status)
             and _allows(self.sources, event.source)
+            and (self.advice or self.heeds(event.event_type))
             and self._affected(event, own_name)
         )
 
@@ -137,6 +132,21 @@ class Selection(NamedTuple):
             else any(is_same_vm(entry, name) for entry in event.resources)
             for name in names
         )
+
+
+def _parse_status(value: str) -> str:
+    return _choice(value, EVENT_STATUSES)
+
+
+def _parse_source(value: str) -> str:
+    return _choice(value, EVENT_SOURCES)
+
+
+def _choice(value: str, known: Sequence[str]) -> str:
+    # imported when needed: Ansible compiles each file that a module imports in every run
+    from .values import parse_choice
+
+    return parse_choice(value, known, "value")
 
 
 def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Callable, TypeVar
 
 from .document import EventDocument
-from .errors import ImdsError, ImdsRefused, ImdsUnreachable, OwnNameUnknown
+from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
 from .identity import resource_name_of
 from .imds import Imds
 from .named_tuple import NamedTuple
@@ -104,8 +104,7 @@ class ImdsSession:
                 return self.pacer.call(method, *args, within=self.time_left())
             except ImdsError as error:
                 no_service = isinstance(error, ImdsUnreachable) and not error.connected
-                falls_back = isinstance(error, ImdsRefused) and error.version_fallback
-                delay = 0.0 if falls_back else self.pacer.delay(event_known=True)
+                delay = self.pacer.delay(event_known=True)
                 if no_service or not error.retryable or delay >= self.time_left():
                     raise
                 self.pacer.sleep(delay)

@@ -49,9 +49,9 @@ def did_you_mean(value: Any, known: Sequence[str]) -> str:
     return f"; there are: {', '.join(known)}" if found is None else f"; did you mean {found}?"
 
 
-def suggestion(value: Any, known: Sequence[str]) -> str | None:
-    """Return the known value that is most similar, or None if none is close."""
+def suggestion(value: Any, known: Sequence[str], similar: float = 0.6) -> str | None:
+    """Return the known value that is most similar, or None if the similarity of each is below ``similar`` of 1."""
     import difflib  # only needed for an error
 
-    close = difflib.get_close_matches(str(value).casefold(), [item.casefold() for item in known], 1)
+    close = difflib.get_close_matches(str(value).casefold(), [item.casefold() for item in known], 1, similar)
     return next((item for item in known if close and item.casefold() == close[0]), None)

@@ -13,6 +13,9 @@ import typing as t
 from datetime import datetime
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    is_chosen,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     is_same_vm,
 )
@@ -121,13 +124,12 @@ def events_of(
         vm_name: name of its VM, or None to find it, see `Announced.vm_of`.
         announced: the events.
         ended: keys of events that are over.
-        types: allowed types of events; None for all.
+        types: allowed types of events; None for all that do not only advise.
         within: seconds; a later event is not due.
         note: the note of the host.
         now: the time of the controller, aware.
     """
     held = {str(event["event_id"]).casefold(): event for event in note["events"]} if note else {}
-    wanted = None if types is None else {kind.casefold() for kind in types}
     shown, name = [], vm_name
     result = {"available": True, "reason": "", "note": note, "announced": True}
     for each in announced:
@@ -141,7 +143,7 @@ def events_of(
                 f" {vm_name or host}; set maintenance_vm_name to the name of its VM"
             )
         name = name or vm
-        is_wanted = wanted is None or event["event_type"].casefold() in wanted
+        is_wanted = is_chosen(event["event_type"], types)
         if vm is None or each.is_over or key in ended or not (is_wanted or key in held):
             continue
         # an earlier run may have prepared the host

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    is_chosen,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
     all_resources,
@@ -33,7 +36,7 @@ class Limits(t.NamedTuple):
     Attributes:
         patience: seconds for the whole run.
         within: seconds; later events are left to a later run.
-        types: types of events, in lower case; empty for all.
+        types: types of events; empty for all that do not only advise.
         check_mode: whether to end after the first decision.
     """
 
@@ -175,7 +178,7 @@ def _take_events(state: State, name: str, result: Variables, limits: Limits) -> 
 
 
 def _is_due(event: Variables, limits: Limits) -> bool:
-    if limits.types and (event["event_type"] or "").casefold() not in limits.types:
+    if not is_chosen(event["event_type"] or "", limits.types or None):
         return False
     left = event["seconds_left"]
     return event["status"] != "Scheduled" or left is None or left <= limits.within

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    Nature,
+    nature_of,
+)
+
 # the event took place, and the host was prepared before and recovered after it
 COMPLETED = "completed"
 # the event took place, or may have, and the host was not prepared
@@ -25,8 +30,6 @@ FAILED = "failed"
 # in check mode
 CHECKED = "checked"
 
-# types of events after which the VM does not come back
-_REMOVING = ("Preempt", "Terminate")
 
 Event = t.Mapping[str, t.Any]
 
@@ -100,7 +103,8 @@ def is_removed(
         Whether one of the events explains that Azure has removed the VM.
     """
     return any(
-        event["event_type"] in _REMOVING and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
+        nature_of(event["event_type"]) is Nature.REMOVES
+        and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
         for event in events
     )
 

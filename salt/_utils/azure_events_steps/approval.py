@@ -59,7 +59,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     criteria = approval_plan.ApprovalCriteria(
         Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True
     )
-    plan = approval_plan.plan_approvals(seen.document, criteria, notes, session.imds.api_version)
+    plan = approval_plan.plan_approvals(seen.document, criteria, notes)
     items, warnings = send_approvals(session.pacer, plan, notes, session.time_left())
     for text in warnings:
         log.warning("azure_events: %s", text)

@@ -239,7 +239,7 @@ def _selection(given: Mapping[str, Any]) -> Selection:
     for key in _SELECTION_KEYS:
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the key out for all")
-    return settings.parse_strict_selection({key: given.get(key) for key in _SELECTION_KEYS})
+    return settings.parse_selection({key: given.get(key) for key in _SELECTION_KEYS})
 
 
 def _of_beacon(beacon: Any) -> tuple[Selection, ...]:

@@ -43,6 +43,8 @@ def evaluate(
     """
     if not affects(event, own_name):
         return SelectionResult(AFFECTS, f"the event does not affect this VM ({own_name})")
+    if not any(selection.heeds(event.event_type) for selection in configuration.selections):
+        return SelectionResult(TYPES, f"types does not name {event.event_type!r}, which only advises")
     for selection in configuration.selections:
         for code, allowed, value in (
             (TYPES, selection.types, event.event_type),

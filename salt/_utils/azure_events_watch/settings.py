@@ -9,10 +9,10 @@ import math
 import re
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.imds import API_VERSION
-from azure_scheduled_events.selection import Selection, UnknownType
+from azure_scheduled_events.selection import Selection
 from azure_scheduled_events.values import did_you_mean, parse_seconds
 
 BEACON = "azure_events"
@@ -89,7 +89,7 @@ def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the option out for all")
-    selection = parse_strict_selection({key: given.get(key) for key in ("types", "statuses", "sources", "affects")})
+    selection = parse_selection({key: given.get(key) for key in ("types", "statuses", "sources", "affects")})
     seconds = {key: parse_duration(key, given.get(key, default), _MINIMUM[key]) for key, default in _SECONDS.items()}
     name = beacon_name(config)
     if name == BEACON:
@@ -104,7 +104,7 @@ def _restrict_to_minion(selection: Selection, section: Mapping[str, Any]) -> Sel
     Raises:
         ValueError: no event is in both selections.
     """
-    whole = parse_strict_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
+    whole = parse_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
     common = {}
     for key in ("types", "statuses", "sources"):
         ours, minions = getattr(selection, key), getattr(whole, key)
@@ -131,8 +131,8 @@ def is_from_salt(config: Any) -> bool:
     return isinstance(config, list) and any(isinstance(item, dict) and "_beacon_name" in item for item in config)
 
 
-def parse_selection(options: Mapping[str, Any]) -> tuple[Selection, list[UnknownType]]:
-    """Return the selection that the options describe, and the unknown event types in it.
+def parse_selection(options: Mapping[str, Any]) -> Selection:
+    """Return the selection that the options describe.
 
     Raises:
         ValueError: an option is invalid; the text names it.
@@ -141,21 +141,6 @@ def parse_selection(options: Mapping[str, Any]) -> tuple[Selection, list[Unknown
     if options.get("affects") in ([], ()):
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
     return Selection.parse(options)
-
-
-def parse_strict_selection(options: Mapping[str, Any]) -> Selection:
-    """Return the selection in a configuration, where a type similar to a known one is an error.
-
-    Azure may introduce types, but hardly one that differs from a known type by a letter or two.
-
-    Raises:
-        ValueError: an option is invalid; the text names it.
-    """
-    selection, unknown = parse_selection(options)
-    for one in unknown:
-        if one.suggestion is not None:
-            raise ValueError(one.text)
-    return selection
 
 
 def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:

@@ -258,7 +258,6 @@ def test_coordinate_refuses_a_play_of_hosts_with_different_leaders(
 
 
 @pytest.mark.all
-@pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_coordinate_refuses_a_type_that_is_close_to_a_known_one(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:

@@ -30,7 +30,7 @@ class Approver:
 
     def plan(self, *ids: str) -> list[ApprovalOutcome]:
         criteria = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
-        return plan_approvals(self.imds.events(), criteria, self.receipts, "2020-07-01")
+        return plan_approvals(self.imds.events(), criteria, self.receipts)
 
     def send(self, plan: list[ApprovalOutcome], within: float = 60) -> dict[str, str]:
         outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)

@@ -203,24 +203,6 @@ def test_refused_version_lists_the_supported_ones(endpoint: str) -> None:
     assert "2020-07-01" in caught.value.supported_versions and not caught.value.retryable
 
 
-def test_another_version_is_used_only_if_configured(azure: Simulator, endpoint: str) -> None:
-    schedule(azure, source="User")
-    imds = Imds(endpoint, ["2031-01-01", "2019-04-01", "2020-07-01"])
-    with pytest.raises(ImdsRefused) as caught:
-        imds.events()
-    assert caught.value.retryable
-    (event,) = imds.events().events
-    assert imds.api_version == "2019-04-01" and event.source is None and event.description is not None
-
-
-def test_missing_header_is_not_hidden_by_another_version(azure: Simulator, endpoint: str) -> None:
-    fault(azure, "status", status=400, body='{"error":"Bad request. Required metadata header not specified"}')
-    imds = Imds(endpoint, ["2020-07-01", "2019-08-01"])
-    with pytest.raises(ImdsRefused) as caught:
-        imds.events()
-    assert not caught.value.retryable and imds.api_version == "2020-07-01"
-
-
 @pytest.mark.parametrize(
     "version", ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
 )

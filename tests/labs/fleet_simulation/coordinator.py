@@ -35,7 +35,6 @@ from fleet_simulation.azure_model import Event, Group, date_at
 from fleet_simulation.host import Host
 
 COORDINATOR = "the coordinator"
-API_VERSION = "2020-07-01"
 LIMITS = Limits(patience=900.0, within=1800.0)
 # seconds between two looks for events, and between two reads of a host that waits
 INTERVAL, READ_INTERVAL = 10.0, 10.0
@@ -168,7 +167,7 @@ class Coordinator:
             Selection(event_ids=(decision["event_id"],)), Policy.from_mapping({"rules": rules}), "none", {}, True
         )
         criteria = criteria._replace(own_name=host.name)
-        (outcome,) = plan_approvals(document, criteria, Receipts("/nonexistent", ""), API_VERSION)
+        (outcome,) = plan_approvals(document, criteria, Receipts("/nonexistent", ""))
         if outcome.outcome == APPROVE:
             evidence = {vm: text for (vm, key), text in self._evidence.items() if key == decision["key"]}
             self._approve(Decision(decision["event_id"], tuple(decision["resources"]), evidence, self._read_at))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.event_types import EVENT_TYPES
 from soak.actions import Actions
 from soak.evidence import Approval, Evidence, listed_from, polls_from, unix_time
 from soak.hooks import hook_runs

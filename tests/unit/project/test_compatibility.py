@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from azure_scheduled_events.imds import API_VERSION
+from azure_scheduled_events.document import API_VERSION
 from imds_simulator.api_versions import FIELD_SINCE, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
 from support.daemon.documents import quoted, rows, section
 from support.hosts import rootfs

@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from azure_scheduled_events.conditions import CONDITIONS
+from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.policy import ACTIONS, PRESETS
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import HookSettings, Settings, load_settings
 from hook_runner.hooks.inputs import event_environment
 from hook_runner.records import STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
-from imds_simulator.api_versions import EVENT_TYPES
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core import options

@@ -41,6 +41,10 @@ def test_impactful_has_the_limit_of_the_documented_sample():
     assert [impactful(event("Freeze", seconds)) for seconds in (8, 9)] == [False, True]
 
 
+def test_advice_is_not_impactful():
+    assert impactful(event("SpotRebalanceRecommendation")) is False
+
+
 @pytest.mark.parametrize("limit", [-1, "9", None, True, float("nan")])
 def test_impactful_refuses_a_limit_that_is_not_a_number(limit):
     with pytest.raises(AnsibleFilterError, match="impactful: freeze_limit is not a number"):

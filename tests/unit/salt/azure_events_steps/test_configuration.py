@@ -70,7 +70,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"minimum_notise": 3}, "did you mean minimum_notice?"),
         ({"minimum_notice": "soon"}, "minimum_notice: expected seconds"),
         ({"minimum_notice": -1}, "at least 0 seconds"),
-        ({"types": ["Rebot"]}, "types: unknown value 'Rebot'; did you mean Reboot?"),
+        ({"types": ["Rebot"]}, "types: unknown event type 'Rebot'; did you mean Reboot?"),
         ({"types": []}, "types: an empty list selects no event"),
         ({"statuses": ["Gone"]}, "statuses: unknown value"),
         ({"sources": [3]}, "sources: expected texts"),

@@ -65,6 +65,15 @@ def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure, sect
     assert (event["selected"], event["not_selected_because"]) == (False, next(iter(section)))
 
 
+def test_advice_is_prepared_only_if_types_names_it(minion: StepsMinion, azure: Azure) -> None:
+    advice = {"EventId": "A", "EventType": "SpotRebalanceRecommendation", "EventStatus": "Scheduled", "NotBefore": ""}
+    document = {"DocumentIncarnation": 1, "Events": [dict(advice, ResourceType="VirtualMachine", Resources=["vm1"])]}
+    with failing(azure, "body", route="scheduledevents", body=json.dumps(document)):
+        assert minion.prepare("A") == "not_selected"
+        minion.configure(types=["SpotRebalanceRecommendation"])
+        assert minion.prepare("A") == "prepared"
+
+
 def test_preparation_is_void_after_a_reboot(minion: StepsMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     minion.prepare(event_id)

@@ -14,7 +14,7 @@ import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__

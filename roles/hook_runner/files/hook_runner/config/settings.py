@@ -9,8 +9,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
-from azure_scheduled_events.imds import API_VERSION
+from azure_scheduled_events.event_types import warning_about
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.policy_file import load_policy
@@ -116,6 +117,16 @@ class Settings(NamedTuple):
         for key in (name, f"{stage}/{name}"):
             found = found._replace(**self.hooks.get(key, {}))
         return found if stage == PREPARE else found._replace(needs=0.0)
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each event type of the policy and the hooks that is unknown."""
+        texts = (
+            f"hooks.{name}.types: {text}"
+            for name, keys in self.hooks.items()
+            for text in map(warning_about, keys.get("types", ()))
+            if text is not None
+        )
+        return [*self.policy.warnings, *texts]
 
 
 # the result of `load_settings` for a file that does not exist or sets nothing

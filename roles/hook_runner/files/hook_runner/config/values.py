@@ -10,9 +10,9 @@ import os
 import re
 from typing import Any, Callable
 
-from azure_scheduled_events.document import EVENT_TYPES
 from azure_scheduled_events.endpoint import AUTO, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.event_types import parse_event_type
 from azure_scheduled_events.values import parse_choice, parse_seconds
 from hook_runner.records import STAGES
 
@@ -175,7 +175,7 @@ def api_versions(value: Any) -> tuple[str, ...]:
 def event_types(value: Any) -> tuple[str, ...]:
     """Return event types, from one or a list of them."""
     listed = value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(parse_choice(item, EVENT_TYPES, "event type") for item in listed))
+    return tuple(dict.fromkeys(map(parse_event_type, listed)))
 
 
 def environment(value: Any) -> dict[str, str]:

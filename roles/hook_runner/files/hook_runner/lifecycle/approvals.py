@@ -15,7 +15,7 @@ from azure_scheduled_events.approval_rules import (
     blocked_by_state,
 )
 from azure_scheduled_events.conditions import PolicyContext
-from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import API_VERSION, ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
@@ -100,12 +100,14 @@ class Approver:
         self._pausing = pausing
         # until the first and the next document, the events may differ from those that are known
         self._last_poll_failed = True
+        self._api_version = API_VERSION
 
-    def document_received(self, records: Iterable[EventRecord]) -> None:
+    def document_received(self, records: Iterable[EventRecord], api_version: str) -> None:
         """Note that a document came; it shows the effect of the earlier requests."""
         for record in records:
             record.attempt.outcome_unknown = False
         self._last_poll_failed = False
+        self._api_version = api_version
 
     def poll_failed(self) -> None:
         """Note that a poll failed; nothing is approved before the next document."""
@@ -126,7 +128,7 @@ class Approver:
         context = PolicyContext(
             now=self._clock.now(),
             own_name=self._runtime.own_name,
-            api_version=self._runtime.settings.api_version[0],
+            api_version=self._api_version,
             first_seen=record.first_seen,
             seen_started=record.seen_started,
             approved_by_us=record.approval == ACCEPTED,

@@ -176,7 +176,7 @@ class Engine:
     def observe(self, document: EventDocument) -> None:
         """Compare a document with the records, and act."""
         self._has_document, self._is_behind = True, False
-        self.approver.document_received(self.records)
+        self.approver.document_received(self.records, document.api_version)
         with self._journal.batch():
             self._tracker.compare(document)
         if self.own_name is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Container, Iterator, Mapping, Sequence
 
-from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.event_types import EVENT_TYPES, is_chosen
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook
 from hook_runner.lifecycle.hook_pairs import is_same_preparation, partner
@@ -56,13 +56,10 @@ class Times(NamedTuple):
 def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
     """Return the hooks of a stage for this type of event, in the order in which they run.
 
-    It is the order of `discover_hooks`: by file name.
+    It is the order of `discover_hooks`: by file name. Without `types` a hook runs for all types but those that only
+    advise.
     """
-    return [
-        hook
-        for hook in hooks.get(stage, ())
-        if not hook.settings.types or record.event.event_type in hook.settings.types
-    ]
+    return [hook for hook in hooks.get(stage, ()) if is_chosen(record.event.event_type, hook.settings.types or None)]
 
 
 def is_done(hook: Hook, step: HookRun | None) -> bool:

@@ -62,6 +62,8 @@ def run_checks(
     if settings is None:
         return report
     hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
+    for text in settings.warnings():
+        report.add(WARNING, "configuration", config_path, text)
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
     check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, report, root)

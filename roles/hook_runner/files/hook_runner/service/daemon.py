@@ -283,7 +283,12 @@ class Service:
             self._log.threshold, self._log.as_json = settings.log_level, settings.log_format == "json"
             self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
             self._log.write("info", "configuration and hooks are read again; running hooks continue")
+            self._log_warnings()
         self._parts.notifier.notify("READY=1")
+
+    def _log_warnings(self) -> None:
+        for text in self._settings.warnings():
+            self._log.write("warning", text)
 
     def _log_startup(self) -> None:
         settings = self._settings
@@ -293,6 +298,7 @@ class Service:
             self._log.write("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
         if not settings.policy.may_approve():
             self._log.write("warning", NO_APPROVAL_WARNING % settings.policy.name)
+        self._log_warnings()
         if self._parts.sender is not None:
             self._log.write("info", f"changes of events are pushed to {self._parts.sender.shown_url}")
         if settings.dry_run:

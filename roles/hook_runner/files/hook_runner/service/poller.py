@@ -240,7 +240,10 @@ class Poller(threading.Thread):
         now = self.last_good = dates[-1][1]
         last = self._last
         has_changed = (
-            last is None or _differs(document.events, last.events) or _differs(document.warnings, last.warnings)
+            last is None
+            or document.api_version != last.api_version
+            or _differs(document.events, last.events)
+            or _differs(document.warnings, last.warnings)
         )
         self._last, self._last_poll_succeeded = document, True
         if self._has_drifted(document, now) or has_changed or self._deliver_next or self._deliver_unchanged:

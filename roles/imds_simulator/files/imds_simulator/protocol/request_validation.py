@@ -79,5 +79,7 @@ def _version_error(target: Target, knobs: Knobs) -> Reply | None:
         return version_error(knobs.error_wording, newest(INSTANCE_VERSIONS))
     if target.version in SCHEDULED_EVENTS_VERSIONS or target.version in knobs.extra_api_versions:
         return None
+    if target.version and knobs.unknown_version_status == 404:
+        return unknown_version_error()
     own = SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions
     return version_error(knobs.error_wording, newest(own if knobs.newest_versions == "own" else INSTANCE_VERSIONS))

@@ -80,10 +80,7 @@ def version_error(wording: str, newest: list[str]) -> Reply:
 
 
 def unknown_version_error() -> Reply:
-    """Return the older error of instance metadata for a version that it does not know.
-
-    See reference 1.6.11.
-    """
+    """Return the error of a service that lists no versions for one that it does not know (reference 1.6.11)."""
     return error(404, "Not found. Invalid version requested")
 
 

@@ -135,6 +135,15 @@ class Knobs:
             "names", "1.3.3", "further api-versions of scheduledevents to accept; they answer like the newest"
         ),
     )
+    unknown_version_status: int = field(
+        default=400,
+        metadata=_knob(
+            "choice",
+            "1.6.11",
+            "status for an api-version that scheduledevents does not know; 404: without a list",
+            (400, 404),
+        ),
+    )
     error_wording: str = field(
         default="new",
         metadata=_knob(

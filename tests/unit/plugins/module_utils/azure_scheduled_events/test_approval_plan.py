@@ -50,7 +50,6 @@ def plan(tmp_path):
             EventDocument(1, events, server_time=NOW),
             ApprovalCriteria(Selection.of(**options), own_name, **criteria),
             receipts,
-            "2020-07-01",
         )
         return [(item.event_id, item.outcome) for item in found]
 
@@ -85,6 +84,20 @@ def test_plan_approves_an_unknown_type_only_by_id_or_type(plan):
     assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [
         ("A", "not_due")
     ]
+
+
+def test_plan_approves_an_advice_only_by_id_or_type(plan):
+    advice = event("A", event_type="SpotRebalanceRecommendation")
+    assert plan(advice, sources=["User"]) == []
+    assert plan(advice, types=["spotrebalancerecommendation"]) == [("A", "approve")]
+    assert plan(advice, event_ids=["A"]) == [("A", "approve")]
+
+
+def test_plan_approves_an_advice_by_a_rule_that_names_it(plan):
+    advice = event("A", event_type="SpotRebalanceRecommendation")
+    assert plan(advice, policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [("A", "not_due")]
+    named = {"when": {"type": "SpotRebalanceRecommendation"}, "do": "approve"}
+    assert plan(advice, policy=Policy.from_rules([named])) == [("A", "approve")]
 
 
 def test_plan_approves_events_of_others_only_with_release_others(plan):

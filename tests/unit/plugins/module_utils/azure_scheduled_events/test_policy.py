@@ -115,6 +115,30 @@ def test_unknown_value_matches_a_rule_that_does_not_approve():
     assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
 
 
+def test_advice_matches_a_rule_that_names_it_or_only_logs_and_notifies():
+    advice = event(event_type="SpotRebalanceRecommendation")
+    everything = {"name": "all", "when": {}, "do": ["prepare", "approve"]}
+    shown = {"name": "shown", "when": {}, "do": ["log", "notify"]}
+    named = {"name": "named", "when": {"type": "SpotRebalanceRecommendation"}, "do": "approve"}
+    decisions = [
+        Policy.from_rules(rules).decide(advice, context())
+        for rules in ([everything], [everything, shown], [everything, named])
+    ]
+    assert [(decision.rule, decision.due) for decision in decisions] == [
+        (None, False),
+        ("shown", False),
+        ("named", True),
+    ]
+    assert decisions[0].reason == "no rule names SpotRebalanceRecommendation, which only advises; nothing is approved"
+
+
+def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
+    policy = Policy.from_rules([{"name": "new", "when": {"type": ["Freeze", "hibernate"]}, "do": ["notify", "hold"]}])
+    assert policy.decide(event(event_type="Hibernate"), context()).rule == "new"
+    (text,) = policy.warnings
+    assert text.startswith("policy: rules[0].when.type: event type 'hibernate' is unknown; no rule approves it")
+
+
 @pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False), ("never", False)])
 def test_may_approve_is_true_only_for_a_rule_that_approves(setting, may):
     assert Policy.from_rules([{"name": "it", "do": [{"approve": setting}]}]).may_approve() is may

@@ -82,24 +82,44 @@ def test_self_without_a_name_is_an_error():
 
 
 def test_parsed_options_select_as_written():
-    selection, unknown = Selection.parse({"types": "freeze", "sources": ["USER"], "affects": "any", "statuses": None})
-    assert (selection, unknown) == (Selection(None, ("freeze",), None, ("USER",), "any"), [])
+    selection = Selection.parse({"types": "freeze", "sources": ["USER"], "affects": "any", "statuses": None})
+    assert selection == Selection(None, ("freeze",), None, ("USER",), "any") and selection.warnings() == []
 
 
 def test_parsed_empty_list_selects_no_event():
-    selection, _unknown = Selection.parse({"event_ids": []})
-    assert selection.pick(EVENTS, "vm1") == []
+    assert Selection.parse({"event_ids": []}).pick(EVENTS, "vm1") == []
 
 
-def test_parsed_unknown_type_is_selected_and_reported():
-    selection, unknown = Selection.parse({"types": ["Rebot", "Zz"]})
-    assert selection.types == ("Rebot", "Zz")
-    assert [(item.given, item.suggestion) for item in unknown] == [("Rebot", "Reboot"), ("Zz", None)]
+def test_parsed_unknown_type_is_selected_with_a_warning():
+    selection = Selection.parse({"types": ["Hibernate", "freeze"]})
+    assert selection.types == ("Hibernate", "freeze")
+    (text,) = selection.warnings()
+    assert text.startswith("types: event type 'Hibernate' is unknown; no rule approves it")
+
+
+def test_advice_is_selected_if_it_is_named_or_to_be_shown():
+    advice = event("A", event_type="SpotRebalanceRecommendation")
+    assert [
+        selection.matches(advice, "vm1")
+        for selection in (
+            Selection(),
+            Selection.of(sources=["Platform"]),
+            Selection.of(types=["Reboot"]),
+            Selection.of(types=["SpotRebalanceRecommendation"]),
+            Selection.of(event_ids=[advice.event_id]),
+            Selection(advice=True),
+        )
+    ] == [False, False, False, True, True, True]
 
 
 @pytest.mark.parametrize(
     "options, option",
-    [({"statuses": ["Gone"]}, "statuses"), ({"sources": "Me"}, "sources"), ({"event_ids": [7]}, "event_ids")],
+    [
+        ({"types": ["Rebot"]}, "types"),
+        ({"statuses": ["Gone"]}, "statuses"),
+        ({"sources": "Me"}, "sources"),
+        ({"event_ids": [7]}, "event_ids"),
+    ],
 )
 def test_parsed_unusable_value_is_an_error_that_names_the_option(options, option):
     with pytest.raises(ValueError, match=f"^{option}: "):

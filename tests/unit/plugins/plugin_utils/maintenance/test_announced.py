@@ -92,6 +92,11 @@ def test_event_is_due_by_its_time(status, not_before, due):
     assert event["due"] is due
 
 
+def test_advice_is_taken_only_if_its_type_is_named():
+    advice = dict(EVENT, event_type="SpotRebalanceRecommendation")
+    assert keys(taken("vm1", advice)) == [] != keys(taken("vm1", advice, types=["spotrebalancerecommendation"]))
+
+
 def test_event_of_the_note_is_due_and_selected_whatever_its_type():
     note = {"events": [EVENT]}
     (event,) = taken("vm1", EVENT, note=note, types=["Freeze"], within=0)["events"]

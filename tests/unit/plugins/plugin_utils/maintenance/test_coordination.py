@@ -176,6 +176,13 @@ def test_event_that_is_not_due_or_of_another_type_ends_the_run():
     assert not after(result_of("vm1", event_of()), limits=Limits(600, 1800, frozenset(["reboot"])))["over"]
 
 
+def test_advice_is_coordinated_only_if_its_type_is_named():
+    advice = event_of(event_type="SpotRebalanceRecommendation")
+    assert after(result_of("vm1", advice), result_of("vm2", advice))["over"]
+    limits = Limits(600, 1800, frozenset(["SpotRebalanceRecommendation"]))
+    assert not after(result_of("vm1", advice), result_of("vm2", advice), limits=limits)["over"]
+
+
 def test_round_reads_only_hosts_that_prepare_while_there_are_any():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")), now=1.0)
     assert {name: each["wait_for"] for name, each in state["read"].items()} == {"h2": "prepared"}
