@@ -339,7 +339,7 @@ def transport(session: nox.Session) -> None:
     session.install("-r", "tests/requirements.txt")
     session.install("-r", "tests/functional/transport/requirements-oldest.txt")
     chosen = session.posargs or ["tests/functional/transport"]
-    session.run(*PYTEST, "-n", "2", *chosen, env=HOME)
+    session.run(*PYTEST, "-n", "2", "--dist", "loadgroup", *chosen, env=HOME)
 
 
 @nox.session

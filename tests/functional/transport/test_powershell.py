@@ -5,39 +5,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from support.windows_exchange.cases import CASES, REFUSED, Case, check, check_refused
-from support.windows_exchange.powershell import NOT_HERE, PROGRAM, run_module
+from support.windows_exchange.powershell import AT_A_TIME, NOT_HERE, PROGRAM, PowerShell, powershell
+from support.windows_exchange.server import Answer, serving
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=NOT_HERE)
+pytestmark = [
+    pytest.mark.skipif(PROGRAM is None, reason=NOT_HERE),
+    # one worker of pytest, and therefore one process of PowerShell, for all cases
+    pytest.mark.xdist_group("powershell"),
+]
 
 
-def exchange(options: Mapping[str, Any], environment: Mapping[str, str]) -> Mapping[str, Any]:
-    return run_module("imds_exchange", options, environment)
+@contextlib.contextmanager
+def warm_powershell(environment: Mapping[str, str]) -> Iterator[PowerShell]:
+    """Run a process that has made an exchange: .NET compiles then, which must not count as a case's time."""
+    with powershell(environment) as started:
+        with serving(Answer()) as server:
+            started.run_module("imds_exchange", {"url": server.url})
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[PowerShell]:
+    with warm_powershell({}) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def outcomes(shell: PowerShell, request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[None]]]:
+    """The selected cases, which run side by side because most of them wait."""
+
+    def run(case: Case) -> None:
+        # the variables belong to a process
+        with warm_powershell(case.environment) if case.environment else contextlib.nullcontext(shell) as chosen:
+            check(case, lambda options, environment: chosen.run_module("imds_exchange", options))
+
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    selected: list[Any] = [test.callspec.params["case"] for test in tests if "outcomes" in test.fixturenames]
+    with ThreadPoolExecutor(AT_A_TIME) as executor:
+        yield {case.name: executor.submit(run, case) for case in selected}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_exchange_keeps_the_contract(case: Case) -> None:
-    check(case, exchange)
+def test_exchange_keeps_the_contract(case: Case, outcomes: Mapping[str, Future[None]]) -> None:
+    outcomes[case.name].result()
 
 
 @pytest.mark.parametrize("options, named", REFUSED, ids=str)
-def test_exchange_refuses_an_option_that_is_not_valid(options: Mapping[str, Any], named: str) -> None:
-    check_refused(options, named, exchange)
+def test_exchange_refuses_an_option_that_is_not_valid(
+    options: Mapping[str, Any], named: str, shell: PowerShell
+) -> None:
+    check_refused(options, named, lambda given, environment: shell.run_module("imds_exchange", given))
 
 
-def test_exchange_in_check_mode_skips_a_post() -> None:
+def test_exchange_in_check_mode_skips_a_post(shell: PowerShell) -> None:
     # an exchange with this port would fail, rather than be skipped
     options = {"url": "http://127.0.0.1:9/", "method": "POST", "_ansible_check_mode": True}
-    assert exchange(options, {})["skipped"] is True
+    assert shell.run_module("imds_exchange", options)["skipped"] is True
 
 
-def test_event_facts_reports_unknown_events() -> None:
-    result = run_module("event_facts", {}, {})
+def test_event_facts_reports_unknown_events(shell: PowerShell) -> None:
+    result = shell.run_module("event_facts", {})
     fact = result["ansible_facts"]["azure_scheduled_events"]
     assert (fact["available"], fact["events"]) == (False, [])
     assert "pending" not in fact

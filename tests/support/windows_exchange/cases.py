@@ -194,7 +194,12 @@ CASES = (
         {"headers": HEADERS, "max_bytes": 4999},
     ),
     Case("as-long-as-allowed", (Answer(200, b"x" * 5000),), Answered(body=b"x" * 5000), {"max_bytes": 5000}),
-    Case("flood", (Flood(100 * 1024 * 1024),), Failed("unreadable", True, ("too_long",))),
+    Case(
+        "flood",
+        (Flood(100 * 1024 * 1024),),
+        Failed("unreadable", True, ("too_long",)),
+        {"headers": HEADERS, "timeout": MUCH_LONGER, "rest_timeout": MUCH_LONGER},
+    ),
     # repeated requests
     Case(
         "repeat-until-changed",
