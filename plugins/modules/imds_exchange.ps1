@@ -54,7 +54,10 @@ $reasons = @{
 Function Wait-Operation($operation, $deadline) {
     # at least 1 ms: WaitOne takes a negative number as no limit or as an error
     $left = [int][Math]::Max(1.0, 1000.0 * ($deadline - $clock.Elapsed.TotalSeconds))
-    if (-not $operation.AsyncWaitHandle.WaitOne($left)) { throw (New-Object System.TimeoutException "the time limit has passed") }
+    # a server that never pauses for so long must not outlast the limit either
+    if (-not $operation.AsyncWaitHandle.WaitOne($left) -or $clock.Elapsed.TotalSeconds -ge $deadline) {
+        throw (New-Object System.TimeoutException "the time limit has passed")
+    }
 }
 
 Function Test-Endpoint($deadline) {

@@ -119,6 +119,8 @@ CASES = (
         },
     ),
     Case("not-modified", (Answer(304, b"", ('ETag: "1"',)),), Answered(304, b""), TAGGED),
+    # HTTP allows the length that the document would have
+    Case("not-modified-with-a-length", (Answer(304, b"", ("Content-Length: 37",)),), Answered(304, b""), TAGGED),
     # error statuses are results with their bodies
     Case("bad-request", (Answer(400, b'{"error":"Bad request"}'),), Answered(400, b'{"error":"Bad request"}')),
     Case("not-found", (Answer(404, b"x" * 5000),), Answered(404, b"x" * 5000)),
@@ -192,6 +194,13 @@ CASES = (
         (Answer(200, b"x" * 5000),),
         Failed("unreadable", True, ("too_long",)),
         {"headers": HEADERS, "max_bytes": 4999},
+    ),
+    # what follows never comes: to read on would end by the time limit
+    Case(
+        "too-long-without-end",
+        (Trickle(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 70_000, 30.0),),
+        Failed("unreadable", True, ("too_long",)),
+        {"headers": HEADERS, "max_bytes": 5000},
     ),
     Case("as-long-as-allowed", (Answer(200, b"x" * 5000),), Answered(body=b"x" * 5000), {"max_bytes": 5000}),
     Case(
