@@ -83,6 +83,24 @@ def test_second_run_changes_nothing(site: RoleHost) -> None:
 
 
 @pytest.mark.all
+def test_check_fails_beside_owners_that_approve_and_the_daemon_reloads(site: RoleHost) -> None:
+    sample = "import time\n# 169.254.169.254 StartRequests\ntime.sleep(3600)\n"
+    site.host.file("/root/listener.py").write_text(sample, encoding="utf-8")
+    site.host.run(["mkdir", "-p", "/opt/cycle/jetpack"])
+    site.host.run(["systemd-run", "--unit=listener", "/usr/bin/python3", "/root/listener.py"])
+    try:
+        checked = site.ask("check")
+        assert checked.returncode == 1, checked.stdout
+        errors = [line for line in checked.stdout.splitlines() if line.startswith("error")]
+        assert len(errors) == 2 and "listener.py" in "".join(errors) and "Jetpack" in "".join(errors)
+        site.host.run(["systemctl", "reload", SERVICE])
+    finally:
+        site.host.run(["systemctl", "stop", "listener"])
+        site.host.run(["rm", "-r", "/opt/cycle", "/root/listener.py"])
+    assert site.ask("check").returncode == 0
+
+
+@pytest.mark.all
 def test_package_is_equal_to_that_of_the_collection(site: RoleHost) -> None:
     laid = site.host.run(
         ["find", LIBRARY, "-type", "f", "-not", "-path", "*/__pycache__/*", "-printf", "%P %m %u\n"]

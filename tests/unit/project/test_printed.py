@@ -43,6 +43,8 @@ WHOLE = {
     ("docs/hook-runner.md", "json"): "tests/functional/hook_runner/process/test_daemon.py",
     ("docs/monitoring.md", "sh"): "tests/system/hosts/test_monitoring.py",
     ("docs/monitoring.md", "yaml"): "tests/system/hosts/test_monitoring.py",
+    ("docs/other-handlers.md", "sh"): "tests/functional/hook_runner/process/test_jetpack_script.py",
+    ("docs/other-handlers.md", "yaml"): "tests/functional/hook_runner/process/test_jetpack_script.py",
     ("docs/policies.md", "text"): "tests/unit/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/unit/project/test_docs.py",
     ("docs/ready-hooks/README.md", "sh"): "tests/system/ready_hooks/test_overview.py",

@@ -27,6 +27,7 @@ from hook_runner.preflight.hook_records import FOLDER, check_hook_records
 from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.other_handlers import check_other_handlers
+from hook_runner.preflight.other_owners import check_other_owners
 from hook_runner.preflight.push import check_push
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
@@ -67,6 +68,8 @@ def run_checks(
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
     check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, report, root)
+    # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
+    check_other_owners(WARNING if offline else ERROR, report, root)
     if ask_hooks or (ask_hooks is None and not offline):
         check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
         check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The script and the policy of docs/other-handlers.md for CycleCloud's Jetpack, with a real daemon."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from azure_scheduled_events.document import EVENT_TYPES
+from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
+from support.daemon.documents import blocks, quoted
+from support.daemon.hook_scripts import FAILS, HANGS
+from support.daemon.simulated_azure import Azure
+from support.repository import REPOSITORY
+from support.wait import DEFAULT_TIMEOUT
+
+MakeDaemon = Callable[..., DaemonProcess]
+
+PAGE = (REPOSITORY / "docs" / "other-handlers.md").read_text(encoding="utf-8")
+(SCRIPT,) = blocks(PAGE, "sh")
+(POLICY,) = blocks(PAGE, "yaml")
+
+pytestmark = pytest.mark.skipif(shutil.which("jq") is None, reason="the script of the page needs jq")
+
+
+class Jetpack:
+    """What Jetpack does on a VM: it runs the script of a type, and approves the event if the script succeeds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.programs = folder / "bin"
+        self.programs.mkdir(parents=True)
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def install(self, name: str, text: str) -> None:
+        path = self.programs / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def begin(self, kind: str) -> subprocess.Popen[bytes]:
+        script = self._folder / f"on{kind}.sh"
+        script.write_text(SCRIPT, encoding="utf-8")
+        script.chmod(0o755)
+        path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
+        self.running.append(subprocess.Popen([script], env={"PATH": path}, stdin=subprocess.DEVNULL))
+        return self.running[-1]
+
+
+@pytest.fixture
+def jetpack(tmp_path: Path) -> Iterator[Jetpack]:
+    made = Jetpack(tmp_path / "jetpack")
+    yield made
+    for script in made.running:
+        script.kill()
+        script.wait()
+
+
+@pytest.fixture
+def vm(make_daemon: MakeDaemon, jetpack: Jetpack) -> DaemonProcess:
+    made = make_daemon(**yaml.safe_load(POLICY))
+    command = [sys.executable, "-m", "hook_runner"]
+    config = made.harness.folder / "config.yml"
+    jetpack.install(
+        "azure-scheduled-events",
+        f"#!/bin/sh\nPYTHONPATH={shlex.quote(PYTHONPATH)} exec {shlex.join(command)} \"$@\" --config '{config}'\n",
+    )
+    return made
+
+
+def test_jetpack_approves_when_the_hook_runner_has_prepared(azure: Azure, vm: DaemonProcess, jetpack: Jetpack) -> None:
+    vm.harness.hook("prepare/10-a", HANGS)
+    vm.start()
+    script = jetpack.begin("Reboot")  # Jetpack may see the event before the hook runner does
+    event_id = azure.schedule("Reboot")
+    others = azure.schedule("Reboot", "vm2")
+    vm.wait(lambda: vm.harness.marks("hang"))
+    assert script.poll() is None
+    vm.harness.release("prepare/10-a")
+    assert script.wait(DEFAULT_TIMEOUT) == 0
+    assert len(vm.harness.marks("end")) == 1 and azure.approvals() == []
+    azure.approve(event_id)
+    azure.advance(60)
+    assert (azure.status(event_id), azure.status(others)) == ("Started", "Scheduled")
+
+
+@pytest.mark.parametrize("body, resources", [(FAILS, ["vm1"]), (":", ["vm1", "vm2"])], ids=["failed hook", "other VMs"])
+def test_jetpack_does_not_approve(
+    azure: Azure, vm: DaemonProcess, jetpack: Jetpack, body: str, resources: list[str]
+) -> None:
+    vm.harness.hook("prepare/10-a", body)
+    vm.start()
+    azure.schedule("Redeploy", *resources, hold=True)
+    assert jetpack.begin("Redeploy").wait(DEFAULT_TIMEOUT) == 1
+
+
+def test_jetpack_does_not_approve_without_a_hook_runner(jetpack: Jetpack) -> None:
+    jetpack.install("azure-scheduled-events", "#!/bin/sh\necho '{\"running\": false}'\nexit 3\n")
+    jetpack.install("seq", f"#!/bin/sh\necho \"$1\" > '{jetpack.programs}/seconds'\necho 1\n")
+    assert jetpack.begin("Freeze").wait(DEFAULT_TIMEOUT) == 1
+    assert (jetpack.programs / "seconds").read_text() == f"{15 * 60}\n"
+
+
+def test_page_names_a_script_for_each_type() -> None:
+    named = {name for name in quoted(PAGE) if name.startswith("on") and name.endswith(".sh")}
+    assert named == {f"on{kind}.sh" for kind in EVENT_TYPES}
