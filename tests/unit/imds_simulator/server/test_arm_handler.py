@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 
 import pytest
 
@@ -12,6 +13,8 @@ from support.simulator.raw_http import send_request
 
 SUBSCRIPTION = "00000000-0000-4000-8000-00005eed0001"
 VERSION = "?api-version=2023-10-01-preview"
+STABLE = "?api-version=2025-11-01"
+UNKNOWN = "5F0A3C52-7E1B-4D55-9C0E-2B8E4C1D9A10"
 TOKEN = {"Authorization": "Bearer any"}
 
 
@@ -22,8 +25,16 @@ def path(event, vm="vm1", *, kind="virtualMachines", subscription=SUBSCRIPTION, 
     )
 
 
-def acknowledge(sim, where, *, headers=None, version=VERSION, method="POST"):
-    return send_request(sim.control, where + version, method, TOKEN if headers is None else headers)
+def list_path(vm="vm1"):
+    return path("", vm).removesuffix("//acknowledge")
+
+
+def acknowledge(sim, where, *, headers=None, version=VERSION, method="POST", body=None):
+    return send_request(sim.control, where + version, method, TOKEN if headers is None else headers, body)
+
+
+def acknowledge_list(sim, *ids, vm="vm1", version=STABLE):
+    return acknowledge(sim, list_path(vm), version=version, body=json.dumps({"value": ids}).encode())
 
 
 def expect_error(status, code, answer):
@@ -123,7 +134,7 @@ def test_acknowledge_with_another_token_than_the_configured_one_is_401(frozen_si
         (404, "ResourceNotFound", {"vm": "vm9"}, VERSION, "POST"),
         (404, "ResourceNotFound", {"kind": "availabilitySets"}, VERSION, "POST"),
         (404, "NotFound", {"vm": "stranger"}, VERSION, "POST"),
-        (404, "NotFound", {"event": "5F0A3C52-7E1B-4D55-9C0E-2B8E4C1D9A10"}, VERSION, "POST"),
+        (404, "NotFound", {"event": UNKNOWN}, VERSION, "POST"),
         (404, "InvalidRequestUri", {"event": "a/b"}, VERSION, "POST"),
         (400, "MissingApiVersionParameter", {}, "", "POST"),
         (400, "InvalidResourceType", {}, "?api-version=2020-07-01", "POST"),
@@ -146,6 +157,54 @@ def test_acknowledge_twice_and_after_the_start_has_the_same_answer(frozen_simula
     assert len(approvals) == 1
     frozen_simulator.post("/knobs", {"acknowledge_started_status": 409})
     expect_error(409, "EventAlreadyStarted", acknowledge(frozen_simulator, path(event)))
+
+
+def test_acknowledge_of_the_stable_version_has_its_answer(frozen_simulator, event):
+    answer = acknowledge(frozen_simulator, path(event), version=STABLE)
+    assert (answer.status, answer.json) == (200, {"value": "Successfully Approved"})
+    assert state(frozen_simulator, event)["approved"]
+
+
+def test_list_approves_all_of_its_events_and_has_one_line_in_the_log(frozen_simulator, event):
+    other = frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})["id"]
+    answer = acknowledge_list(frozen_simulator, event, other.lower())
+    assert (answer.status, answer.json) == (200, {"value": "Successfully Approved"})
+    assert state(frozen_simulator, event)["approved"] and state(frozen_simulator, other)["approved"]
+    (line,) = [each for each in frozen_simulator.get("/log?what=approval")["lines"] if event in each["ids"]]
+    assert (line["vm"], line["status"], line["ids"]) == ("vm1", 200, [event, other.lower()])
+
+
+def test_list_with_other_events_approves_the_rest_and_answers_207(frozen_simulator, event):
+    started = frozen_simulator.post("/events", {"resources": ["vm1"], "starts": "hardware_failure"})["id"]
+    frozen_simulator.post("/knobs", {"acknowledge_started_status": 409})
+    answer = acknowledge_list(frozen_simulator, UNKNOWN, event, started)
+    assert answer.status == 207 and answer.json["error"]["code"] == "MultiStatusResponse"
+    details = answer.json["error"]["details"]
+    assert [(each["target"], each["code"]) for each in details] == [
+        (UNKNOWN, "NotFound"),
+        (event, "OK"),
+        (started, "Conflict"),
+    ]
+    assert all(each["message"] for each in details)
+    assert state(frozen_simulator, event)["approved"]
+
+
+@pytest.mark.parametrize("body", [None, b"[", b"[]", b"{}", b'{"value": []}', b'{"value": [1]}', b'{"value": "a"}'])
+def test_list_without_ids_is_400(frozen_simulator, body):
+    answer = acknowledge(frozen_simulator, list_path(), version=STABLE, body=body)
+    expect_error(400, "InvalidRequestContent", answer)
+
+
+def test_list_is_not_an_operation_of_the_preview(frozen_simulator, event):
+    expect_error(405, "HttpMethodNotSupported", acknowledge_list(frozen_simulator, event, version=VERSION))
+    expect_error(404, "ResourceNotFound", acknowledge_list(frozen_simulator, event, vm="vm9"))
+    assert not state(frozen_simulator, event)["approved"]
+
+
+def test_stable_version_is_unknown_while_the_knob_is_off(frozen_simulator, event):
+    frozen_simulator.post("/knobs", {"arm_stable_version": "off"})
+    expect_error(400, "InvalidResourceType", acknowledge_list(frozen_simulator, event))
+    assert acknowledge(frozen_simulator, path(event)).status == 200
 
 
 @pytest.mark.parametrize("end", ["cancel", "complete"])

@@ -13,19 +13,23 @@ from urllib.parse import unquote
 from .resource_ids import ResourceGroup
 
 # the fixed parts in lower case; None: any value
-_ROUTE = (
+_LIST = (
     *("subscriptions", None, "resourcegroups", None, "providers", "microsoft.compute", None, None),
-    *("providers", "microsoft.maintenance", "scheduledevents", None, "acknowledge"),
+    *("providers", "microsoft.maintenance", "scheduledevents"),
 )
+_ROUTES = (_LIST, (*_LIST, None, "acknowledge"))
 
 
 class Acknowledge(NamedTuple):
-    """The resource that a path names, and the event to acknowledge."""
+    """The resource that a path names, and the event to acknowledge.
+
+    Without ``event_id`` the body names the events.
+    """
 
     group: ResourceGroup
     kind: str
     name: str
-    event_id: str
+    event_id: str = ""
 
 
 def parse_acknowledge(path: str) -> Acknowledge | None:
@@ -37,13 +41,14 @@ def parse_acknowledge(path: str) -> Acknowledge | None:
         path: the raw path below the address of Azure Resource Manager, without query.
     """
     parts = path.strip("/").split("/")
-    if len(parts) != len(_ROUTE):
+    route = next((each for each in _ROUTES if len(each) == len(parts)), None)
+    if route is None:
         return None
     values = []
-    for fixed, part in zip(_ROUTE, map(unquote, parts)):
+    for fixed, part in zip(route, map(unquote, parts)):
         if fixed is None:
             values.append(part)
         elif fixed != part.lower():
             return None
-    subscription, group, kind, name, event_id = values
-    return Acknowledge(ResourceGroup(subscription, group), kind, name, event_id)
+    subscription, group, *resource = values
+    return Acknowledge(ResourceGroup(subscription, group), *resource)

@@ -287,6 +287,10 @@ class Knobs:
             "token", "5.12.2", "bearer token that an acknowledge has to have; empty: that of --control-token, else any"
         ),
     )
+    arm_stable_version: bool = field(
+        default=True,
+        metadata=_knob("switch", "5.12.7", "api-version 2025-11-01 of an acknowledge is known; off: only the preview"),
+    )
     acknowledge_started_status: int = field(
         default=200,
         metadata=_knob(

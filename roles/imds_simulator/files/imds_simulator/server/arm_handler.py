@@ -18,6 +18,7 @@ from ..times import http_date
 from .active_faults import ActiveFault
 from .engine import Engine
 from .faulty_answers import FaultyAnswers
+from .imds_handler import read_body
 from .request_log import RequestInfo, log_request
 
 PREFIX = "/arm"
@@ -75,7 +76,11 @@ class _Exchange:
     async def regular_reply(self, headers: Mapping[str, str]) -> Reply:
         """Return the reply of Azure Resource Manager."""
         engine = self._engine
-        result = self._contract.reply(self._arm_request, engine.settle())
+        try:
+            body = await read_body(self.request, engine.world.knobs.max_body)
+        except (web.RequestPayloadError, ConnectionResetError):
+            body = b""
+        result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())
         engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **(result.note or {}))
         engine.record(result.occurrences)
         engine.wake_ticker()
