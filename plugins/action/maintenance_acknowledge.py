@@ -13,12 +13,18 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
     APPROVED,
     FAILED,
+    Answer,
     Outcome,
-    acknowledge_url,
+    Request,
+    answers_of,
     changed_since,
     endpoint_problem,
     is_retried,
+    is_unknown_operation,
+    list_requests,
     outcome_of,
+    resource_id_problem,
+    single_requests,
     token_problem,
 )
 
@@ -34,6 +40,8 @@ _OPTIONS: dict[str, t.Any] = dict(
 _PAUSES = (1.0, 2.0, 4.0)
 
 Result = t.Dict[str, t.Any]
+# base URL, resource id and event ids -> the requests that approve these events
+Compose = t.Callable[[str, str, t.Sequence[str]], t.List[Request]]
 
 
 class ActionModule(ActionBase):
@@ -45,7 +53,8 @@ class ActionModule(ActionBase):
         """Return one result for each decision, in the form in which a loop over event_approve has them."""
         result: Result = super().run(tmp, task_vars)
         options = self.validate_argument_spec(argument_spec=_OPTIONS)[1]
-        results = [_result(item, self._approve(item, options, task_vars)) for item in options["decisions"]]
+        outcomes = self._approve(options["decisions"], options, task_vars)
+        results = [_result(item, outcome) for item, outcome in zip(options["decisions"], outcomes)]
         failures = [each["msg"] for each in results if each["failed"]]
         result.update(
             changed=any(each["approvals"][0]["outcome"] == APPROVED for each in results),
@@ -59,44 +68,55 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg="; ".join(failures))
         return result
 
-    def _approve(self, decision: Result, options: Result, task_vars: dict[str, t.Any] | None) -> Outcome:
+    def _approve(self, decisions: list[Result], options: Result, task_vars: dict[str, t.Any] | None) -> list[Outcome]:
         options = dict(options, token=options["token"].strip())
         for name, obstacle in (
             ("maintenance_arm_endpoint", endpoint_problem(options["endpoint"])),
             ("maintenance_arm_token", token_problem(options["token"])),
+            ("maintenance_arm_resource_id", resource_id_problem(options["resource_id"])),
         ):
             if obstacle:
-                return Outcome(FAILED, f"{name}: {obstacle}")
-        try:
-            url = acknowledge_url(options["endpoint"], options["resource_id"], decision["event_id"])
-        except ValueError as error:
-            return Outcome(FAILED, f"maintenance_arm_resource_id: {error}")
-        changed = changed_since(decision, options["read_again"])
-        if changed:
-            return changed
+                return [Outcome(FAILED, f"{name}: {obstacle}")] * len(decisions)
+        changes = [changed_since(decision, options["read_again"]) for decision in decisions]
         if self._task.check_mode:
-            return Outcome(APPROVED, "it would be approved")
-        answer = self._request(url, options, task_vars)
-        for pause in _PAUSES:
-            if not is_retried(int(answer.get("status", -1))):
+            return [changed or Outcome(APPROVED, "it would be approved") for changed in changes]
+        event_ids = [decision["event_id"] for decision, changed in zip(decisions, changes) if not changed]
+        answers = self._answers(list_requests, event_ids, options, task_vars)
+        unknown = [event_id for event_id, answer in answers.items() if is_unknown_operation(answer)]
+        answers.update(self._answers(single_requests, unknown, options, task_vars))
+        return [changed or outcome_of(answers[decision["event_id"]]) for decision, changed in zip(decisions, changes)]
+
+    def _answers(
+        self, compose: Compose, event_ids: list[str], options: Result, task_vars: dict[str, t.Any] | None
+    ) -> dict[str, Answer]:
+        """Return event id -> the answer; send again what may succeed a little later."""
+        answers: dict[str, Answer] = {}
+        pending = event_ids
+        for pause in (0.0, *_PAUSES):
+            if not pending:
                 break
             time.sleep(pause)
-            answer = self._request(url, options, task_vars)
-        return outcome_of(int(answer.get("status", -1)), str(answer.get("content", "")), str(answer.get("msg", "")))
+            for request in compose(options["endpoint"], options["resource_id"], pending):
+                answer = self._request(request, options, task_vars)
+                status, content, problem = answer.get("status", -1), answer.get("content", ""), answer.get("msg", "")
+                answers.update(answers_of(request.event_ids, int(status), str(content), str(problem)))
+            pending = [event_id for event_id in event_ids if is_retried(answers[event_id])]
+        return answers
 
-    def _request(self, url: str, options: Result, task_vars: dict[str, t.Any] | None) -> Result:
-        request = {
-            "url": url,
+    def _request(self, request: Request, options: Result, task_vars: dict[str, t.Any] | None) -> Result:
+        arguments = {
+            "url": request.url,
             "method": "POST",
             "headers": {"Authorization": f"Bearer {options['token']}", "Accept": "application/json"},
             "return_content": True,
             # the token is for this server only
             "follow_redirects": "none",
             "timeout": options["timeout"],
+            **({"body": request.body, "body_format": "json"} if request.body else {}),
         }
         try:
             answer: Result = self._execute_module(
-                module_name="ansible.builtin.uri", module_args=request, task_vars=task_vars
+                module_name="ansible.builtin.uri", module_args=arguments, task_vars=task_vars
             )
         except AnsibleError as error:
             # the controller itself cannot run the module

@@ -9,9 +9,11 @@ import json
 import re
 import typing as t
 import urllib.parse
+from http import HTTPStatus
 
-# a preview; reference 5.12.1
-API_VERSION = "2023-10-01-preview"
+API_VERSION = "2025-11-01"
+# without the list of events; reference 5.12.1
+PREVIEW_API_VERSION = "2023-10-01-preview"
 
 APPROVED = "approved"
 NOT_FOUND = "not_found"
@@ -39,6 +41,10 @@ _WRONG_RESOURCE = (
     "ParentResourceNotFound",
     "InvalidRequestUri",
 )
+# codes for a version or an operation that Azure Resource Manager does not have
+_UNKNOWN_VERSION = ("InvalidApiVersionParameter", "InvalidResourceType", "NoRegisteredProviderFound")
+# how the answer to a list writes the status of one event: NotFound
+_STATUS_OF_NAME = {status.name.replace("_", "").casefold(): int(status) for status in HTTPStatus}
 _MESSAGE_LENGTH = 300
 # a line end would be an error of HTTP that shows the token
 _TOKEN = re.compile(r"[\x21-\x7e]+", re.ASCII)
@@ -49,6 +55,22 @@ class Outcome(t.NamedTuple):
 
     outcome: str
     reason: str
+
+
+class Request(t.NamedTuple):
+    """A POST that approves the events ``event_ids``."""
+
+    url: str
+    event_ids: tuple[str, ...]
+    body: dict[str, list[str]] | None = None
+
+
+class Answer(t.NamedTuple):
+    """What Azure Resource Manager says about one event; the status is that of HTTP, or -1 without a valid answer."""
+
+    status: int
+    code: str
+    message: str
 
 
 def endpoint_problem(endpoint: str) -> str:
@@ -70,24 +92,22 @@ def vm_of(resource_id: str) -> str:
     return _parts_of(resource_id)["name"]
 
 
-def acknowledge_url(endpoint: str, resource_id: str, event_id: str) -> str:
-    """Return the URL to which an approval is sent.
-
-    Args:
-        endpoint: base URL of Azure Resource Manager.
-        resource_id: of a VM in Resources (reference 5.12.4).
-        event_id: EventId.
-
-    Raises:
-        ValueError: the resource id is not that of a VM.
-    """
+def _events_url(endpoint: str, resource_id: str) -> str:
     parts = _parts_of(resource_id)
-    name, event = (urllib.parse.quote(part, safe="()") for part in (parts["name"], event_id))
+    name = urllib.parse.quote(parts["name"], safe="()")
     return (
         f"{endpoint.rstrip('/')}/subscriptions/{parts['subscription']}/resourcegroups/{parts['group']}"
-        f"/providers/Microsoft.Compute/virtualMachines/{name}"
-        f"/providers/Microsoft.Maintenance/scheduledevents/{event}/acknowledge?api-version={API_VERSION}"
+        f"/providers/Microsoft.Compute/virtualMachines/{name}/providers/Microsoft.Maintenance/scheduledevents"
     )
+
+
+def resource_id_problem(resource_id: str) -> str:
+    """Return why this is not the resource id of a VM, or ""."""
+    try:
+        vm_of(resource_id)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _parts_of(resource_id: str) -> dict[str, str]:
@@ -107,23 +127,87 @@ def token_problem(token: str) -> str:
     return ""
 
 
-def is_retried(status: int) -> bool:
-    """Return True if the same request may succeed a little later; -1 stands for a missing answer."""
-    return status in _RETRIED
-
-
-def outcome_of(status: int, body: str, problem: str) -> Outcome:
-    """Return what the answer of Azure Resource Manager means.
+def list_requests(endpoint: str, resource_id: str, event_ids: t.Sequence[str]) -> list[Request]:
+    """Return the one request that approves all these events, by the stable version.
 
     Args:
+        endpoint: base URL of Azure Resource Manager.
+        resource_id: of a VM in Resources (reference 5.12.4).
+        event_ids: EventIds.
+
+    Raises:
+        ValueError: the resource id is not that of a VM.
+    """
+    url = f"{_events_url(endpoint, resource_id)}?api-version={API_VERSION}"
+    return [Request(url, tuple(event_ids), {"value": list(event_ids)})]
+
+
+def single_requests(endpoint: str, resource_id: str, event_ids: t.Sequence[str]) -> list[Request]:
+    """Return one request for each event, by the preview version; arguments and error are those of list_requests."""
+    url = _events_url(endpoint, resource_id)
+    return [
+        Request(
+            f"{url}/{urllib.parse.quote(event_id, safe='()')}/acknowledge?api-version={PREVIEW_API_VERSION}",
+            (event_id,),
+        )
+        for event_id in event_ids
+    ]
+
+
+def is_retried(answer: Answer) -> bool:
+    """Return True if the same request may succeed a little later."""
+    return answer.status in _RETRIED
+
+
+def is_unknown_operation(answer: Answer) -> bool:
+    """Return True if Azure Resource Manager does not know the version or the operation of the request."""
+    if answer.status == 404 and not answer.code:
+        return True
+    return answer.status == 405 or (answer.status in (400, 404) and answer.code in _UNKNOWN_VERSION)
+
+
+def answers_of(event_ids: t.Sequence[str], status: int, body: str, problem: str) -> dict[str, Answer]:
+    """Return event id -> what Azure Resource Manager answered about this event.
+
+    An event is approved only if the answer surely says so: 200 with the text ``value``, or 207 with the code OK for
+    exactly this event. An event that the answer says nothing of has the status -1, as after a missing answer.
+
+    Args:
+        event_ids: of the request.
         status: of HTTP, -1 without an answer.
         body: the content.
         problem: description of the failure, for an answer that has no error of its own.
     """
-    if 200 <= status < 300:
+    content = _object(_parsed(body))
+    error = _object(content.get("error"))
+    if status == HTTPStatus.MULTI_STATUS:
+        return _answers_of_list(event_ids, error.get("details"))
+    answer = Answer(status, *_texts_of(error))
+    if status == HTTPStatus.OK and (error or not isinstance(content.get("value"), str)):
+        answer = Answer(-1, "", "the answer does not say whether it approved")
+    elif not (answer.code or answer.message):
+        answer = answer._replace(message=problem[:_MESSAGE_LENGTH])
+    return {event_id: answer for event_id in event_ids}
+
+
+def _answers_of_list(event_ids: t.Sequence[str], details: object) -> dict[str, Answer]:
+    entries = [_object(entry) for entry in details] if isinstance(details, list) else []
+    answers = {}
+    for event_id in event_ids:
+        own = [entry for entry in entries if str(entry.get("target")).casefold() == event_id.casefold()]
+        code, message = _texts_of(own[0]) if len(own) == 1 else ("", "")
+        answers[event_id] = Answer(
+            _STATUS_OF_NAME.get(code.casefold(), -1), code, message or "the answer does not name the event once"
+        )
+    return answers
+
+
+def outcome_of(answer: Answer) -> Outcome:
+    """Return what an answer of Azure Resource Manager means for its event."""
+    status, code, message = answer
+    if status == HTTPStatus.OK:
         return Outcome(APPROVED, "Azure Resource Manager accepted the approval")
-    code, message = _error_in(body)
-    said = ": ".join(filter(None, (code, message))) or problem[:_MESSAGE_LENGTH]
+    said = ": ".join(filter(None, (code, message)))
     about = (
         f"Azure Resource Manager answered {status} ({said})" if said else f"Azure Resource Manager answered {status}"
     )
@@ -144,9 +228,9 @@ def outcome_of(status: int, body: str, problem: str) -> Outcome:
     if status == -1:
         return Outcome(
             FAILED,
-            f"Azure Resource Manager did not answer ({said}): whether it approved is unknown; {_SENT_AGAIN}",
+            f"Azure Resource Manager gave no valid answer ({said}): whether it approved is unknown; {_SENT_AGAIN}",
         )
-    if is_retried(status):
+    if is_retried(answer) or 200 <= status < 300:
         return Outcome(FAILED, f"{about}: whether it approved is unknown; {_SENT_AGAIN}")
     return Outcome(FAILED, f"{about}: the request was refused; check maintenance_arm_resource_id and the endpoint")
 
@@ -176,13 +260,20 @@ def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.
     return None
 
 
-def _error_in(body: str) -> tuple[str, str]:
-    """Return the code and the message of an error of Azure Resource Manager, as far as it has them."""
+def _parsed(body: str) -> object:
     try:
-        error = json.loads(body)["error"]
-        code, message = error.get("code"), error.get("message")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return "", ""
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(value: object) -> dict[str, t.Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts_of(error: t.Mapping[str, t.Any]) -> tuple[str, str]:
+    """Return the code and the message of an error of Azure Resource Manager, as far as it has them."""
+    code, message = (error.get(name) for name in ("code", "message"))
     return (
         code[:_MESSAGE_LENGTH] if isinstance(code, str) else "",
         message[:_MESSAGE_LENGTH] if isinstance(message, str) else "",

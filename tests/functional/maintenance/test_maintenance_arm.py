@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from support.maintenance.control_plane import TOKEN, VMS, by_arm, change, printed_playbook, requests_of_route
 from support.maintenance.fleet import LATE, PREPARE, WAIT, Fleet, failed, variables
-from support.maintenance.reports import rows
+from support.maintenance.reports import all_rows, rows
 from support.simulator_process import Simulator
 
 pytestmark = pytest.mark.all
@@ -59,6 +60,47 @@ def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simu
     for row in rows(ran).values():
         assert row["approved"] and row["over"] and row["why_not"] == ""
     assert TOKEN not in ran.stdout + ran.stderr
+
+
+def announce_two(azure: Simulator) -> list[str]:
+    """Announce two events of vm1 with known ids; return the ids."""
+    ids = ["5F0A3C52-7E1B-4D55-9C0E-2B8E4C1D9A10", "7D9E1B1F-0C60-4A57-8C3E-61D1D0B6F702"]
+    for event_id, kind in zip(ids, ("Freeze", "Reboot")):
+        azure.post("/events", {**LATE, "id": event_id, "type": kind, "resources": ["vm1"], "notice": "15m"})
+    return ids
+
+
+def test_events_of_one_vm_are_approved_by_one_request(trio: Simulator, tmp_path: Path) -> None:
+    ids = announce_two(trio)
+    ran = fleet_by_arm(trio, tmp_path).maintain()
+    assert ran.returncode == 0, ran.stdout
+    (line,) = trio.get("/log?what=approval")["lines"]
+    assert (line["status"], sorted(line["ids"])) == (200, sorted(ids))
+    assert rows(ran)["vm1"]["approved"]
+
+
+def test_azure_without_the_stable_version_is_asked_per_event(trio: Simulator, tmp_path: Path) -> None:
+    announce_two(trio)
+    trio.post("/knobs", {"arm_stable_version": "off"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert requests_of_route(trio, "arm") == [400, 200, 200]
+    assert fleet.reasons_of_starts() == ["approved", "approved"]
+
+
+def test_answer_that_names_half_of_the_list_approves_only_this_half(trio: Simulator, tmp_path: Path) -> None:
+    named, other = announce_two(trio)
+    details = [{"target": named.lower(), "code": "OK", "message": "Successfully Approved"}]
+    body = json.dumps({"error": {"code": "MultiStatusResponse", "message": "see details", "details": details}})
+    trio.post("/faults", {"kind": "status", "status": 207, "body": body, "route": "arm"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain()
+    assert failed(ran) == {"vm1"} and fleet.did("recover") == {"vm1"}
+    # the other half is sent again
+    assert requests_of_route(trio, "arm") == [207] * 4
+    assert {row["event_id"]: row["approved"] is not None for row in all_rows(ran)} == {named: True, other: False}
+    assert "whether it approved is unknown" in ran.stdout
 
 
 def test_refusals_name_the_remedy_and_the_hosts_recover(trio: Simulator, tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ def with_statistics(fleet: Fleet) -> Fleet:
 
 def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
     """Return the rows of the report by host."""
-    return {row["host"]: row for row in _statistics(ran)["maintenance_report"]}
+    return {row["host"]: row for row in all_rows(ran)}
+
+
+def all_rows(ran: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """Return the rows of the report, one for each host and event."""
+    found: list[dict[str, Any]] = _statistics(ran)["maintenance_report"]
+    return found
 
 
 def planned(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:

@@ -164,8 +164,8 @@ def test_api_versions_are_those_of_the_simulator_with_the_members_that_each_adds
     assert {cells[0]: cells[1].removeprefix("with ") for cells in table if cells[1].startswith("with ")} == added
     assert f"All parts ask for {API_VERSION}." in section(PAGE, heading)
     arm = text_of("plugins/plugin_utils/_maintenance/arm_acknowledge.py")
-    (approval,) = re.findall(r"with version (\S+) of\s+Microsoft\.Maintenance", PAGE)
-    assert f'API_VERSION = "{approval}"' in arm
+    ((stable, preview),) = re.findall(r"with version (\S+) of\s+Microsoft\.Maintenance,\s+and with (\S+) ", PAGE)
+    assert f'\nAPI_VERSION = "{stable}"' in arm and f'\nPREVIEW_API_VERSION = "{preview}"' in arm
 
 
 def test_pythons_of_windows_are_those_of_the_tests() -> None:

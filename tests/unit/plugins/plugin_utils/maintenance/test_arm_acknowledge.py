@@ -8,11 +8,15 @@ import json
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
-    acknowledge_url,
+    answers_of,
     changed_since,
     endpoint_problem,
     is_retried,
+    is_unknown_operation,
+    list_requests,
     outcome_of,
+    resource_id_problem,
+    single_requests,
     token_problem,
     vm_of,
 )
@@ -21,17 +25,23 @@ AZURE = "https://management.azure.com"
 VM = "/subscriptions/8d5b8fe2/resourceGroups/my_group(1)/providers/Microsoft.Compute/virtualMachines/vm-1"
 URL = (
     "https://management.azure.com/subscriptions/8d5b8fe2/resourcegroups/my_group(1)/providers/Microsoft.Compute"
-    "/virtualMachines/vm-1/providers/Microsoft.Maintenance/scheduledevents/AB-1/acknowledge"
-    "?api-version=2023-10-01-preview"
+    "/virtualMachines/vm-1/providers/Microsoft.Maintenance/scheduledevents"
 )
+APPROVED = '{"value": "Successfully Approved"}'
 DECISION = {"event_id": "Ab-1", "resources": ["VM1", "vm2"]}
 EVENT = {"key": "ab-1", "status": "Scheduled", "resources": ["vm1", "vm2"]}
 
 
 @pytest.mark.parametrize("resource_id", [VM, VM + "/"])
-def test_url_is_composed_of_the_id_of_the_vm(resource_id):
-    assert acknowledge_url(AZURE + "/", resource_id, "AB-1") == URL
-    assert vm_of(resource_id) == "vm-1"
+def test_requests_are_composed_of_the_id_of_the_vm(resource_id):
+    ids = ("AB-1", "AB-2")
+    assert list_requests(AZURE + "/", resource_id, ids) == [
+        (URL + "?api-version=2025-11-01", ids, {"value": ["AB-1", "AB-2"]})
+    ]
+    assert single_requests(AZURE + "/", resource_id, ids) == [
+        (URL + f"/{each}/acknowledge?api-version=2023-10-01-preview", (each,), None) for each in ids
+    ]
+    assert (vm_of(resource_id), resource_id_problem(resource_id)) == ("vm-1", "")
 
 
 @pytest.mark.parametrize(
@@ -51,13 +61,14 @@ def test_url_is_composed_of_the_id_of_the_vm(resource_id):
     ],
 )
 def test_invalid_resource_id_is_an_error(resource_id):
-    for function in (lambda: vm_of(resource_id), lambda: acknowledge_url(AZURE, resource_id, "AB-1")):
+    assert "; write /subscriptions/" in resource_id_problem(resource_id)
+    for compose in (list_requests, single_requests):
         with pytest.raises(ValueError, match="; write /subscriptions/"):
-            function()
+            compose(AZURE, resource_id, ["AB-1"])
 
 
 def test_event_id_cannot_change_the_path():
-    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in acknowledge_url(AZURE, VM, "a/..?b")
+    assert "/scheduledevents/a%2F..%3Fb/acknowledge?" in single_requests(AZURE, VM, ["a/..?b"])[0].url
 
 
 @pytest.mark.parametrize("endpoint", [AZURE, "https://management.usgovcloudapi.net/", "http://127.0.0.1:8168/arm"])
@@ -78,11 +89,13 @@ def test_token_with_a_line_end_is_refused_without_showing_it():
         assert token_problem(token) and "secr" not in token_problem(token)
 
 
+def outcome(status, body, problem="no route"):
+    return outcome_of(answers_of(["AB-1"], status, body, problem)["AB-1"])
+
+
 @pytest.mark.parametrize(
-    ("status", "code", "outcome", "reason"),
+    ("status", "code", "wanted", "reason"),
     [
-        (200, "", "approved", "accepted"),
-        (202, "", "approved", "accepted"),
         (302, "", "failed", "302"),
         (400, "InvalidResourceType", "failed", "InvalidResourceType: why"),
         (401, "InvalidAuthenticationToken", "failed", "get a new one"),
@@ -94,32 +107,115 @@ def test_token_with_a_line_end_is_refused_without_showing_it():
         (412, "", "not_due", "in its present state"),
         (429, "TooManyRequests", "failed", "does no harm"),
         (503, "", "failed", "does no harm"),
-        (-1, "", "failed", "did not answer (no route)"),
+        (-1, "", "failed", "no valid answer (no route)"),
     ],
 )
-def test_answer_has_an_outcome_and_a_remedy(status, code, outcome, reason):
+def test_error_has_an_outcome_and_a_remedy(status, code, wanted, reason):
     body = json.dumps({"error": {"code": code, "message": "why"}}) if code else "<html>"
-    found = outcome_of(status, body, "no route")
-    assert found.outcome == outcome and reason in found.reason
+    found = outcome(status, body)
+    assert found.outcome == wanted and reason in found.reason
+
+
+def test_documented_answer_approves_all_events_of_the_request():
+    answers = answers_of(["AB-1", "AB-2"], 200, APPROVED, "")
+    assert [outcome_of(answers[each]).outcome for each in ("AB-1", "AB-2")] == ["approved", "approved"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, ""),
+        (200, "<html>"),
+        (200, "[]"),
+        (200, "{}"),
+        (200, '{"value": null}'),
+        # no document says what a list in an answer means
+        (200, '{"value": ["AB-1"]}'),
+        (200, '{"value": "Successfully Approved", "error": {"code": "InternalServerError"}}'),
+        (202, APPROVED),
+        (204, ""),
+        (207, APPROVED),
+    ],
+)
+def test_answer_that_does_not_surely_approve_leaves_the_event_unknown(status, body):
+    found = outcome(status, body, "")
+    assert found.outcome == "failed" and "whether it approved is unknown" in found.reason
+
+
+def of_list(*details):
+    return 207, json.dumps({"error": {"code": "MultiStatusResponse", "message": "see details", "details": details}})
+
+
+@pytest.mark.parametrize(
+    ("details", "outcomes", "retried"),
+    [
+        (
+            [{"target": "AB-2", "code": "NotFound", "message": "why"}, {"target": "ab-1", "code": "OK"}],
+            ["approved", "not_found"],
+            [],
+        ),
+        ([{"target": "AB-1", "code": "Conflict"}, {"target": "AB-2", "code": "OK"}], ["not_due", "approved"], []),
+        ([{"target": "AB-1", "code": "Forbidden"}, {"target": "AB-2", "code": "OK"}], ["failed", "approved"], []),
+        # half of the list
+        ([{"target": "AB-1", "code": "OK"}], ["approved", "failed"], ["AB-2"]),
+        ([{"target": "AB-1", "code": "TooManyRequests"}, {"target": "AB-2", "code": "Fine"}], ["failed"] * 2, None),
+        # which event it is about is not sure
+        (
+            [{"code": "OK"}, {"target": "AB-2", "code": "OK"}, {"target": "AB-2", "code": "Conflict"}],
+            ["failed"] * 2,
+            None,
+        ),
+        ([{"target": None, "code": 200}, [], "OK", {"target": "AB-2"}], ["failed"] * 2, None),
+        ([], ["failed"] * 2, None),
+    ],
+)
+def test_answer_to_a_list_is_read_per_event(details, outcomes, retried):
+    ids = ["AB-1", "AB-2"]
+    answers = answers_of(ids, *of_list(*details), "")
+    assert [outcome_of(answers[each]).outcome for each in ids] == outcomes
+    assert [each for each in ids if is_retried(answers[each])] == (ids if retried is None else retried)
+
+
+@pytest.mark.parametrize("details", [None, "AB-1", {"target": "AB-1", "code": "OK"}])
+def test_answer_to_a_list_without_details_approves_nothing(details):
+    body = json.dumps({"error": {"code": "MultiStatusResponse", "details": details}})
+    assert outcome(207, body).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "unknown"),
+    [
+        (400, "InvalidApiVersionParameter", True),
+        (400, "InvalidResourceType", True),
+        (400, "NoRegisteredProviderFound", True),
+        (404, "InvalidResourceType", True),
+        (404, "", True),
+        (405, "", True),
+        (400, "InvalidRequestContent", False),
+        (404, "NotFound", False),
+        (404, "ResourceNotFound", False),
+        # rights
+        (401, "InvalidResourceType", False),
+        (403, "InvalidResourceType", False),
+        (429, "", False),
+        (500, "InvalidResourceType", False),
+        (-1, "", False),
+    ],
+)
+def test_only_an_unknown_version_or_operation_is_refused_for_good(status, code, unknown):
+    body = json.dumps({"error": {"code": code, "message": "why"}}) if code else ""
+    assert is_unknown_operation(answers_of(["AB-1"], status, body, "")["AB-1"]) is unknown
 
 
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"error": "x"}', '{"error": {"code": 1, "message": []}}'])
 def test_body_without_an_error_of_azure_is_tolerated(body):
-    assert outcome_of(403, body, "").outcome == "failed"
+    assert outcome(403, body).outcome == "failed"
 
 
 def test_only_temporary_failures_are_retried():
-    assert [
-        status for status in (-1, 200, 302, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504) if is_retried(status)
-    ] == [
-        -1,
-        408,
-        429,
-        500,
-        502,
-        503,
-        504,
-    ]
+    statuses = (-1, 200, 302, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504)
+    answers = {status: answers_of(["AB-1"], status, APPROVED, "")["AB-1"] for status in statuses}
+    assert [status for status in statuses if is_retried(answers[status])] == [-1, 408, 429, 500, 502, 503, 504]
 
 
 @pytest.mark.parametrize(
