@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from azure_scheduled_events.conditions import CONDITIONS
-from azure_scheduled_events.document import parse_document
-from azure_scheduled_events.policy import ACTIONS, PRESETS
+from azure_scheduled_events.conditions import CONDITIONS, PolicyContext
+from azure_scheduled_events.document import ScheduledEvent, parse_document
+from azure_scheduled_events.policy import ACTIONS, PRESETS, Decision, Policy
 from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
 from tools.repository.markdown import anchors, links
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.all
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "hook-runner.md").read_text(encoding="utf-8")
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -51,6 +54,31 @@ def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
     (shown,) = blocks(POLICIES, "text")
     with pytest.raises(ValueError, match=re.escape(shown.strip())):
         parse_policy("rules:\n- when:\n    tipe: Freeze\n  do: log\n", "policy.yml")
+
+
+def test_the_request_for_approval_by_azure_has_the_documented_members() -> None:
+    (body,) = blocks(POLICIES, "json")
+    approves = {"automaticallyApprove": True}
+    policy = {"userInitiatedReboot": approves, "userInitiatedRedeploy": approves}
+    assert json.loads(body) == {"properties": {"scheduledEventsPolicy": policy}}
+
+
+def decision_on(kind: str, policy: Policy) -> Decision:
+    """Return the decision about an event of this VM alone that is announced five days ahead."""
+    event = ScheduledEvent(
+        *("A", kind, "Scheduled", ("vm1",), "VirtualMachine", NOW + timedelta(days=5), "", "Platform", None)
+    )
+    return policy.decide(event, PolicyContext(now=NOW, own_name="vm1"))
+
+
+def test_no_example_delays_the_approval_of_a_predicted_failure() -> None:
+    cluster = parse_policy(blocks(POLICIES, "yaml")[1], "policies.md")
+    (patient,) = [block for block in blocks(GUIDE, "yaml") if "patient" in block]
+    hook_runner = Policy.from_mapping(yaml.safe_load(patient)["policy"])
+    for policy in (cluster, hook_runner):
+        decision = decision_on("Redeploy", policy)
+        assert decision.approval == "after_prepare" and {"prepare", "approve"} <= set(decision.actions)
+    assert decision_on("Reboot", hook_runner).actions == ("notify", "hold")
 
 
 def test_the_program_of_the_helper_runs() -> None:

@@ -45,6 +45,7 @@ WHOLE = {
     ("docs/monitoring.md", "yaml"): "tests/system/hosts/test_monitoring.py",
     ("docs/other-handlers.md", "sh"): "tests/functional/hook_runner/process/test_jetpack_script.py",
     ("docs/other-handlers.md", "yaml"): "tests/functional/hook_runner/process/test_jetpack_script.py",
+    ("docs/policies.md", "json"): "tests/unit/project/test_docs.py",
     ("docs/policies.md", "text"): "tests/unit/project/test_docs.py",
     ("docs/policies.md", "yaml"): "tests/unit/project/test_docs.py",
     ("docs/ready-hooks/README.md", "sh"): "tests/system/ready_hooks/test_overview.py",
@@ -165,6 +166,11 @@ GET_TOKEN = (
     'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
     ' --query accessToken --output tsv)"'
 )
+AZURE_APPROVES = (
+    "az vm update --resource-group RG --name VM"
+    " --enable-user-reboot-scheduled-events true --enable-user-redeploy-scheduled-events true"
+)
+NEEDS_AZURE = "it needs a subscription of Azure"
 # document -> name -> the test that takes it from the document and runs it
 BY_NAME = {
     "README.md": {
@@ -217,8 +223,10 @@ LEFT_OUT = {
         ),
         "journalctl --unit azure-scheduled-events": READS_ONLY,
         "journalctl --unit azure-scheduled-events --priority warning": READS_ONLY,
+        AZURE_APPROVES: NEEDS_AZURE,
         "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": READS_ONLY,
     },
+    "docs/policies.md": {AZURE_APPROVES: NEEDS_AZURE},
     "docs/ready-hooks/log.md": {
         "/var/log/azure-events.jsonl {": (
             "the hosts have no logrotate; tests/system/ready_hooks/test_log.py renames the file as logrotate does"
@@ -266,7 +274,7 @@ LEFT_OUT = {
     "roles/maintenance/README.md": {
         REPORT: "tests/system/recipes/test_maintenance.py compares the table of docs/ansible.md",
         PLAN: "tests/functional/maintenance/test_maintenance_limits.py reads this table",
-        GET_TOKEN: "it needs a subscription of Azure",
+        GET_TOKEN: NEEDS_AZURE,
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (

@@ -244,13 +244,13 @@ def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_vm
     assert azure.status(two) == "Started" and second.ran() == ["prepare/10-a", "started/10-a"]
 
 
-def test_t25_a_predicted_failure_waits_for_days_and_through_restarts(azure: Azure, make_vm: MakeVm) -> None:
+def test_t25_an_event_waits_for_days_by_policy_and_through_restarts(azure: Azure, make_vm: MakeVm) -> None:
     rules = [
         {"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]},
         {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]},
     ]
     vm = with_hooks(make_vm(policy={"rules": rules}))
-    event = azure.schedule("Redeploy", notice="5d")
+    event = azure.schedule("Reboot", notice="5d")
     vm.poll()
     for day in range(1, 5):
         vm.restart("reboot" if day % 2 else "kill")
