@@ -118,6 +118,9 @@ def test_decision_environment_has_what_the_page_names() -> None:
     definition = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert definition["version"] == 3
     needs = definition["dependencies"]
-    assert {item["name"] for item in needs["galaxy"]["collections"]} == {COLLECTION, "ansible.eda"}
+    azure = "azure.azcollection"
+    collections = {item["name"]: item.get("version") for item in needs["galaxy"]["collections"]}
+    (since,) = re.findall(rf"`{azure}` has it since ([\d.]+);", PAGE)
+    assert collections == {COLLECTION: None, azure: f">={since}"} and f"    {azure}.azure_service_bus:\n" in PAGE
     assert {"ansible-rulebook>=1.3", "requests"} <= set(needs["python"])
     assert any(item.startswith("java-17") for item in needs["system"])
