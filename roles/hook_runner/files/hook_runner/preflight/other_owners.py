@@ -12,13 +12,15 @@ import re
 import stat
 from typing import Iterator
 
-from azure_scheduled_events.document import EVENT_TYPES
+from azure_scheduled_events.event_types import EVENT_TYPES, advises
 from hook_runner.preflight.report import INFO, WARNING, Report
 
 JETPACK = "opt/cycle/jetpack"
 CLUSTER = "var/lib/pacemaker/cib/cib.xml"
 KUBELET = "etc/default/kubelet"
 
+# Jetpack has no script for advice
+_SCRIPTED = [kind for kind in EVENT_TYPES if not advises(kind)]
 _COMMAND = "azure-scheduled-events"
 _AGENT = re.compile(r'<(?:primitive|template)\b[^>]{0,2000}\btype="(azure-events(?:-az)?)"')
 # a label that AKS gives each of its nodes
@@ -60,7 +62,7 @@ def _jetpack(root: str, approves: str) -> _Found:
         text = "CycleCloud's agent Jetpack ignores events: cyclecloud.monitor_scheduled_events is false in %s"
         yield INFO, folder, text % configuration
         return
-    scripts = {kind: _text(os.path.join(folder, "scripts", f"on{kind}.sh")) for kind in EVENT_TYPES}
+    scripts = {kind: _text(os.path.join(folder, "scripts", f"on{kind}.sh")) for kind in _SCRIPTED}
     at_once = ", ".join(kind for kind, script in scripts.items() if not script)
     by_script = ", ".join(kind for kind, script in scripts.items() if script and _COMMAND not in script)
     does = []
