@@ -102,7 +102,7 @@ api_version:
   description: Version of the API with which the events were read; of a list, the one that IMDS answered.
   returned: success
   type: str
-  sample: 2020-07-01
+  sample: '2020-07-01'
 complete:
   description:
     - Whether every entry of the document could be read. If not, there may be events that are not listed, and the module
