@@ -107,7 +107,7 @@ def test_bystander_withholds_an_approval_and_does_not_prolong_the_event(fleet: F
     fleet.step_logs["vm2"].pause()
     event_id = azure.announce("vm2", kind="Freeze", notice="4h")
     fleet.step_logs["vm2"].wait("begin")
-    say(fleet.hostile, status_answer("a", fleet.listed(event_id, "vm2", "a")))
+    say(fleet.hostile, status_answer("a", fleet.listed(event_id, "vm2", "a")), prepare="failed")
     fleet.hint("a", event_id)
     wait_until(lambda: fleet.row(event_id, "a"), "the list of the bystander")
     fleet.step_logs["vm2"].go_on()

@@ -66,8 +66,8 @@ def test_there_are_no_other_functions(minion: Minion) -> None:
 def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
     found = minion.call("list")
-    assert set(found) == {"events", "complete", "incarnation", "resource_name", "warnings"}
-    assert (found["complete"], found["resource_name"]) == (True, "vm1")
+    assert set(found) == {"events", "api_version", "complete", "incarnation", "resource_name", "warnings"}
+    assert (found["api_version"], found["complete"], found["resource_name"]) == ("2020-07-01", True, "vm1")
     (event,) = found["events"]
     assert set(event) == SHAPE
     assert (event["event_id"], event["resources"]) == (event_id, ["vm1", "vm2"])
