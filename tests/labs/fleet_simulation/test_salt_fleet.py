@@ -25,7 +25,8 @@ def run(plan: SaltPlan) -> Result:
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.all) for seed in (2, 3))])
 def test_promises_hold_through_loss_and_restarts(seed: int) -> None:
     result = run(SaltPlan(seed, minions=40, events=80))
-    assert result.approved > 40 and result.prepared > 40 and result.approved_twice == 0
+    # a list that any minion gives withholds an approval, also if the minion is silent from then on
+    assert result.approved > 30 and result.prepared > 40 and result.approved_twice == 0
 
 
 @pytest.mark.all

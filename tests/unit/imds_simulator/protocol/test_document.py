@@ -111,6 +111,7 @@ def test_document_is_cached_until_a_change():
 def test_not_before_is_english_gmt_in_any_locale(name, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
+    before = locale.setlocale(locale.LC_ALL)
     try:
         locale.setlocale(locale.LC_ALL, name)
     except locale.Error:
@@ -118,7 +119,7 @@ def test_not_before_is_english_gmt_in_any_locale(name, monkeypatch):
     try:
         shown = document_at(make_simulation(ALL_TYPES[0]), "vm1", 1)["Events"][0]["NotBefore"]
     finally:
-        locale.setlocale(locale.LC_ALL, "C")
+        locale.setlocale(locale.LC_ALL, before)
         monkeypatch.undo()
         time.tzset()
     assert shown == "Fri, 15 Jan 2027 08:15:00 GMT"
