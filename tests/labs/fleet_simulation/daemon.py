@@ -76,6 +76,7 @@ class ImdsOfHost:
         self, events: Callable[[], EventDocument], approve: Callable[[str], None], instance: dict[str, Any]
     ) -> None:
         self.requests_sent = 0
+        self.versions_of_a_poll = 1
         self._events, self._approve, self._instance = events, approve, instance
 
     def events(self, within: float | None = None) -> EventDocument:

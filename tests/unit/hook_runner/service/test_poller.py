@@ -43,6 +43,7 @@ class Script:
     """A stand-in for the client: returns the answers that the test puts into `answers`, and waits for them."""
 
     requests_sent = 0
+    versions_of_a_poll = 1
 
     def __init__(self) -> None:
         self.answers: queue.Queue[EventDocument | Exception] = queue.Queue()
@@ -152,6 +153,7 @@ class Moved:
         self.asked_for_name: list[float] = []
         self.says, self.takes = says, takes
         self.requests_sent = 0
+        self.versions_of_a_poll = 1
         self.asked: list[float] = []
         self.news: list[PollerEvent] = []
         arguments = (

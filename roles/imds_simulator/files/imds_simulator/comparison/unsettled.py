@@ -25,6 +25,7 @@ _BY_REASON = {
     ),
     "about documents, not about the service": ("1.2.8 D", "3.1.5 D", "3.1.6 D", "5.10 D"),
     "needs a host that refuses a version for some time": ("1.3.7 O",),
+    "needs a VM of Spot Plus": ("1.4.16 D, A",),
     "an order shows no meaning": ("1.4.12 A",),
     "about hosts of 2017 to 2020": ("1.6.11 O",),
     "record sends valid HTTP only": ("1.6.12 A",),
