@@ -113,8 +113,8 @@ class Imds:
 
     @property
     def versions_of_a_poll(self) -> int:
-        """How many api-versions the next call for events may try."""
-        return 1 if self._is_version_kept() else len(self._versions)
+        """How many api-versions a call for events may try."""
+        return len(self._versions)
 
     @property
     def requests_sent(self) -> int:
@@ -157,16 +157,19 @@ class Imds:
 
     def _read_answer(self, within: float | None, hold: float) -> tuple[str, Response]:
         """Return the answer of the api-version in use, else of the first one in the list that answers 200."""
+        ends = None if within is None else self._clock() + within
+        refusals: list[ImdsRefused] = []
+        untried = list(self._versions)
         if self._is_version_kept():
             try:
                 return self._version, self._answer_of(self._version, within, hold)
             except ImdsRefused as error:
                 if not error.supported_versions:
                     raise
+                refusals.append(error)
+                untried.remove(self._version)
         self._cached, self._read = None, (b"", None)
-        refusals: list[ImdsRefused] = []
-        ends = None if within is None else self._clock() + within
-        for version in self._versions:
+        for version in untried:
             try:
                 return version, self._answer_of(version, None if ends is None else ends - self._clock())
             except ImdsRefused as error:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises, parse_event_type, warning_about
@@ -85,7 +86,11 @@ class Selection(NamedTuple):
             ValueError: a value is not a text, or is a misspelt type, status or source, which would select nothing.
         """
         given = {name: _as_texts(name, value) for name, value in options.items() if value is not None}
-        parsers = {"types": parse_event_type, "statuses": _parse_status, "sources": _parse_source}
+        parsers: dict[str, Callable[[str], str]] = {
+            "types": parse_event_type,
+            "statuses": partial(_parse, EVENT_STATUSES),
+            "sources": partial(_parse, EVENT_SOURCES),
+        }
         for name, parse in parsers.items():
             for value in given.get(name, ()):
                 try:
@@ -134,15 +139,7 @@ class Selection(NamedTuple):
         )
 
 
-def _parse_status(value: str) -> str:
-    return _choice(value, EVENT_STATUSES)
-
-
-def _parse_source(value: str) -> str:
-    return _choice(value, EVENT_SOURCES)
-
-
-def _choice(value: str, known: Sequence[str]) -> str:
+def _parse(known: Sequence[str], value: str) -> str:
     # imported when needed: Ansible compiles each file that a module imports in every run
     from .values import parse_choice
 

@@ -104,7 +104,9 @@ def test_version_that_imds_no_longer_supports_is_left_at_once(azure: Simulator, 
     imds = Imds(endpoint, LIST)
     assert imds.events().api_version == NEW
     azure.post("/knobs", {"extra_api_versions": []})
+    before = len(requests_of(azure))
     assert imds.events().api_version == "2019-04-01"
+    assert tried(azure, before) == [NEW, "2019-04-01"]
 
 
 def test_other_error_of_the_first_version_is_not_hidden(azure: Simulator, endpoint: str) -> None:
