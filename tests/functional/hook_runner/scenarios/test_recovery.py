@@ -273,6 +273,28 @@ def test_an_id_that_comes_back_during_its_recovery_waits_for_that(azure: Azure, 
     assert [record.occurrence for record in vm.engine.records] == [1]
 
 
+def test_failed_recovery_waits_while_its_id_is_listed_again_although_the_reboot_undid_the_preparation(
+    azure: Azure, vm: EngineHarness
+) -> None:
+    vm.hook("recover/10-a", FAILS)
+    azure.show(azure.entry())
+    vm.poll()
+    azure.show()
+    vm.poll(after=1)
+    azure.show(azure.entry())
+    vm.poll(after=89)
+    before = vm.ran("recover")
+    assert vm.ran()[-1] == "prepare/10-a" and [record.occurrence for record in vm.engine.records] == [1, 2]
+    vm.hook("recover/10-a")
+    vm.restart("reboot")
+    azure.show(azure.entry(EventStatus="Started", NotBefore=""))
+    vm.poll(after=700)
+    assert vm.ran("recover") == before
+    azure.show()
+    vm.poll(after=1)
+    assert vm.ran("recover") == [*before, "recover/10-a"] and vm.engine.records == []
+
+
 def test_recovery_by_a_refused_hook_stays_open(azure: Azure, vm: EngineHarness) -> None:
     (vm.hooks_directory / "recover/10-a").chmod(0o777)
     event = azure.schedule("Reboot", cancel_after=60)

@@ -30,7 +30,6 @@ from hook_runner.lifecycle.stage_plan import (
 )
 from hook_runner.lifecycle.stage_plan import (
     Hooks,
-    has_prepared,
     hooks_for,
     is_late,
     is_undone,
@@ -39,7 +38,6 @@ from hook_runner.lifecycle.stage_plan import (
     retry_at,
     stage_state,
     urgency,
-    will_prepare,
 )
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline, is_journalled
@@ -194,7 +192,7 @@ class Engine:
             self.pausing.expire()
         self.stage_runner.collect_finished(self.records)
         self._tracker.forget_ended()
-        holders = [record for record in self.records if self._holds(record)]
+        holders = [record for record in self.records if record.gone_at is None and record.affects_this_vm]
         # events that are over come first, then the others by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
             # after a start, the state of an event is unknown before the first document, and the
@@ -325,14 +323,6 @@ class Engine:
         return ManualAnswer(
             True,
             "the recovery is tried again now" if failed else record.waiting_for or "the recovery goes on",
-        )
-
-    def _holds(self, record: EventRecord) -> bool:
-        """Return True if this VM is or will be prepared for the event; recover hooks may have to wait for it."""
-        return (
-            record.gone_at is None
-            and record.affects_this_vm
-            and (has_prepared(self.runtime.hooks, record) or will_prepare(self.runtime.hooks, record))
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:

@@ -211,17 +211,26 @@ def prepare_budget(record: EventRecord, times: Times, began: datetime) -> float 
     return times.minimum if is_late(record, began) else (end - began).total_seconds()
 
 
-def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, others: Sequence[EventRecord]) -> EventRecord | None:
+def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Sequence[EventRecord]) -> EventRecord | None:
     """Return the event whose preparation a recover hook would undo now, or None.
 
     A recover hook that is a pair with a prepare hook waits for the events that this one prepares
-    for; other recover hooks wait for all.
+    for; other recover hooks wait for all. Every recover hook waits while its event is listed again: a reboot may have
+    ended what had prepared the VM for that occurrence.
+
+    Args:
+        hook: the recover hook.
+        record: its event, which is over.
+        hooks: all hooks.
+        present: the events for this VM that are not over.
     """
     prepared_by = partner(hooks, RECOVER, hook.name)
-    for other in others:
-        if other is record or other.gone_at is not None or not other.affects_this_vm:
-            continue
-        if has_prepared(hooks, other, prepared_by) or will_prepare(hooks, other, prepared_by):
+    for other in present:
+        if (
+            other.key == record.key
+            or has_prepared(hooks, other, prepared_by)
+            or will_prepare(hooks, other, prepared_by)
+        ):
             return other
     return None
 

@@ -349,11 +349,7 @@ class StageRunner:
         if any(run.step.stage != RECOVER and run.record.gone_at is not None for run in self._active.values()):
             return "the end of the hooks of another event, which is over"
         holder = blocking_event(hook, record, self._runtime.hooks, others)
-        return (
-            None
-            if holder is None
-            else f"the end of event {holder.event.event_id}, for which this VM is prepared as well"
-        )
+        return None if holder is None else f"the end of event {holder.event.event_id}"
 
     def _claim(self, record: EventRecord, hook: Hook, running: Sequence[ActiveRun]) -> None:
         """Limit hooks of less urgent events, and of events that are over, to the time that this event leaves."""
