@@ -14,6 +14,7 @@ from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     parse_event_type,
+    warning_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
     caller_folders,
@@ -66,12 +67,13 @@ class ActionModule(ActionBase):
             problems += missing
         ready_hooks = self._task.args.get("ready_hooks") or []
         problems += _problems_of(ready_hooks) + _problems_of_limits(self._task.args.get("limits") or {}, variables)
-        problems += _problems_of_types(self._task.args.get("types") or [])
+        types, wrong_types = _types(self._task.args.get("types") or [])
+        problems += wrong_types
         problems += problems_of_control_plane(self._task.args)
         result["approve_by"] = self._task.args.get("approve_by", "module")
         if entry_point in _APPROVING:
             problems += problems_of_facts(result["approve_by"], variables.get("ansible_facts", {}))
-        result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), **found)
+        result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), types=types, **found)
         if problems:
             result.update(failed=True, msg="; ".join(problems))
             return result
@@ -79,7 +81,9 @@ class ActionModule(ActionBase):
             # from now on the host itself cannot change them
             result["arm"] = arm_options(self._task.args)
         if entry_point == _COORDINATE:
-            result["warnings"] = _options_without_effect(variables)
+            # the modules of the other entry points warn of unknown types
+            unknown = [f"maintenance_types: {text}" for text in map(warning_about, types) if text is not None]
+            result["warnings"] = _options_without_effect(variables) + unknown
         elif entry_point != _PREPARE:
             result["warnings"] = self._forks(variables)
         return result
@@ -197,15 +201,14 @@ def _problems_of_coordination(options: t.Mapping[str, t.Any], variables: t.Mappi
     return problems
 
 
-def _problems_of_types(types: t.Any) -> list[str]:
+def _types(given: t.Any) -> tuple[list[str], list[str]]:
+    """Return the types in Azure's spelling, and what is wrong with them."""
     # as Ansible converts a text for an option that is a list
-    names = types.split(",") if isinstance(types, str) else types
+    names = given.split(",") if isinstance(given, str) else given
     try:
-        for name in names:
-            parse_event_type(name.strip() if isinstance(name, str) else name)
+        return [parse_event_type(name.strip() if isinstance(name, str) else name) for name in names], []
     except ValueError as error:
-        return [f"maintenance_types: {error}"]
-    return []
+        return [], [f"maintenance_types: {error}"]
 
 
 def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:

@@ -43,7 +43,7 @@ options:
     type: float
     default: 1800
   types:
-    description: Types of events to handle. By default all.
+    description: Types of events to handle. By default all that do not only advise.
     type: list
     elements: str
     default: []
@@ -91,7 +91,7 @@ def maintenance_coordination(
     state: State | None = None,
     patience: float = 3600.0,
     within: float = 1800.0,
-    types: t.Iterable[str] | str = (),
+    types: t.Iterable[str] = (),
     check_mode: bool = False,
 ) -> State:
     """Return the next state of the run."""
@@ -99,9 +99,7 @@ def maintenance_coordination(
         return first_state(hosts, now, {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)})
     if step == "approve":
         return with_approvals(state, hosts_of(hosts, hostvars))
-    # as Ansible converts a text for an option that is a list
-    kinds = types.split(",") if isinstance(types, str) else types
-    limits = Limits(float(patience), float(within), frozenset(kind.strip() for kind in kinds), bool(check_mode))
+    limits = Limits(float(patience), float(within), frozenset(types), bool(check_mode))
     results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
     return next_state(state, results, now, limits)
 

@@ -26,13 +26,14 @@ NATURES = {
     "Terminate": Nature.REMOVES,
 }
 EVENT_TYPES = tuple(NATURES)
+_NATURES_FOLDED = {name.casefold(): nature for name, nature in NATURES.items()}
 # of a type that Azure may introduce; "rebot" has 0.91 with Reboot, "Hibernate" 0.67 with Terminate
 _SIMILAR = 0.8
 
 
 def nature_of(event_type: str) -> Nature:
-    """Return the nature of a type; one that is unknown interrupts."""
-    return NATURES.get(event_type, Nature.INTERRUPTS)
+    """Return the nature of a type in any letter case; one that is unknown interrupts."""
+    return _NATURES_FOLDED.get(event_type.casefold(), Nature.INTERRUPTS)
 
 
 def advises(event_type: str) -> bool:

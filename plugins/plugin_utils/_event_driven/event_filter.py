@@ -10,6 +10,10 @@ import logging
 import os
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    nature_of,
+)
+
 from .change import without_templates
 from .deliveries import BODIES, find_changes
 from .host_names import HostRule, host_rule
@@ -80,6 +84,7 @@ def _with_change(others: Event, change: dict[str, t.Any], rule: HostRule, news: 
     scheduled_event = {
         **change,
         "change": kind,
+        "nature": nature_of(change["event"]["event_type"]).value,
         "event_key": change["event"]["event_id"].casefold(),
         "occurrence": occurrence,
         "hosts": hosts,

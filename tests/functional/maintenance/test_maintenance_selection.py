@@ -38,6 +38,25 @@ def test_other_types_are_not_handled(azure: Simulator, tmp_path: Path) -> None:
     ]
 
 
+def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azure: Simulator, tmp_path: Path) -> None:
+    advice = {"name": "risk", "type": "SpotRebalanceRecommendation", "resources": ["vm1"], "notice": "2d"}
+    azure.post("/events", advice)
+    azure.post("/events", {**LATE, "resources": ["vm2"]})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm2"}
+    assert [line["vm"] for line in fleet.approvals()] == ["vm2"]
+    named = fleet.maintain(
+        given={"maintenance_types": ["SpotRebalanceRecommendation"], "maintenance_within": 3 * 86400},
+        at={WAIT: lambda: azure.post("/events/risk/cancel", {})},
+    )
+    assert named.returncode == 0, named.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
+    # a policy approves it only by a rule that names the type; the approval would have no effect
+    assert len(fleet.approvals()) == 1 and "no rule names SpotRebalanceRecommendation" in named.stdout
+
+
 @pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_host_whose_vm_leaves_the_event_recovers_while_the_event_lasts(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})

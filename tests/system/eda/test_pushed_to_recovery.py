@@ -94,7 +94,7 @@ def has_delivered_all(daemon: DaemonProcess) -> bool:
     return bool(push["delivered"] >= 6 and not push["pending"])
 
 
-def test_event_without_a_host_starts_no_maintenance(trio: Simulator, tmp_path: Path, hook: WebHook) -> None:
+def test_event_without_a_host_and_advice_start_no_maintenance(trio: Simulator, tmp_path: Path, hook: WebHook) -> None:
     """An empty list of hosts would not limit the run."""
     hosts = ThreeHosts(trio, tmp_path)
     with Rulebook(tmp_path, hosts.inventory, COLLECTION + "maintenance_pushed", hook.variables) as rulebook:
@@ -105,10 +105,12 @@ def test_event_without_a_host_starts_no_maintenance(trio: Simulator, tmp_path: P
         for name in ("all", "!vm1", "vm*"):
             assert hook.post(change_of("appeared", {**event, "event_id": name, "resources": [name]}, "vm1")) == 200
         assert hook.post({"schema": "azure_imds.scheduled_events/change/1"}) == 200
+        advice = {**event, "event_id": "advice", "event_type": "SpotRebalanceRecommendation", "resources": ["vm2"]}
+        assert hook.post(change_of("appeared", advice, "vm2")) == 200
         assert hook.post(change_of("appeared", {**event, "resources": ["vm3"]}, "vm1")) == 200
         # the run for vm3 comes after those that the others might have started
         wait_until(lambda: hosts.note("vm3"), "the host has a note", rulebook.log)
-    assert hosts.course_of("prepare") in ([], ["vm3"]) and not hosts.note("vm1")
+    assert hosts.course_of("prepare") in ([], ["vm3"]) and not (hosts.note("vm1") or hosts.note("vm2"))
     assert "unreadable delivery" in rulebook.log() and "no host for '!vm1'" in rulebook.log()
 
 

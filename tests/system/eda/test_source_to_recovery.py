@@ -11,11 +11,13 @@ from support.eda.rulebook import Rulebook
 from support.eda.three_hosts import EVENT, NAMES, ThreeHosts
 from support.maintenance.fleet import LIFE
 from support.simulator_process import Simulator
+from support.wait import wait_until
 
 
 def test_announced_event_ends_in_recovered_hosts(trio: Simulator, tmp_path: Path) -> None:
     hosts = ThreeHosts(trio, tmp_path)
     with Rulebook(tmp_path, hosts.inventory, variables=hosts.source_variables) as rulebook:
+        trio.post("/events", {**EVENT, "type": "SpotRebalanceRecommendation", "notice": "2d"})
         trio.post("/events", EVENT)
         hosts.wait_for_approval(1, rulebook.log)
         assert set(hosts.course_of("prepare")) == set(NAMES)
@@ -23,5 +25,8 @@ def test_announced_event_ends_in_recovered_hosts(trio: Simulator, tmp_path: Path
         hosts.wait_for_polls()
         trio.advance(LIFE)
         hosts.wait_for_recovery(1, rulebook.log)
+        wait_until(lambda: rulebook.runs() >= 1, "the end of the run", rulebook.log)
+    # none for the advice
+    assert rulebook.runs() == 1
     assert sorted(hosts.course_of("prepare")) == sorted(hosts.course_of("recover")) == list(NAMES)
     assert [line["why"] for line in hosts.starts()] == ["approved"]

@@ -22,7 +22,8 @@ description:
     list, or JSON as text.
   - It adds C(scheduled_event), the change, and C(meta.hosts), by which ansible-rulebook limits a playbook. The change
     also has C(hosts), C(limit) (the hosts as one text), C(unknown_resources), C(event_key) (the ID of the event in
-    lower case), C(occurrence) (1, and one more each time the event is listed again after its end) and C(is_news).
+    lower case), C(occurrence) (1, and one more each time the event is listed again after its end), C(nature)
+    (C(interrupts), C(removes) or C(advises), by the type of the event) and C(is_news).
   - C(is_news) is false for a repeated delivery, for a state that another VM has reported before, and for a
     delivery that is late. The end that one VM observed is news when all VMs that have reported the event
     have reported its end, except those that a Preempt or Terminate has removed. The end that Event Grid reports is

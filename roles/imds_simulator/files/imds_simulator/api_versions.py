@@ -23,7 +23,9 @@ SCHEDULED_EVENTS_VERSIONS = (
 PREVIEW_VERSION = "2017-03-01"
 LATEST_EVENTS_VERSION = SCHEDULED_EVENTS_VERSIONS[-1]
 
-EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+# the type that only advises; the version that adds it is not known (reference 1.4.16)
+ADVICE = "SpotRebalanceRecommendation"
+EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", ADVICE)
 TYPE_SINCE: Mapping[str, str] = {"Preempt": "2017-11-01", "Terminate": "2019-01-01"}
 FIELD_SINCE: Mapping[str, str] = {
     "Description": "2019-04-01",

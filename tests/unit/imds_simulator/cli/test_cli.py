@@ -273,8 +273,8 @@ def test_check_prints_every_problem_with_its_line(tmp_path, capsys):
     done = run("--check", str(bad))
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate "
-        "(did you mean Freeze?)",
+        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate, "
+        "SpotRebalanceRecommendation (did you mean Freeze?)",
         f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)",
     ]
     assert run_refused(capsys, "--scenario", str(bad)) == (2, done.stderr)

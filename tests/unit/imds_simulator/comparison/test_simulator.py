@@ -76,6 +76,7 @@ CASES = {
     ),
     "user-reboot": Case("user-reboot", "2.4.8 4.1.5"),
     "spot-preempt": Case("spot-preempt", "1.3.2 1.4.10 5.6", 100, 10, versions=VERSIONS),
+    "spot-rebalance": Case("spot-rebalance", "1.4.10", 2500, 10),
     "terminate": Case("terminate", "1.3.2 1.4.11 2.2.8 2.5.3 3.1.2 5.5", 400, versions=VERSIONS),
     "cancelled-maintenance": Case("cancelled-maintenance", "2.1(3)"),
     "predicted-failure": Case("predicted-failure", "2.4.4", 200),

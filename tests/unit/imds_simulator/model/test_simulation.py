@@ -49,6 +49,15 @@ def test_notice_defaults_to_the_value_of_the_type(kind, notice):
     assert statuses(simulation, "vm1", 10 + notice) == ["Started"]
 
 
+def test_advice_ends_at_not_before_without_a_start_although_it_is_approved():
+    simulation = make_simulation({**FREEZE, "type": "SpotRebalanceRecommendation"})
+    simulation.advance_to(T0 + 10)
+    assert approve(simulation, "e", "vm1", 20) == ["approved"]
+    (oldest,) = document_at(simulation, "vm1", 10 + 3600 - 0.1, "2017-03-01")["Events"]
+    assert oldest["EventStatus"] == "Scheduled"
+    assert statuses(simulation, "vm1", 10 + 3600) == [] and event(simulation).started_at is None
+
+
 def test_notice_and_started_duration_follow_knobs_and_event():
     knobs = {"notice_overrides": {"Freeze": "2m"}, "started_duration": {"Freeze": "1m"}}
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "own", "notice": "3m", "started_for": "5s"}, knobs=knobs)

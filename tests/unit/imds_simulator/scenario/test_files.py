@@ -74,8 +74,8 @@ def test_parse_of_valid_file_returns_a_scenario():
         ),
         (
             ("type: Freeze", "type: Freez"),
-            "f.yaml:9: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate "
-            "(did you mean Freeze?)",
+            "f.yaml:9: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate, "
+            "SpotRebalanceRecommendation (did you mean Freeze?)",
         ),
         (("at: 1h30m", "att: 1h"), "f.yaml:9: events[0].att: unknown key (did you mean at?)"),
         (

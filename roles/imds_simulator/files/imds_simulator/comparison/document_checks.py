@@ -104,8 +104,8 @@ def status(evidence: Evidence) -> Verdict:
 
 @statement("1.4.5", "D")
 def type_(evidence: Evidence) -> Verdict:
-    """EventType is Freeze, Reboot, Redeploy, Preempt or Terminate."""
-    types = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+    """EventType is Freeze, Reboot, Redeploy, Preempt, Terminate or SpotRebalanceRecommendation."""
+    types = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalanceRecommendation")
     return _each_event(evidence, lambda value: value in types, "EventType")
 
 

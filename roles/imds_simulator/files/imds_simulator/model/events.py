@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ..api_versions import ADVICE
 from ..scenario.knobs import Knobs
 from ..scenario.plans import AUTOMATIC_APPROVAL, HARDWARE_FAILURE, Change, EventPlan
 
@@ -110,6 +111,11 @@ class SimulatedEvent:
     def is_terminate(self) -> bool:
         """True if the event deletes an instance (reference 2.2.8)."""
         return self.content.type == "Terminate"
+
+    @property
+    def advises(self) -> bool:
+        """True if the event only advises: it ends at NotBefore without a start (reference 1.4.16)."""
+        return self.content.type == ADVICE
 
     def edit(self, change: Change) -> None:
         """Replace the members that ``change`` sets."""

@@ -23,7 +23,9 @@ def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rul
         return NO_STEP
     if event.status == PLANNED:
         return ScheduledStep(event.appears_at, 0, "appear")
-    if event.status == SCHEDULED:
+    if event.status == SCHEDULED and event.advises:
+        leave = ScheduledStep(float(event.not_before), 2, "finish")
+    elif event.status == SCHEDULED:
         leave = ScheduledStep(start_moment(event, batch, rules), 2, "start")
     else:
         leave = ScheduledStep(event.ends_at, 2, "finish")

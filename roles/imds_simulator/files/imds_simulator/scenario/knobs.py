@@ -17,12 +17,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..api_versions import EVENT_TYPES
+from ..api_versions import ADVICE, EVENT_TYPES
 from ..suggestions import suggestion
 from ..times import parse_duration
 
-_NOTICE = MappingProxyType({"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0})
-_STARTED = MappingProxyType({"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0})
+_NOTICE = MappingProxyType(
+    {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0, ADVICE: 3600.0}
+)
+_STARTED = MappingProxyType(
+    {"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0, ADVICE: 0.0}
+)
 # all readers of JSON have whole numbers up to this one; Python refuses to write longer ones than its limit
 MAX_NUMBER = 2**53 - 1
 

@@ -122,6 +122,14 @@ def test_each_form_has_the_same_event_and_hosts(event):
 
 
 @pytest.mark.parametrize(
+    ("event_type", "nature"),
+    [("Freeze", "interrupts"), ("preempt", "removes"), ("SPOTREBALANCERECOMMENDATION", "advises"), ("x", "interrupts")],
+)
+def test_nature_follows_the_type_in_any_letter_case(event_type, nature):
+    assert filtered({"body": grid({"EventType": event_type})})["scheduled_event"]["nature"] == nature
+
+
+@pytest.mark.parametrize(
     ("status", "change", "outcome"),
     [
         ("Started", "started", None),
