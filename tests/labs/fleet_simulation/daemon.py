@@ -38,6 +38,8 @@ from hook_runner.service.poller import (
 NEVER = math.inf
 # shortest pause of the daemon's main loop in seconds, as in hook_runner.service.daemon
 AFTERWARDS = 0.1
+# seconds by which a tick comes late at most
+LATEST = 30.0
 # seconds until the answer of a poll that is under way
 ANSWER_IN = 1.0
 
@@ -180,7 +182,7 @@ class Daemon:
 
         Args:
             is_unsettled: whether the next document may be another one.
-            laziness: factor by which ticks that only wait for time come later than the daemon wants.
+            laziness: factor by which ticks that only wait for time come later than the daemon wants, up to LATEST.
         """
         is_due = self._monotonic() >= self._tick_at - 1e-6
         if self._monotonic() >= self._next_poll - 1e-6:
@@ -205,7 +207,7 @@ class Daemon:
         if not self.engine.records:
             return NEVER
         due = self.engine.due_in()
-        pause = NEVER if due is None else max(AFTERWARDS, due * laziness)
+        pause = NEVER if due is None else max(AFTERWARDS, min(due * laziness, due + LATEST))
         deadline = self.engine.stage_runner.next_deadline()
         if deadline is not None:
             pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
