@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -101,6 +102,22 @@ def test_jetpack_does_not_approve(
     vm.start()
     azure.schedule("Redeploy", *resources, hold=True)
     assert jetpack.begin("Redeploy").wait(DEFAULT_TIMEOUT) == 1
+
+
+def test_jetpack_waits_for_an_answer_of_imds_since_the_script_began(
+    azure: Azure, vm: DaemonProcess, jetpack: Jetpack
+) -> None:
+    vm.harness.hook("prepare/10-a")
+    vm.start()
+    azure.schedule("Freeze", hold=True)
+    assert jetpack.begin("Freeze").wait(DEFAULT_TIMEOUT) == 0
+    azure.fault("status", status=503)
+    vm.wait(lambda: not json.loads(vm.command("status", "--json").stdout)["imds"]["ok"])
+    script = jetpack.begin("Freeze")
+    with pytest.raises(subprocess.TimeoutExpired):
+        script.wait(3)
+    azure.heal()
+    assert script.wait(DEFAULT_TIMEOUT) == 0
 
 
 def test_jetpack_does_not_approve_without_a_hook_runner(jetpack: Jetpack) -> None:

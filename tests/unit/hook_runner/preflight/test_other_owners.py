@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +48,7 @@ def process(root: Path, number: int, *words: str, cwd: Path | None = None) -> Pa
     folder.mkdir(parents=True)
     (folder / "cmdline").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in words))
     (folder / "cwd").symlink_to(cwd or root)
+    (folder / "root").symlink_to(root)
     return folder
 
 
@@ -59,11 +62,19 @@ def jetpack(root: Path, *scripts: str, text: str = ASKS, configuration: Any = No
     return str(root / JETPACK)
 
 
+def test_owners_in_comments_are_none(tmp_path: Path) -> None:
+    write(tmp_path, CLUSTER, f"<cib><!-- {PRIMITIVE % 'azure-events-az'}\n--></cib>")
+    write(tmp_path, KUBELET, "# KUBELET_NODE_LABELS=kubernetes.azure.com/cluster=MC\n")
+    assert findings(tmp_path) == []
+
+
 def test_host_without_other_owners_has_no_finding(tmp_path: Path) -> None:
     write(tmp_path, CLUSTER, PRIMITIVE % "IPaddr2")
     write(tmp_path, KUBELET, "KUBELET_EXTRA_ARGS=--node-ip=10.0.0.4\n")
-    handler = write(tmp_path, "opt/handler.py", "print('no request')\n")
-    process(tmp_path, 7, "python3", f"/{handler.relative_to(tmp_path)}")
+    write(tmp_path, "opt/handler.py", "print('no request')\n")
+    write(tmp_path, "opt/listener.py", SAMPLE)
+    process(tmp_path, 7, "python3", "/opt/handler.py", "/opt/listener.py")
+    process(tmp_path, 8, "tail", "-f", "/opt/listener.py")
     process(tmp_path, 2)
     assert findings(tmp_path) == []
 
@@ -83,6 +94,11 @@ def test_jetpack_with_own_scripts_is_an_error_for_each_type(tmp_path: Path) -> N
     assert "no script (Freeze, Preempt, Terminate)" in found.text and "succeeded (Reboot, Redeploy)" in found.text
 
 
+def test_jetpack_whose_scripts_only_mention_the_hook_runner_is_an_error(tmp_path: Path) -> None:
+    jetpack(tmp_path, *KINDS, text="#!/bin/sh\n# to do: azure-scheduled-events\nexit 0\n")
+    assert [each.severity for each in findings(tmp_path)] == [ERROR]
+
+
 def test_jetpack_whose_scripts_ask_the_hook_runner_is_no_error(tmp_path: Path) -> None:
     folder = jetpack(tmp_path, *KINDS)
     assert [(each.severity, each.where) for each in findings(tmp_path)] == [(INFO, folder)]
@@ -90,8 +106,10 @@ def test_jetpack_whose_scripts_ask_the_hook_runner_is_no_error(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["monitor_scheduled_events", "monitor_spot_eviction"])
 @pytest.mark.parametrize("value", [False, "false", "False"])
-def test_jetpack_that_is_switched_off_is_no_error(tmp_path: Path, name: str, value: object) -> None:
-    jetpack(tmp_path, configuration={"cyclecloud": {name: value}})
+@pytest.mark.parametrize("begin", ["", "\ufeff", " " * (1 << 20)], ids=["short", "BOM", "long"])
+def test_jetpack_that_is_switched_off_is_no_error(tmp_path: Path, name: str, value: object, begin: str) -> None:
+    jetpack(tmp_path)
+    write(tmp_path, f"{JETPACK}/config/node.json", begin + json.dumps({"cyclecloud": {name: value}}))
     (found,) = findings(tmp_path)
     assert found.severity == INFO and "node.json" in found.text
 
@@ -161,6 +179,8 @@ def test_node_of_aks_is_a_warning(tmp_path: Path) -> None:
         ("/usr/bin/python3", "-u", "/opt/sample/listener.py", "--verbose"),
         ("python3", "listener.py"),
         ("python3", "sample/listener.py"),
+        ("python3", "-W", "ignore", "/opt/sample/listener.py"),
+        ("-bash", "-o", "pipefail", "/opt/sample/listener.py"),
     ],
 )
 def test_process_with_a_script_that_approves_is_an_error(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -191,6 +211,20 @@ def test_process_that_ends_during_the_check_is_left_out(tmp_path: Path) -> None:
     process(tmp_path, 8, "python3", "/opt/listener.py")
     (found,) = findings(tmp_path)
     assert "process 8 " in found.text
+
+
+def test_script_that_another_process_has_leased_delays_nothing(tmp_path: Path) -> None:
+    leased = write(tmp_path, "opt/leased.py", SAMPLE)
+    process(tmp_path, 4, "python3", "/opt/leased.py")
+    with leased.open("r+") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        # the kernel asks for the lease by a signal
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        try:
+            (found,) = findings(tmp_path)
+        finally:
+            signal.signal(signal.SIGIO, before)
+    assert found.severity == WARNING and "processes 4 cannot be read; run check as root" in found.text
 
 
 def test_script_with_an_unprintable_name_is_shown_escaped(tmp_path: Path) -> None:

@@ -25,11 +25,13 @@ _COMMAND = "azure-scheduled-events"
 _AGENT = re.compile(r'<(?:primitive|template)\b[^>]{0,2000}\btype="(azure-events(?:-az)?)"')
 # a label that AKS gives each of its nodes
 _AKS_LABEL = "kubernetes.azure.com/cluster="
+_XML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_INTERPRETER = re.compile(r"-?(?:python|bash|dash|sh|ksh|zsh|perl|ruby|node|nodejs|pwsh)[0-9.]*")
 # a script with both approves events
 _APPROVAL = ("169.254.169.254", "StartRequests")
 _PAGE = '"Combine with another handler" in docs/other-handlers.md'
-# bytes of a file that are read; the configuration of a cluster may be long
-_MOST_BYTES, _MOST_OF_CLUSTER = 1 << 20, 16 << 20
+# bytes of a file that are read; a configuration may be long
+_MOST_BYTES, _MOST_OF_CONFIGURATION = 1 << 20, 16 << 20
 
 # severity, path and text
 _Found = Iterator["tuple[str, str, str]"]
@@ -55,14 +57,14 @@ def check_other_owners(approves: str, report: Report, root: str = "/") -> None:
 def _jetpack(root: str, approves: str) -> _Found:
     folder = os.path.join(root, JETPACK)
     configuration = os.path.join(folder, "config", "node.json")
-    is_switched_off = _is_switched_off(_text(configuration))
+    is_switched_off = _is_switched_off(_text(configuration, _MOST_OF_CONFIGURATION))
     if not os.path.isdir(folder):
         return
     if is_switched_off:
         text = "CycleCloud's agent Jetpack ignores events: cyclecloud.monitor_scheduled_events is false in %s"
         yield INFO, folder, text % configuration
         return
-    scripts = {kind: _text(os.path.join(folder, "scripts", f"on{kind}.sh")) for kind in _SCRIPTED}
+    scripts = {kind: _commands(_text(os.path.join(folder, "scripts", f"on{kind}.sh"))) for kind in _SCRIPTED}
     at_once = ", ".join(kind for kind, script in scripts.items() if not script)
     by_script = ", ".join(kind for kind, script in scripts.items() if script and _COMMAND not in script)
     does = []
@@ -83,7 +85,7 @@ def _jetpack(root: str, approves: str) -> _Found:
 def _is_switched_off(configuration: str) -> bool:
     """Return True if Jetpack's configuration has false for the monitoring of events, by its present or its old name."""
     try:
-        settings = json.loads(configuration)["cyclecloud"]
+        settings = json.loads(configuration.lstrip("\ufeff"))["cyclecloud"]
         value = settings.get("monitor_scheduled_events", settings.get("monitor_spot_eviction"))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
@@ -92,7 +94,8 @@ def _is_switched_off(configuration: str) -> bool:
 
 def _pacemaker(root: str, approves: str) -> _Found:
     path = os.path.join(root, CLUSTER)
-    for agent in sorted(set(_AGENT.findall(_text(path, _MOST_OF_CLUSTER)))):
+    cluster = _XML_COMMENT.sub("", _text(path, _MOST_OF_CONFIGURATION))
+    for agent in sorted(set(_AGENT.findall(cluster))):
         text = (
             f"the cluster has a resource of Pacemaker's agent {agent}, which moves the resources away and approves the"
             " event, and does not wait for hooks; delete the resource, or run the hook runner without prepare hooks,"
@@ -103,7 +106,7 @@ def _pacemaker(root: str, approves: str) -> _Found:
 
 def _aks(root: str, _approves: str) -> _Found:
     path = os.path.join(root, KUBELET)
-    if _AKS_LABEL in _text(path):
+    if _AKS_LABEL in _commands(_text(path)):
         text = (
             "the host is a node of AKS, which drains it for Redeploy and Preempt, and where configured also for Freeze"
             f" and Terminate; leave the node to AKS, or prepare only for other types, see {_PAGE}"
@@ -113,42 +116,72 @@ def _aks(root: str, _approves: str) -> _Found:
 
 def _scripts(root: str, approves: str) -> _Found:
     found: dict[str, str] = {}
+    hidden = []
     for process in sorted(glob.glob(os.path.join(glob.escape(root), "proc", "[0-9]*"))):
         try:
-            script = _script_of(process, root)
-            text = _text(script) if script not in found else ""
+            script = _approving_script(process, root)
+        except (PermissionError, BlockingIOError):
+            hidden.append(os.path.basename(process))
         except (OSError, ValueError):
-            continue  # the process has ended, or belongs to another user
-        if all(word in text for word in _APPROVAL):
-            found[script] = os.path.basename(process)
+            continue  # the process has ended
+        else:
+            if script:
+                found.setdefault(script, os.path.basename(process))
     for script, number in sorted(found.items()):
         text = (
             f"process {number} runs this script, which sends approvals (StartRequests) and does not wait for hooks;"
             f" end it together with the unit or crontab that starts it, see {_PAGE}"
         )
         yield approves, script, text
+    if hidden:
+        text = f"the scripts of the processes {', '.join(hidden[:10])} cannot be read; run check as root"
+        yield WARNING, os.path.join(root, "proc"), text
 
 
-def _script_of(process: str, root: str) -> str:
-    """Return the path of the script that an interpreter runs: its first argument that is not an option."""
+def _approving_script(process: str, root: str) -> str:
+    """Return the path of the script that an interpreter runs, if it approves events, or "".
+
+    The script is the first argument that is a file; the value of an option is none. The files are found as the process
+    finds them, which may be in a container.
+    """
     with open(os.path.join(process, "cmdline"), "rb") as file:
-        words = file.read(_MOST_BYTES).split(b"\0")[1:]
-    script = os.fsdecode(next((word for word in words if word and not word.startswith(b"-")), b""))
-    if not os.path.isabs(script):
-        return os.path.join(os.path.realpath(os.path.join(process, "cwd")), script)
-    return os.path.join(root, script.lstrip("/"))
+        program, *words = file.read(_MOST_BYTES).split(b"\0")
+    if not _INTERPRETER.fullmatch(os.path.basename(os.fsdecode(program))):
+        return ""
+    for word in words:
+        name = os.fsdecode(word)
+        base, folder = (
+            ("root", root) if os.path.isabs(name) else ("cwd", os.path.realpath(os.path.join(process, "cwd")))
+        )
+        text = "" if not name or name.startswith("-") else _text(os.path.join(process, base, name.lstrip("/")))
+        if text:
+            return os.path.join(folder, name.lstrip("/")) if all(each in text for each in _APPROVAL) else ""
+    return ""
+
+
+def _commands(text: str) -> str:
+    """Return the lines that are no comments."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 def _text(path: str, most: int = _MOST_BYTES) -> str:
     """Return the beginning of a file; empty if it is missing or is not an ordinary file.
 
-    Only ordinary files are opened: opening a device can act on it, and opening a pipe can wait for ever.
+    A local user may choose the path. Only ordinary files are opened: opening a device can act on it, and opening a
+    pipe, or a file with a lease, can wait.
     """
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or not found.st_size:
-            return ""
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(most)
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return ""
+    try:
+        found = os.fstat(place)
+        if not stat.S_ISREG(found.st_mode) or not found.st_size:
+            return ""
+        opened = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(opened, encoding="utf-8", errors="replace") as file:
+            return file.read(most)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from None
+    finally:
+        os.close(place)
