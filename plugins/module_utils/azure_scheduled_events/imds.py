@@ -14,6 +14,7 @@ from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .named_tuple import NamedTuple
 from .timestamps import parse_time
 from .transport import Request, Response, Transport, TransportFactory, TransportInterface
+from .values import parse_api_versions
 
 INSTANCE_API_VERSION = "2021-02-01"
 
@@ -62,8 +63,8 @@ class Imds:
         endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
         api_version: of Scheduled Events, or a list. Of a list a call for events tries one after the other while the
             answer is 400 or 404. The one that answers 200 is used for an hour, in which 404 has its usual meaning
-            ("unknown"). All are tried again after the hour, after two minutes without a good answer, and when IMDS
-            says which versions it supports.
+            ("unknown"). All are tried again once after the hour, after two minutes without a good answer, and when
+            IMDS says which versions it supports.
         timeout: wall-clock limit in seconds of one whole answer.
         first_timeout: seconds until the first good answer of scheduled events begins, also after a
             day without a call: switching the service on takes up to two minutes (reference 1.8.1).
@@ -84,9 +85,10 @@ class Imds:
         transport: TransportFactory = Transport,
         discover: Callable[[float], str] | None = None,
     ) -> None:
-        self._versions = (api_version,) if isinstance(api_version, str) else tuple(api_version)
-        if not self._versions:
-            raise ImdsError("api_version: at least one version is needed", retryable=False)
+        try:
+            self._versions = parse_api_versions(api_version)
+        except ValueError as error:
+            raise ImdsError(f"api_version: {error}", retryable=False) from None
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
             if not value > 0:
                 raise ValueError(f"{name} must be more than 0, not {value!r}")
@@ -99,7 +101,7 @@ class Imds:
         self._discover = discover or _discover_here
         self._transport: TransportInterface | None = None
         self._endpoint = self._configured_endpoint
-        self._version = self._versions[0] if self._versions else ""
+        self._version = self._versions[0]
         self._version_until: float | None = None
         self._sent_before = 0
         self._last_answer_at: float | None = None
@@ -137,6 +139,7 @@ class Imds:
             ImdsRefused: the answer has another status than 200 and 304.
             ImdsUnreadable: the answer has no readable document.
         """
+        was_kept = self._is_version_kept()
         version, answer = self._read_answer(within, hold)
         if answer.status == 304 and self._cached is not None:
             document = self._cached.document
@@ -151,16 +154,20 @@ class Imds:
                 ) from error
             self._cached = self._tagged(answer.headers.get("ETag"), document)
         self._last_answer_at = self._clock()
-        if not self._is_version_kept():
+        if version != self._version or not was_kept:
             self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
         return document._replace(server_time=parse_time(answer.headers.get("Date", "")), api_version=version)
 
     def _read_answer(self, within: float | None, hold: float) -> tuple[str, Response]:
         """Return the answer of the api-version in use, else of the first one in the list that answers 200."""
-        ends = None if within is None else self._clock() + within
         refusals: list[ImdsRefused] = []
         untried = list(self._versions)
-        if self._is_version_kept():
+        is_kept = self._is_version_kept()
+        ends = None if within is None else self._clock() + within + (hold if is_kept else 0.0)
+        if not is_kept and self._version_until is not None:
+            # other versions are tried once in this time, whether they answer, refuse or hang
+            self._version_until = self._clock() + _VERSION_KEPT
+        if is_kept:
             try:
                 return self._version, self._answer_of(self._version, within, hold)
             except ImdsRefused as error:

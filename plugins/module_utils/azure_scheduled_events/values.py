@@ -1,15 +1,18 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Values in options and files: durations, keywords, and suggestions for misspelt keywords."""
+"""Values in options and files: durations, api-versions, keywords, and suggestions for misspelt keywords."""
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from typing import Any, Sequence
 
 # a hundred years; the comparison also excludes NaN and infinity
 _MAX_SECONDS = 3.2e9
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?")
+_MOST_API_VERSIONS = 4
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
 
@@ -21,6 +24,26 @@ def parse_seconds(value: Any) -> float:
     if match is None:
         raise ValueError(f"expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not {value!r}")
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]
+
+
+def parse_api_versions(value: Any) -> tuple[str, ...]:
+    """Return api-versions of Scheduled Events in the order of fall-back, each once.
+
+    Args:
+        value: one, or a list of at most four: a poll may try them all, and IMDS takes five requests in a second.
+
+    Raises:
+        ValueError: the value is none of these.
+    """
+    listed = list(value) if isinstance(value, (list, tuple)) else [value]
+    # YAML reads a version without quotes as a date
+    texts = [str(each) if isinstance(each, date) and not isinstance(each, datetime) else each for each in listed]
+    if not texts or not all(isinstance(each, str) and _API_VERSION.fullmatch(each) for each in texts):
+        raise ValueError(f"expected an api-version such as 2020-07-01, or a list of some, not {value!r}")
+    versions = tuple(dict.fromkeys(texts))
+    if len(versions) > _MOST_API_VERSIONS:
+        raise ValueError(f"expected at most {_MOST_API_VERSIONS} api-versions, not {len(versions)}")
+    return versions
 
 
 def parse_choice(value: Any, known: Sequence[str], kind: str) -> str:

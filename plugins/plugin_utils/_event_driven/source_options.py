@@ -19,6 +19,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ImdsError,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
+    parse_api_versions,
     parse_seconds,
     suggestion,
 )
@@ -83,10 +84,10 @@ def _endpoint(value: t.Any) -> str:
 
 
 def _versions(value: t.Any) -> tuple[str, ...]:
-    versions = [value] if isinstance(value, str) else value
-    if not isinstance(versions, list) or not versions or not all(isinstance(item, str) and item for item in versions):
-        raise _problem("api_version", f"{value!r} is not a version", "give a text such as 2020-07-01, or a list")
-    return tuple(versions)
+    try:
+        return parse_api_versions(value)
+    except ValueError as error:
+        raise _problem("api_version", str(error), "give a text such as 2020-07-01, or a list") from None
 
 
 def _seconds(name: str, value: t.Any, least: float, most: float) -> float:

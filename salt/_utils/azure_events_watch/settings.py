@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.selection import Selection
-from azure_scheduled_events.values import did_you_mean, parse_seconds
+from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_seconds
 
 BEACON = "azure_events"
 # options that Salt itself reads
@@ -22,7 +21,6 @@ _SALT_OPTIONS = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
 _SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
 _MINIMUM = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
 _CONNECTION = ("endpoint", "api_version", "resource_name")
-_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(-[a-z]+)?")
 _KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
 
 
@@ -160,12 +158,11 @@ def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> t
         endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
     except ImdsError as error:
         raise ValueError(str(error)) from None
-    # YAML parses an unquoted version as a date
-    versions = API_VERSION if where["api_version"] is None else where["api_version"]
-    listed = [str(version) for version in (versions if isinstance(versions, (list, tuple)) else [versions])]
-    if not listed or not all(map(_VERSION.fullmatch, listed)):
-        raise ValueError(f"api_version: expected a version such as {API_VERSION}, or a list of such, not {versions!r}")
-    return endpoint, tuple(listed), name
+    try:
+        versions = parse_api_versions(API_VERSION if where["api_version"] is None else where["api_version"])
+    except ValueError as error:
+        raise ValueError(f"api_version: {error}") from None
+    return endpoint, versions, name
 
 
 def parse_duration(key: str, value: Any, minimum: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from azure_scheduled_events import Imds, ImdsRefused
+from azure_scheduled_events import Imds, ImdsError, ImdsRefused
 from support.simulator_process import Simulator
 from support.transport.fault_helpers import fault, requests_of, schedule
 
@@ -96,6 +96,8 @@ def test_version_that_has_not_answered_for_two_minutes_is_left_for_a_404(azure: 
         imds.events()
     clock.now += 2
     assert imds.events().api_version == "2019-04-01"
+    before = len(requests_of(azure))
+    assert imds.events().api_version == "2019-04-01" and tried(azure, before) == ["2019-04-01"]
 
 
 def test_version_that_imds_no_longer_supports_is_left_at_once(azure: Simulator, endpoint: str) -> None:
@@ -105,8 +107,12 @@ def test_version_that_imds_no_longer_supports_is_left_at_once(azure: Simulator, 
     assert imds.events().api_version == NEW
     azure.post("/knobs", {"extra_api_versions": []})
     before = len(requests_of(azure))
-    assert imds.events().api_version == "2019-04-01"
-    assert tried(azure, before) == [NEW, "2019-04-01"]
+    event_id = schedule(azure)
+    for _poll in range(2):
+        assert imds.events().api_version == "2019-04-01"
+    assert tried(azure, before) == [NEW, "2019-04-01", "2019-04-01"]
+    imds.approve(event_id)
+    assert azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
 def test_other_error_of_the_first_version_is_not_hidden(azure: Simulator, endpoint: str) -> None:
@@ -124,6 +130,22 @@ def test_other_error_of_the_first_version_does_not_end_the_use_of_another(azure:
     fault(azure, "status", status=500, requests="1")
     clock.now += 3601
     assert imds.events().api_version == "2019-04-01"
+
+
+@pytest.mark.parametrize("kind", ["html", "truncated"])
+def test_trial_of_another_version_costs_at_most_one_poll_an_hour(azure: Simulator, endpoint: str, kind: str) -> None:
+    clock = Clock()
+    imds = Imds(endpoint, LIST, clock=clock)
+    for _poll in range(41):
+        imds.events()
+        clock.now += 89
+    fault(azure, kind, requests="1")
+    before = len(requests_of(azure))
+    with pytest.raises(ImdsError):
+        imds.events()
+    for _poll in range(2):
+        assert imds.events().api_version == "2019-04-01"
+    assert tried(azure, before)[-2:] == ["2019-04-01"] * 2 and NEW not in tried(azure, before)[1:]
 
 
 def test_cached_document_of_another_version_is_not_used(azure: Simulator, endpoint: str) -> None:

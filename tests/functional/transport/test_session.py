@@ -303,7 +303,7 @@ def test_invalid_host_name_raises_imds_error(endpoint_text: str) -> None:
 
 
 def test_empty_list_of_versions_is_an_error() -> None:
-    with pytest.raises(ImdsError, match="at least one version"):
+    with pytest.raises(ImdsError, match="api_version: expected an api-version"):
         Imds("http://127.0.0.1", [])
 
 

@@ -15,7 +15,7 @@ from azure_scheduled_events.event_types import warning_about
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.policy_file import load_policy
-from azure_scheduled_events.values import did_you_mean
+from azure_scheduled_events.values import did_you_mean, parse_api_versions
 from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.permissions import permission_problem
@@ -169,7 +169,7 @@ def _limits(value: Any) -> dict[str, int]:
 
 _PARSERS: dict[str, values.Parser] = {
     "endpoint": values.endpoint,
-    "api_version": values.api_versions,
+    "api_version": parse_api_versions,
     "resource_name": values.text,
     "interval": values.seconds(0.2, 60),
     "timeout": values.seconds(0.5, 600),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 from typing import Any, Callable
@@ -33,7 +32,6 @@ _OWN_HEADERS = (
     "user-agent",
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def text(value: Any) -> str:
@@ -157,19 +155,6 @@ def endpoint(value: Any) -> str:
         return AUTO if value == AUTO else validate_endpoint(text(value))
     except ImdsError as error:
         raise ValueError(str(error)) from None
-
-
-def api_versions(value: Any) -> tuple[str, ...]:
-    """Return api-versions: one, or several for fall-back in that order."""
-    listed = value if isinstance(value, list) else [value]
-    # YAML reads a version without quotes as a date
-    dates = (
-        item for item in listed if isinstance(item, (str, datetime.date)) and not isinstance(item, datetime.datetime)
-    )
-    texts = tuple(map(str, dates))
-    if not listed or len(texts) != len(listed) or not all(map(_API_VERSION.fullmatch, texts)):
-        raise ValueError(f"expected an api-version such as 2020-07-01, or a list of some, not {value!r}")
-    return texts
 
 
 def event_types(value: Any) -> tuple[str, ...]:

@@ -177,9 +177,9 @@ def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier, log: 
 
 def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller:
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
-    # a call may be repeated once, on a connection that the server had closed
-    longest = 2 * (CONNECT_TIMEOUT + settings.timeout)
-    longest_first = longest + 2 * settings.first_timeout
+    # a call may be repeated once, on a connection that the server had closed, for each version that a poll tries
+    longest = 2 * imds.versions_of_a_poll * (CONNECT_TIMEOUT + settings.timeout)
+    longest_first = longest + 2 * imds.versions_of_a_poll * settings.first_timeout
     return Poller(
         imds,
         settings.interval,

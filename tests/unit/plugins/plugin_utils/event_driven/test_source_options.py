@@ -39,6 +39,8 @@ def test_arguments_are_converted():
         ("due_within", -1),
         ("resource_name", 7),
         ("api_version", []),
+        ("api_version", "2020-07-01\r\n"),
+        ("api_version", "2020-07-01&x=1"),
         ("api_version", 2020),
         ("intervall", 1),
     ],
