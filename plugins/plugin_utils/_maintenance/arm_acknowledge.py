@@ -11,6 +11,10 @@ import typing as t
 import urllib.parse
 from http import HTTPStatus
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
+)
+
 API_VERSION = "2025-11-01"
 # without the list of events; reference 5.12.1
 PREVIEW_API_VERSION = "2023-10-01-preview"
@@ -33,6 +37,8 @@ _DOTS = (".", "..")
 _SENT_AGAIN = "the next run sends it again, which does no harm if the first one arrived"
 # the same request may succeed a little later
 _RETRIED = (-1, 408, 429, 500, 502, 503, 504)
+# statuses that say something about the event of the request
+_ABOUT_AN_EVENT = (404, 409, 412)
 # codes of 404 for which the resource id is wrong; others are about the event
 _WRONG_RESOURCE = (
     "SubscriptionNotFound",
@@ -185,6 +191,8 @@ def answers_of(event_ids: t.Sequence[str], status: int, body: str, problem: str)
     answer = Answer(status, *_texts_of(error))
     if status == HTTPStatus.OK and (error or not isinstance(content.get("value"), str)):
         answer = Answer(-1, "", "the answer does not say whether it approved")
+    elif status in _ABOUT_AN_EVENT and len(event_ids) > 1 and answer.code not in _WRONG_RESOURCE:
+        answer = answer._replace(status=-1, message=f"{answer.message}; the answer does not name the event")
     elif not (answer.code or answer.message):
         answer = answer._replace(message=problem[:_MESSAGE_LENGTH])
     return {event_id: answer for event_id in event_ids}
@@ -223,7 +231,7 @@ def outcome_of(answer: Answer) -> Outcome:
         return Outcome(FAILED, f"{about}: the VM or the event does not exist; check maintenance_arm_resource_id")
     if status == 404:
         return Outcome(NOT_FOUND, f"{about}: the event is over or was cancelled")
-    if status in (409, 412):
+    if status in _ABOUT_AN_EVENT:
         return Outcome(NOT_DUE, f"{about}: the event cannot be approved in its present state")
     if status == -1:
         return Outcome(
@@ -275,6 +283,6 @@ def _texts_of(error: t.Mapping[str, t.Any]) -> tuple[str, str]:
     """Return the code and the message of an error of Azure Resource Manager, as far as it has them."""
     code, message = (error.get(name) for name in ("code", "message"))
     return (
-        code[:_MESSAGE_LENGTH] if isinstance(code, str) else "",
-        message[:_MESSAGE_LENGTH] if isinstance(message, str) else "",
+        printable(code[:_MESSAGE_LENGTH]) if isinstance(code, str) else "",
+        printable(message[:_MESSAGE_LENGTH]) if isinstance(message, str) else "",
     )

@@ -176,6 +176,22 @@ def test_answer_to_a_list_is_read_per_event(details, outcomes, retried):
     assert [each for each in ids if is_retried(answers[each])] == (ids if retried is None else retried)
 
 
+@pytest.mark.parametrize("status", [404, 409, 412])
+def test_refusal_of_a_list_leaves_each_event_unknown(status):
+    body = json.dumps({"error": {"code": "NotFound", "message": "the event AB-1 is over"}})
+    answers = answers_of(["AB-1", "AB-2"], status, body, "")
+    assert {outcome_of(answer).outcome for answer in answers.values()} == {"failed"}
+    assert all(map(is_retried, answers.values())) and "AB-1 is over" in outcome_of(answers["AB-2"]).reason
+    # the resource id of the VM is wrong for all of them
+    body = json.dumps({"error": {"code": "ResourceNotFound", "message": "no VM"}})
+    assert "check maintenance_arm_resource_id" in outcome_of(answers_of(["AB-1", "AB-2"], 404, body, "")["AB-1"]).reason
+
+
+def test_texts_of_an_error_are_printable():
+    body = json.dumps({"error": {"code": "Bad\u001b[2J\nX", "message": "\u202ewhy"}})
+    assert outcome_of(answers_of(["AB-1"], 400, body, "")["AB-1"]).reason.isprintable()
+
+
 @pytest.mark.parametrize("details", [None, "AB-1", {"target": "AB-1", "code": "OK"}])
 def test_answer_to_a_list_without_details_approves_nothing(details):
     body = json.dumps({"error": {"code": "MultiStatusResponse", "details": details}})
