@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.repository import REPOSITORY
 from support.windows_exchange.cases import CASES, DOCUMENT, HEADERS, REFUSED, Case, Failed, check, check_refused
 from support.windows_exchange.powershell import AT_A_TIME, NOT_HERE, PROGRAM, PowerShell, powershell
 from support.windows_exchange.server import Answer, serving
@@ -78,6 +80,23 @@ def test_exchange_in_check_mode_skips_a_post(shell: PowerShell) -> None:
     # an exchange with this port would fail, rather than be skipped
     options = {"url": "http://127.0.0.1:9/", "method": "POST", "_ansible_check_mode": True}
     assert shell.run_module("imds_exchange", options)["skipped"] is True
+
+
+def test_wait_whose_time_limit_has_passed_ends_at_once(shell: PowerShell, tmp_path: Path) -> None:
+    """No case reaches it between two operations: the function itself gets one that never ends."""
+    source = (REPOSITORY / "plugins" / "modules" / "imds_exchange.ps1").read_text(encoding="utf-8")
+    begin = source.index("Function Wait-Operation")
+    function = source[begin : source.index("\n}\n", begin) + 3]
+    script = tmp_path / "wait.ps1"
+    script.write_text(
+        "$clock = [System.Diagnostics.Stopwatch]::StartNew()\n"
+        "$operation = @{ AsyncWaitHandle = [System.Threading.ManualResetEvent]::new($false) }\n"
+        + function
+        + """try { Wait-Operation $operation -1.0 }
+catch [System.TimeoutException] { '{"timeout": true}' }
+"""
+    )
+    assert shell.run_script(script, {}) == {"timeout": True}
 
 
 def test_event_facts_reports_unknown_events(shell: PowerShell) -> None:

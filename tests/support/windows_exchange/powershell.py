@@ -77,7 +77,10 @@ class PowerShell:
 
     def run_module(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Run the module of this name with these options, and return its decoded result."""
-        module = REPOSITORY / "plugins" / "modules" / f"{name}.ps1"
+        return self.run_script(REPOSITORY / "plugins" / "modules" / f"{name}.ps1", options)
+
+    def run_script(self, module: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a script as a module, and return the decoded object that it prints."""
         with socket.create_connection(("127.0.0.1", self._port), _LONGEST) as connection:
             connection.sendall(json.dumps({"module": str(module), "options": options}).encode() + b"\n")
             with connection.makefile(encoding="utf-8") as incoming:
