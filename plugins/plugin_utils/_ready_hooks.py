@@ -12,7 +12,9 @@ import shlex
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    advises,
     parse_event_type,
+    severity,
 )
 
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
@@ -42,8 +44,6 @@ _ANSWERS_CHECK = "# azure-scheduled-events: answers check"
 MARK = "# ready hook of the role hook_runner"
 _DEFAULT_SECONDS = 300.0
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-# types of events, the least severe first
-_SEVERITY = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 # exit statuses of timeout(1)
 _ENDED_BY_TIMEOUT = (124, 137)
 _RUN_SETTINGS = ("timeout", "types")
@@ -216,10 +216,10 @@ def event_variables(events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resou
     }
 
 
-def _urgency(event: t.Mapping[str, t.Any]) -> tuple[str, int]:
-    """Return a sort key: NotBefore, no NotBefore first, then the severity."""
-    kind = event.get("event_type")
-    return (str(event.get("not_before") or ""), -_SEVERITY.index(kind) if kind in _SEVERITY else 1)
+def _urgency(event: t.Mapping[str, t.Any]) -> tuple[bool, str, int]:
+    """Return a sort key: interruptions before advice, then NotBefore, no NotBefore first, then the severity."""
+    kind = str(event.get("event_type") or "")
+    return (advises(kind), str(event.get("not_before") or ""), -severity(kind))
 
 
 def _outcome(event: t.Mapping[str, t.Any]) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any, Collection
 
@@ -27,7 +28,10 @@ NATURES = {
 }
 EVENT_TYPES = tuple(NATURES)
 _NATURES_FOLDED = {name.casefold(): nature for name, nature in NATURES.items()}
-# of a type that Azure may introduce; "rebot" has 0.91 with Reboot, "Hibernate" 0.67 with Terminate
+_RANKS_FOLDED = {name.casefold(): rank for rank, name in enumerate(EVENT_TYPES)}
+# a type that Azure may introduce; a list in one text, or a pattern, is none
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+# of such a type; "rebot" has 0.91 with Reboot, "Hibernate" 0.67 with Terminate
 _SIMILAR = 0.8
 
 
@@ -39,6 +43,11 @@ def nature_of(event_type: str) -> Nature:
 def advises(event_type: str) -> bool:
     """Return True if an event of this type only advises: without being named, it is shown and nothing else."""
     return nature_of(event_type) is Nature.ADVISES
+
+
+def severity(event_type: str) -> int:
+    """Return the rank of a type, the least severe first; one that is unknown counts as the worst."""
+    return _RANKS_FOLDED.get(event_type.casefold(), len(EVENT_TYPES))
 
 
 def is_chosen(event_type: str, types: Collection[str] | None) -> bool:
@@ -58,9 +67,9 @@ def parse_event_type(value: Any) -> str:
         One of EVENT_TYPES, or the name as it is: Azure may have introduced the type.
 
     Raises:
-        ValueError: the value is not a name, or is similar to a known type, which the text names.
+        ValueError: the value is not a name of letters and digits, or is similar to a known type, which the text names.
     """
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise ValueError(f"expected an event type such as Reboot, not {value!r}")
     for known in EVENT_TYPES:
         if known.casefold() == value.casefold():

@@ -105,7 +105,7 @@ class _Rule(NamedTuple):
 
     def follows_advice(self) -> bool:
         """Return True if the rule may match an event that only advises."""
-        return any(name == "type" for name, _holds in self.conditions) or set(self.actions) <= {"log", "notify"}
+        return any(name == "type" for name, _holds in self.conditions) or set(self.actions) <= {"hold", "log", "notify"}
 
 
 class SourceLocations:

@@ -12,6 +12,10 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    advises,
+    severity,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
@@ -40,9 +44,6 @@ AT_MOST = "at_most"
 FAULT_DOMAIN = "fault_domain"
 NOT_BEFORE = "not_before"
 ALONE = "alone"
-
-# from the worst; an unknown type counts as the worst
-_IMPACTS = ("Terminate", "Preempt", "Redeploy", "Reboot", "Freeze")
 
 _MEMBERS = (
     *("event_id", "event_type", "status", "resources", "hosts", "not_before"),
@@ -248,8 +249,10 @@ def describe(event: t.Mapping[str, t.Any], limits: Limits) -> str:
 
 def _urgency(event: _Planned) -> tuple[t.Any, ...]:
     kind = event["event_type"]
-    impact = _IMPACTS.index(kind) if kind in _IMPACTS else -1
-    return (event["status"] != "Started", not event["begun"], event["starts_at"], impact, event["key"])
+    return (
+        *(event["status"] != "Started", not event["begun"]),
+        *(advises(kind), event["starts_at"], -severity(kind), event["key"]),
+    )
 
 
 def _as_text(moment: float) -> str:

@@ -104,33 +104,6 @@ def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, vm: E
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_advice_is_shown_and_starts_nothing(azure: Azure, vm: EngineHarness) -> None:
-    vm.configure(policy=ALWAYS)
-    azure.show(azure.entry(EventId="advice", EventType="SpotRebalanceRecommendation"))
-    vm.poll()
-    vm.poll(after=60)
-    assert vm.ran() == [] and azure.requests("POST") == []
-    assert vm.record("advice").event.event_type == "SpotRebalanceRecommendation"
-    azure.heal()
-    preempt = azure.schedule("Preempt")
-    listed = azure.entry(EventId=preempt, EventType="Preempt", NotBefore=azure.in_seconds(30))
-    azure.show(azure.entry(EventId="advice", EventType="SpotRebalanceRecommendation"), listed)
-    vm.poll()
-    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", preempt)]
-    azure.show()
-    vm.poll(after=5)
-    assert vm.ran("recover") == ["recover/10-a"]
-
-
-def test_advice_is_followed_by_hooks_and_rules_that_name_it(azure: Azure, vm: EngineHarness) -> None:
-    rule = {"name": "advice", "when": {"type": "SpotRebalanceRecommendation"}, "do": {"approve": "after_prepare"}}
-    vm.configure(policy={"rules": [rule]}, hooks={"10-a": {"types": ["SpotRebalanceRecommendation"]}})
-    azure.show(azure.entry(EventId="advice", EventType="SpotRebalanceRecommendation"))
-    vm.poll()
-    # the simulator does not know the event, and refuses
-    assert vm.ran() == ["prepare/10-a"] and len(azure.requests("POST")) == 1
-
-
 def test_an_entry_that_cannot_be_read_ends_nothing(azure: Azure, vm: EngineHarness) -> None:
     azure.show(azure.entry())
     vm.poll()

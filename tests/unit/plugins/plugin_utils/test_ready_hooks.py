@@ -116,6 +116,14 @@ def test_name_with_a_space_is_one_vm_in_event_variables():
     assert len(found["EVENT_RESOURCES"].split()) == 2
 
 
+def test_event_variables_are_those_of_the_interruption_beside_an_advice():
+    events = [
+        {"event_id": "A", "event_type": "SpotRebalanceRecommendation", "not_before": None},
+        {"event_id": "P", "event_type": "Preempt", "not_before": "2026-11-21T12:15:00Z"},
+    ]
+    assert event_variables(events, "prepare", "vm1")["EVENT_ID"] == "P"
+
+
 def test_event_variables_are_printable():
     event = {
         "event_id": "A",

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.event_types import severity
 from azure_scheduled_events.identity import affects
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
@@ -16,7 +17,6 @@ from hook_runner.journal.journal import Journal
 from hook_runner.known_resources import with_known_resources, with_leaving_vms
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
-from hook_runner.lifecycle.stage_plan import SEVERITY
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline
 from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, RECOVER, SKIPPED, EventRecord
@@ -209,7 +209,7 @@ class EventTracker:
                 f"it was Started and is {change.event.status} again, which Azure rules out; nothing is done twice",
                 "warning",
             )
-        if SEVERITY.get(change.event.event_type, -1) > SEVERITY.get(before.event_type, -1):
+        if severity(change.event.event_type) > severity(before.event_type):
             self._timeline.add(
                 record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning"
             )

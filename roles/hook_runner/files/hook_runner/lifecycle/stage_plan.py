@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Container, Iterator, Mapping, Sequence
 
-from azure_scheduled_events.event_types import EVENT_TYPES, is_chosen
+from azure_scheduled_events.event_types import advises, is_chosen, severity
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook
 from hook_runner.lifecycle.hook_pairs import is_same_preparation, partner
@@ -34,8 +34,6 @@ MAX_ATTEMPTS = 3
 MARGIN_DIVISOR = 4
 # seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
-# types of events, the least severe first
-SEVERITY = {name: rank for rank, name in enumerate(EVENT_TYPES)}
 # a time that never comes
 NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
@@ -57,9 +55,22 @@ def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
     """Return the hooks of a stage for this type of event, in the order in which they run.
 
     It is the order of `discover_hooks`: by file name. Without `types` a hook runs for all types but those that only
-    advise.
+    advise. A recover hook also runs, whatever the type is now, for what it undoes: for its pair that has run for the
+    event, and without `types` and a pair for any prepare hook that has.
     """
-    return [hook for hook in hooks.get(stage, ()) if is_chosen(record.event.event_type, hook.settings.types or None)]
+    return [
+        hook
+        for hook in hooks.get(stage, ())
+        if is_chosen(record.event.event_type, hook.settings.types or None)
+        or (stage == RECOVER and _undoes_own(hooks, record, hook))
+    ]
+
+
+def _undoes_own(hooks: Hooks, record: EventRecord, hook: Hook) -> bool:
+    prepared_by = partner(hooks, RECOVER, hook.name)
+    if prepared_by is None and hook.settings.types:
+        return False
+    return has_prepared(hooks, record, prepared_by)
 
 
 def is_done(hook: Hook, step: HookRun | None) -> bool:
@@ -180,10 +191,13 @@ def is_undone(record: EventRecord) -> bool:
     return max((step.id for step in record.runs_in_stage(RECOVER)), default=0) > prepared
 
 
-def urgency(record: EventRecord) -> tuple[float, int]:
-    """Return a sort key: NotBefore, the nearest first, then severity, the worst first. No NotBefore counts as now."""
-    not_before = record.event.not_before
-    return (0.0 if not_before is None else not_before.timestamp(), -SEVERITY.get(record.event.event_type, -1))
+def urgency(record: EventRecord) -> tuple[bool, float, int]:
+    """Return a sort key: interruptions before advice, the nearest NotBefore first, then the worst type first.
+
+    No NotBefore counts as now.
+    """
+    not_before, kind = record.event.not_before, record.event.event_type
+    return (advises(kind), 0.0 if not_before is None else not_before.timestamp(), -severity(kind))
 
 
 def is_late(record: EventRecord, now: datetime) -> bool:

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.event_types import advises
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
@@ -56,7 +57,7 @@ def to_dict(engine: Engine, health: ImdsHealth) -> dict[str, Any]:
         "paused": engine.pausing.current() is not None,
     }
     if listed or not reason:
-        facts["pending"] = bool(listed)
+        facts["pending"] = not all(advises(event["event_type"]) for event in listed)
     return facts
 
 

@@ -92,6 +92,11 @@ def test_worst_impact_goes_first_at_the_same_time():
     assert [each["event_type"] for each in plan(hosts).events] == ["Unheard", "Terminate", "Redeploy", "Freeze"]
 
 
+def test_advice_waits_for_later_interruptions():
+    advice = event("A", "a", event_type="SpotRebalanceRecommendation", minute=10)
+    assert actions(fleet(advice, B), at_most=1) == {"B": TAKEN, "A": FULL}
+
+
 def test_hosts_of_one_event_are_taken_together_or_not_at_all():
     pair = event("P", "b", "c")
     assert actions(fleet(A, pair), at_most=2) == {"A": TAKEN, "P": FULL}
