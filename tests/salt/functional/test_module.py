@@ -178,7 +178,7 @@ def test_empty_list_of_vms_is_refused(minion: Minion, azure: Azure) -> None:
 
 
 def test_invalid_api_version_is_refused(minion: Minion) -> None:
-    with pytest.raises(SaltInvocationError, match="api_version: expected a version"):
+    with pytest.raises(SaltInvocationError, match="api_version: expected an api-version"):
         minion.call("list", api_version="foo")
 
 
