@@ -65,7 +65,7 @@ DEFECTS = {
     ),
     "a reboot does not undo a preparation": Defect(
         StageRunner,
-        "_void_after_reboot",
+        "void_after_reboot",
         lambda self, record: None,
         ("approval after preparation", "approval after all have prepared"),
     ),
@@ -76,7 +76,10 @@ DEFECTS = {
         ("recovered in time", "idle at the end"),
     ),
     "a start does not read the open records": Defect(
-        Journal, "open_records", lambda self: [], ("prepare once", "recovered in time", "recover once")
+        Journal,
+        "open_records",
+        lambda self: [],
+        ("prepare once", "recovered in time", "recover once", "recovery waits for others"),
     ),
     "an approval is sent for an event that has changed": Defect(
         Poller,

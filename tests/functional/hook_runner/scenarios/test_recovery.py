@@ -12,7 +12,7 @@ import pytest
 from azure_scheduled_events import ImdsRefused
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import is_healthy, to_text
-from support.daemon.engine_harness import EngineHarness
+from support.daemon.engine_harness import AFTER_PREPARE, EngineHarness
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
 
@@ -293,6 +293,20 @@ def test_failed_recovery_waits_while_its_id_is_listed_again_although_the_reboot_
     azure.show()
     vm.poll(after=1)
     assert vm.ran("recover") == [*before, "recover/10-a"] and vm.engine.records == []
+
+
+def test_id_that_comes_back_after_a_reboot_is_prepared_again(azure: Azure, vm: EngineHarness) -> None:
+    vm.configure(policy=AFTER_PREPARE)
+    other = azure.entry(EventId="other", NotBefore=azure.in_seconds(900), Resources=["vm1", "vm2"])
+    azure.show(other, azure.entry(EventId="back", NotBefore=azure.in_seconds(900), Resources=["vm1", "vm2"]))
+    vm.poll()
+    azure.show(other)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] * 2  # the recovery waits for the other event
+    vm.restart("reboot")
+    azure.show(other, azure.entry(EventId="back", NotBefore=azure.in_seconds(900)))
+    vm.poll(after=10)
+    assert vm.ran() == ["prepare/10-a"] * 4
 
 
 def test_recovery_by_a_refused_hook_stays_open(azure: Azure, vm: EngineHarness) -> None:

@@ -189,6 +189,7 @@ class EventTracker:
             f"it is listed again after {away:.0f} s, and goes on as the same occurrence",
             "warning" if record.affects_this_vm else "info",
         )
+        self._stage_runner.void_after_reboot(record)  # it was over when the host started
         for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
             self._changed(record, change)
 

@@ -142,7 +142,7 @@ class StageRunner:
                     reason = "the host went down while it ran, or it had not begun"
                     self._close(record, step, Ending(INTERRUPTED, Cause.HOST_SHUTDOWN, reason))
         if record.phase == PREPARE:
-            self._void_after_reboot(record)
+            self.void_after_reboot(record)
 
     def adopt_lost_runs(self, record: EventRecord) -> None:
         """Take over the event's runs that the journal had lost, once a document has shown the event's state."""
@@ -374,7 +374,7 @@ class StageRunner:
                     "warning",
                 )
 
-    def _void_after_reboot(self, record: EventRecord) -> None:
+    def void_after_reboot(self, record: EventRecord) -> None:
         """Let prepare hooks count as not run after a reboot, except those with `persists`."""
         lost = [
             step
