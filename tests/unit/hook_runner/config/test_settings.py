@@ -14,6 +14,7 @@ import pytest
 
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
+from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.config.settings import (
     _HOOK_PARSERS,
     _KEYS,
@@ -296,6 +297,14 @@ def test_secret_files_are_found_beside_the_configuration(tmp_path: Path, monkeyp
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(complaint)):
         load(tmp_path, text)
+
+
+def test_all_removed_keys_are_named_in_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REMOVED_KEYS, "colour", "remove it")
+    monkeypatch.setitem(REMOVED_KEYS, "size", "use interval")
+    expected = "config.yml:1: size: no longer a key; use interval; {}: colour: no longer a key; remove it"
+    with pytest.raises(ConfigError, match=re.escape(expected.format(tmp_path / "config.yml:3"))):
+        load(tmp_path, "size: 5\nintervall: 1\ncolour: red\n")
 
 
 def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.values import did_you_mean, parse_api_versions
 from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
+from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
@@ -246,6 +247,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
     if located is None:
         return DEFAULTS
     places = SourceLocations(path, located.lines)
+    _refuse_removed_keys(located.data, places)
     _check_keys(located.data, _KEYS, (), places)
     return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
 
@@ -327,6 +329,13 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
     for key in data:
         if key not in known:
             raise ConfigError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
+
+
+def _refuse_removed_keys(data: Any, places: SourceLocations) -> None:
+    keys = [key for key in data if key in REMOVED_KEYS] if isinstance(data, dict) else []
+    if keys:
+        texts = (f"{places.describe((key,))}: no longer a key; {REMOVED_KEYS[key]}" for key in keys)
+        raise ConfigError("; ".join(texts))
 
 
 def _check_permissions(path: str, kind: str, owners: frozenset[int] | None) -> None:
