@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
+    SCHEMA,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
     APPEARED,
     CHANGED,
@@ -15,14 +18,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     STARTED,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
     escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
 
-SCHEMA = "azure_imds.scheduled_events/change/1"
 KINDS = (APPEARED, CHANGED, STARTED, GONE)
 COMPLETED, CANCELED = "completed", "canceled"
 OUTCOMES = (COMPLETED, CANCELED)
@@ -40,41 +41,6 @@ _OPTIONAL_TEXTS_OF_EVENT = ("resource_type", "not_before", "description", "sourc
 
 class NotAChange(ValueError):
     """The data claims to be a change, but a member is missing or has an unusable value."""
-
-
-def compose(
-    kind: str,
-    event: ScheduledEvent,
-    delivery_id: str,
-    observed_at: str,
-    reported_by: str,
-    reporter: str = "",
-    outcome: str | None = None,
-    resource_id: str | None = None,
-) -> dict[str, t.Any]:
-    """Return the change as plain JSON values.
-
-    Args:
-        kind: one of KINDS.
-        event: the event as it is now, or as it was last.
-        delivery_id: unique; the same if the delivery is repeated.
-        observed_at: ISO 8601.
-        reported_by: the program that reports the change.
-        reporter: the VM that observed the change, or "".
-        outcome: one of OUTCOMES, or None if it is unknown.
-        resource_id: the resource ID of the event in Azure, or None.
-    """
-    return {
-        "schema": SCHEMA,
-        "id": delivery_id,
-        "change": kind,
-        "outcome": outcome,
-        "event": event.as_dict(),
-        "observed_at": observed_at,
-        "reporter": reporter,
-        "reported_by": reported_by,
-        "resource_id": resource_id,
-    }
 
 
 def read(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -9,7 +9,11 @@ import itertools
 import json
 import typing as t
 
-from .change import SCHEMA, NotAChange, read
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
+    SCHEMA,
+)
+
+from .change import NotAChange, read
 from .event_grid import is_notification, read_notification
 
 # where sources put what they received: eda.builtin.webhook and event streams, Service Bus and Kafka

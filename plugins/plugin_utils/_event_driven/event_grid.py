@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
+    change_record,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
     APPEARED,
     GONE,
@@ -20,7 +23,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_document,
 )
 
-from .change import CANCELED, COMPLETED, REPORTED_BY_EVENT_GRID, NotAChange, compose, read
+from .change import CANCELED, COMPLETED, REPORTED_BY_EVENT_GRID, NotAChange, read
 
 _TYPES = (
     "microsoft.resourcenotifications.maintenanceresources.scheduledeventemitted",
@@ -76,8 +79,14 @@ def read_notification(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         raise NotAChange(f"data.resourceInfo.properties.EventStatus: unknown value {event.status[:60]!r}")
     kind, outcome = state
     return read(
-        compose(
-            kind, event, str(delivery_id), str(time), REPORTED_BY_EVENT_GRID, outcome=outcome, resource_id=resource_id
+        change_record(
+            kind,
+            event.as_dict(),
+            str(delivery_id),
+            str(time),
+            REPORTED_BY_EVENT_GRID,
+            outcome=outcome,
+            resource_id=resource_id,
         )
     )
 

@@ -11,6 +11,9 @@ import typing as t
 import uuid
 from datetime import datetime, timedelta, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
+    change_record,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     ImdsError,
 )
@@ -28,7 +31,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     OPTIONAL_ANSWER_TIMEOUT,
 )
 
-from .change import REPORTED_BY_SOURCE, compose
+from .change import REPORTED_BY_SOURCE
 from .event_tracker import EventTracker, describe
 from .source_options import SourceOptions
 
@@ -86,7 +89,9 @@ class ImdsWatch:
                 LOGGER.info("scheduled events: %s", describe(changes))
             seen = now.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             found = [
-                compose(change.kind, change.event, str(uuid.uuid4()), seen, REPORTED_BY_SOURCE, self._name or "")
+                change_record(
+                    change.kind, change.event.as_dict(), str(uuid.uuid4()), seen, REPORTED_BY_SOURCE, self._name or ""
+                )
                 for change in changes
             ]
         pause = self._pacer.delay(self._tracker.knows_events)

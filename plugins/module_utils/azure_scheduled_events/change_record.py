@@ -1,0 +1,65 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""The record of one change of an event, which the rulebooks of Event-Driven Ansible read.
+
+It needs the standard library only: the ready hook notify has a link to this file, and nothing else of the helper.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+SCHEMA = "azure_imds.scheduled_events/change/1"
+
+
+def change_record(
+    kind: str,
+    event: Mapping[str, Any],
+    record_id: str,
+    observed_at: str,
+    reported_by: str,
+    reporter: str = "",
+    outcome: str | None = None,
+    resource_id: str | None = None,
+) -> dict[str, Any]:
+    """Return the record as plain JSON values.
+
+    Args:
+        kind: "appeared", "changed", "started" or "gone".
+        event: the event as it is now, or as it was last; as ``ScheduledEvent.as_dict`` returns it.
+        record_id: unique; the same if the delivery is repeated.
+        observed_at: ISO 8601.
+        reported_by: the program that reports the change.
+        reporter: the VM that observed the change, or "".
+        outcome: "completed" or "canceled", or None if it is unknown.
+        resource_id: the resource ID of the event in Azure, or None.
+
+    Returns:
+        The record, with SCHEMA as its ``schema``.
+    """
+    return {
+        "schema": SCHEMA,
+        "id": record_id,
+        "change": kind,
+        "outcome": outcome,
+        "event": dict(event),
+        "observed_at": observed_at,
+        "reporter": reporter,
+        "reported_by": reported_by,
+        "resource_id": resource_id,
+    }
+
+
+def content_id(*content: object) -> str:
+    """Return an id that depends on the content only, so that a repeated delivery has the same.
+
+    Args:
+        *content: JSON values that make the change unique.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
