@@ -3,12 +3,70 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ready_hooks import cli
+from ready_hooks.core import options
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError
+from ready_hooks.core.event import from_environment
+from ready_hooks.core.hook import RECOVER, Run
+from ready_hooks.core.record import Record
+from ready_hooks.hooks.notify import HOOK as NOTIFY
+from support.push_endpoint import PushEndpoint, Reaction, push_endpoint
+from support.simulator_process import reserved_port
+
+EVENT = {
+    "EVENT_ID": "AB-1",
+    "EVENT_TYPE": "Reboot",
+    "EVENT_STATUS": "Scheduled",
+    "EVENT_SOURCE": "Platform",
+    "EVENT_RESOURCE_TYPE": "VirtualMachine",
+    "EVENT_DESCRIPTION": "<b> \udcff",
+    "EVENT_NOT_BEFORE": "2026-11-21T12:15:00Z",
+    "EVENT_DURATION": "9",
+    "EVENT_RESOURCES": "vm1 vm2",
+    "EVENT_RESOURCE": "vm1",
+}
+
+
+class Clock:
+    """Monotonic seconds that pass only by `sleep`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def notify(
+    folder: Path, stage: str, url: str, *, clock: Clock | None = None, event: dict[str, str] | None = None, **given: Any
+) -> None:
+    """Run the hook in a stage, with 600 seconds; raise HookError if it fails."""
+    clock = clock or Clock()
+    # limits in real time that a busy machine does not reach
+    given = {"url": url, "total": 600, "request_timeout": 600, **given}
+    values = options.from_mapping((*NOTIFY.options, *cli.COMMON), given)
+    about = from_environment({**EVENT, **(event or {})})._replace(stage=stage)
+    record = Record(str(folder), "notify", "notify")
+    hook = NOTIFY(Run("notify", values, about, Deadline(600, clock, clock.sleep), record, False))
+    if stage == RECOVER:
+        hook.recover()
+    else:
+        hook.prepare()
+
+
+def kinds(endpoint: PushEndpoint) -> list[str]:
+    return [each.change["change"] for each in endpoint.taken]
 
 
 @pytest.mark.parametrize("body", ["{description}", {"text": "{description}"}, {"{description}": ["{text}"]}])
@@ -23,3 +81,103 @@ def test_text_of_an_event_is_no_command_for_slack(
     said = capsys.readouterr().out
     assert ("would send" in said, set("<>") & set(said)) == (True, set())
     assert text.translate(str.maketrans("<>", "()")) in said
+
+
+def test_record_of_each_stage_is_that_of_a_change(tmp_path: Path) -> None:
+    with push_endpoint() as endpoint:
+        token = tmp_path / "token"
+        token.write_text("Bearer t0ken\n")
+        token.chmod(0o600)
+        given: dict[str, Any] = {"change_record": True, "header_files": {"Authorization": str(token)}}
+        notify(tmp_path, "prepare", endpoint.url, **given)
+        notify(tmp_path, "started", endpoint.url, event={"EVENT_STATUS": "Started", "EVENT_NOT_BEFORE": ""}, **given)
+        notify(tmp_path, "recover", endpoint.url, event={"EVENT_STATUS": "Started", "EVENT_NOT_BEFORE": ""}, **given)
+    assert kinds(endpoint) == ["appeared", "started", "gone"]
+    assert {each.headers["authorization"] for each in endpoint.taken} == {"Bearer t0ken"}
+    record = endpoint.taken[0].change
+    assert record.pop("id") and record.pop("observed_at").endswith("Z")
+    assert record == {
+        "schema": "azure_imds.scheduled_events/change/1",
+        "change": "appeared",
+        "outcome": None,
+        "event": {
+            "event_id": "AB-1",
+            "event_type": "Reboot",
+            "status": "Scheduled",
+            "resources": ["vm1", "vm2"],
+            "resource_type": "VirtualMachine",
+            "not_before": "2026-11-21T12:15:00Z",
+            "description": "<b> \udcff",
+            "source": "Platform",
+            "duration_seconds": 9,
+        },
+        "reporter": "vm1",
+        "reported_by": "notify",
+        "resource_id": None,
+    }
+
+
+def test_event_that_is_started_at_first_has_appeared(tmp_path: Path) -> None:
+    with push_endpoint() as endpoint:
+        notify(tmp_path, "emergency", endpoint.url, change_record=True)
+    assert kinds(endpoint) == ["appeared"]
+
+
+def test_another_attempt_has_the_id_of_the_first_and_another_event_has_not(tmp_path: Path) -> None:
+    with push_endpoint(Reaction(400), Reaction()) as endpoint:
+        for _attempt in range(2):
+            notify(tmp_path, "prepare", endpoint.url, change_record=True)
+        notify(tmp_path, "recover", endpoint.url, change_record=True)
+        # Azure lists the same id again, after its end
+        notify(tmp_path, "prepare", endpoint.url, change_record=True)
+    first, repeated, _end, again = [each.change["id"] for each in endpoint.requests]
+    assert first == repeated != again
+
+
+def test_required_notification_is_sent_to_an_endpoint_that_is_away_for_a_minute(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as opened, reserved_port() as port:
+        endpoints: list[PushEndpoint] = []
+
+        class Away(Clock):
+            def sleep(self, seconds: float) -> None:
+                super().sleep(seconds)
+                if self.now >= 60 and not endpoints:
+                    endpoints.append(opened.enter_context(push_endpoint(port=port)))
+
+        clock = Away()
+        notify(tmp_path, "prepare", f"http://127.0.0.1:{port}/", clock=clock, change_record=True, required=True)
+        assert (kinds(endpoints[0]), 60 <= clock.now < 75) == (["appeared"], True)
+
+
+def test_required_notification_that_is_not_sent_fails_within_the_time_of_the_run(tmp_path: Path) -> None:
+    clock = Clock()
+    with reserved_port() as port, pytest.raises(HookError):
+        notify(tmp_path, "prepare", f"http://127.0.0.1:{port}/", clock=clock, required=True)
+    assert 500 < clock.now < 600
+
+
+def test_required_notification_of_the_end_is_sent_by_the_next_recovery(tmp_path: Path) -> None:
+    with push_endpoint(Reaction(), Reaction(401), Reaction()) as endpoint:
+        notify(tmp_path, "prepare", endpoint.url, change_record=True, required=True)
+        with pytest.raises(HookError, match="401"):
+            notify(tmp_path, "recover", endpoint.url, change_record=True, required=True)
+        for _again in range(2):
+            notify(tmp_path, "recover", endpoint.url, change_record=True, required=True)
+    assert [each.change["change"] for each in endpoint.requests] == ["appeared", "gone", "gone"]
+
+
+@pytest.mark.parametrize(("required", "status"), [({}, 0), ({"required": True}, 1)])
+def test_refused_notification_is_a_failure_only_if_it_is_required(
+    tmp_path: Path, required: dict[str, bool], status: int
+) -> None:
+    with push_endpoint(Reaction(403)) as endpoint:
+        given = {"url": endpoint.url, "state_directory": str(tmp_path), **required}
+        assert cli.main(["notify", "prepare", "--json", json.dumps(given)]) == status
+
+
+@pytest.mark.parametrize("other", [{"url": "http://127.0.0.1:9/", "body": "{text}"}, {"apprise": "/etc/apprise"}])
+def test_record_of_a_change_with_another_body_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], other: dict[str, str]
+) -> None:
+    assert cli.main(["notify", "check", "--json", json.dumps({"change_record": True, **other})]) == 2
+    assert "change_record: it is a body for a web hook" in capsys.readouterr().err

@@ -12,7 +12,7 @@ class Event(NamedTuple):
     """The event; "" for each unknown text, None for each unknown number.
 
     Attributes:
-        event_id, event_type, status, source, description, not_before: as Azure lists them.
+        event_id, event_type, status, source, description, not_before, resource_type: as Azure lists them.
         resources: the affected VMs, separated by spaces.
         resource: this VM's name.
         stage: prepare, emergency, started or recover.
@@ -28,6 +28,7 @@ class Event(NamedTuple):
     source: str
     description: str
     not_before: str
+    resource_type: str
     resources: str
     resource: str
     stage: str

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from ready_hooks.core import report
 from ready_hooks.core.deadline import Deadline
@@ -14,6 +15,7 @@ from ready_hooks.core.hook import STAGES, Finding, ReadyHook, Run
 from ready_hooks.core.occurrences import Occurrence, Occurrences
 from ready_hooks.hooks.notify.apprise import Apprise
 from ready_hooks.hooks.notify.notify_options import OPTIONS
+from ready_hooks.hooks.notify.stage_record import stage_record
 from ready_hooks.hooks.notify.webhook import WebHook
 
 # Slack takes a text between these characters for a command, in each element of a message
@@ -21,7 +23,7 @@ _WITHOUT_COMMANDS = str.maketrans("<>", "()")
 
 
 class Notify(ReadyHook):
-    """Send notifications. It never fails: a notification that cannot be sent is a warning.
+    """Send notifications. A notification that cannot be sent is a warning, or an error if it is required.
 
     The record has the events of which this hook has sent a notification: a stage that runs again
     after a reboot sends no second one, and that of the end has its duration.
@@ -40,6 +42,8 @@ class Notify(ReadyHook):
             raise UsageError("url", f"expected one of url, url_file and apprise, not {' and '.join(given) or 'none'}")
         if "apprise" in given and not isinstance(run.options["body"] or "", str):
             raise UsageError("body", "apprise needs a text")
+        if run.options["change_record"] and ("apprise" in given or run.options["body"] is not None):
+            raise UsageError("change_record", "it is a body for a web hook; remove apprise and body")
         self._service = Apprise(run) if "apprise" in given else WebHook(run)
         self._occurrences = Occurrences(run)
 
@@ -50,31 +54,43 @@ class Notify(ReadyHook):
         entry = self._occurrences.enter()
         if entry.event.stage in entry.reported:
             self.run.say(f"the notification of stage {entry.event.stage} was sent before")
-        elif self._send([entry]):
+        elif self._send(entry, self._limit()):
             self._occurrences.mark_reported()
 
     def recover(self) -> None:
         ended = self._occurrences.ended()
         if not ended:
             self.run.say("this hook has not run before in this event")
-        self._send(ended)
-        self._occurrences.remove(ended)
+        limit = self._limit()
+        for entry in ended:
+            self._send(entry, limit)
+            self._occurrences.remove([entry])
 
-    def _send(self, entries: Sequence[Occurrence]) -> bool:
-        """Send a notification for each event; return whether all were sent."""
+    def _limit(self) -> Deadline:
+        """Return the time limit for all notifications of this run."""
+        if self.run.options["required"]:
+            return self.run.deadline
+        return Deadline(min(self.run.options["total"], self.run.deadline.left()))
+
+    def _send(self, entry: Occurrence, limit: Deadline) -> bool:
+        """Send the notification of an event; return whether it was sent. Raises HookError if it is required."""
         wanted = self.run.options["stages"]
         if wanted and self.run.event.stage not in wanted:
             return False
-        limit, sent = Deadline(min(self.run.options["total"], self.run.deadline.left())), True
-        for entry in entries:
-            values = report.values(entry, time.time())
-            shown = {name: _plain(each) if isinstance(each, str) else each for name, each in values.items()}
-            try:
-                self._service.send(shown, limit)
-            except HookError as error:
-                self.run.warn(f"{self.run.name}: the notification was not sent: {error}")
-                sent = False
-        return sent
+        try:
+            self._service.send(self._values(entry), limit)
+        except HookError as error:
+            if self.run.options["required"]:
+                raise
+            self.run.warn(f"{self.run.name}: the notification was not sent: {error}")
+            return False
+        return True
+
+    def _values(self, entry: Occurrence) -> dict[str, Any]:
+        if self.run.options["change_record"]:
+            return stage_record(entry, time.time())
+        values = report.values(entry, time.time())
+        return {name: _plain(each) if isinstance(each, str) else each for name, each in values.items()}
 
 
 def _plain(text: str) -> str:

@@ -53,12 +53,16 @@ OPTIONS = (
     Option("url_file", options.path, "file with the URL, if that is a secret; mode 0600"),
     Option("apprise", options.path, "configuration of apprise with the URLs of services; mode 0600"),
     Option("body", template.body, "template: a mapping or a list for JSON, or a text; by default all values"),
+    Option("change_record", options.boolean, "send the record that rulebooks of Event-Driven Ansible read", False),
     Option("title", template.text, "template of the title, for apprise", "{resource}: {event_type}, {stage}"),
     Option("headers", _headers, "mapping of headers of the request to texts"),
     Option("header_files", _header_files, "mapping of headers to files with their values; mode 0600"),
     Option("stages", options.one_of(*STAGES), "stages with a notification; by default all four", many=True),
     Option("ca_file", options.path, "certificates of authorities; by default those of the system"),
     Option("proxy", _proxy, "HTTP proxy; by default none, whatever the environment says"),
+    Option(
+        "required", options.boolean, "fail if a notification cannot be sent, and try for the time of the run", False
+    ),
     Option("request_timeout", options.seconds, "seconds for one request", 5.0),
     Option("retries", options.integer, "number of further attempts", 3),
     Option("total", options.seconds, "seconds for all attempts of a run", 10.0),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,14 +13,14 @@ from typing import Any
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
-from ready_hooks.core.report import NAMES, Value
+from ready_hooks.core.report import NAMES
 from ready_hooks.core.secret import read_secret
 from ready_hooks.hooks.notify import template, web_request
 from ready_hooks.hooks.notify.notify_options import is_header_text
 from ready_hooks.hooks.notify.web_request import Address
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
-_FIRST_PAUSE, _PAUSE_FACTOR = 0.5, 2.0
+_FIRST_PAUSE, _PAUSE_FACTOR, _LONGEST_PAUSE = 0.5, 2.0, 10.0
 _CHECK_SECONDS = 5.0
 _ALL_VALUES = {name: "{%s}" % name for name in NAMES}
 
@@ -47,8 +48,8 @@ class WebHook:
         except HookError as error:
             yield Finding(WARNING, str(error))
 
-    def send(self, values: Mapping[str, Value], limit: Deadline) -> None:
-        """Send a notification; in a dry run, print it. Raises HookError."""
+    def send(self, values: Mapping[str, Any], limit: Deadline) -> None:
+        """Send a notification of these values, or of this record; in a dry run, print it. Raises HookError."""
         address, context = self._address(), web_request.tls_context(self._options["ca_file"])
         content, kind = self._content(values)
         description = f"send to {address.origin}: {content}"
@@ -58,8 +59,8 @@ class WebHook:
     def _post(
         self, address: Address, content: bytes, headers: Mapping[str, str], context: ssl.SSLContext, limit: Deadline
     ) -> None:
-        pause = _FIRST_PAUSE
-        for left in range(self._options["retries"], -1, -1):
+        pause, left = _FIRST_PAUSE, math.inf if self._options["required"] else self._options["retries"]
+        while True:
             problem, wanted = self._attempt(address, content, headers, context, limit)
             if problem is None:
                 return
@@ -67,7 +68,7 @@ class WebHook:
                 raise problem
             self._run.warn(f"{problem}; trying again")
             limit.pause(max(pause, wanted))
-            pause *= _PAUSE_FACTOR
+            pause, left = min(pause * _PAUSE_FACTOR, _LONGEST_PAUSE), left - 1
 
     def _attempt(
         self, address: Address, content: bytes, headers: Mapping[str, str], context: ssl.SSLContext, limit: Deadline
@@ -87,8 +88,10 @@ class WebHook:
         problem = HookError(address.origin, f"it answers with status {answer.status}{redirect}")
         return problem, (answer.retry_after or 0.0) if may_pass else None
 
-    def _content(self, values: Mapping[str, Value]) -> tuple[str, str]:
+    def _content(self, values: Mapping[str, Any]) -> tuple[str, str]:
         """Return the body and its type."""
+        if self._options["change_record"]:
+            return json.dumps(values), JSON
         body: Any = self._options["body"] or _ALL_VALUES
         if isinstance(body, str):
             return template.fill_text(body, values), TEXT
