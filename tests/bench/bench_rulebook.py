@@ -47,7 +47,7 @@ IDLE = 20.0
 
 
 def report(change: str, number: int, group: int, reporter: int) -> str:
-    """Return a change as a hook runner pushes it."""
+    """Return a change as the ready hook notify sends it."""
     event = {
         "event_id": f"C7061BAC-{group:04d}-{number:04d}",
         "event_type": "Reboot",
@@ -69,7 +69,7 @@ def report(change: str, number: int, group: int, reporter: int) -> str:
             "event": event,
             "observed_at": "2026-11-23T01:02:03.456Z",
             "reporter": name,
-            "reported_by": "hook_runner",
+            "reported_by": "notify",
             "resource_id": None,
         }
     )

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import ssl
 import urllib.error
@@ -19,7 +17,7 @@ from typing import Any
 from support.ready_hooks.certificates import Certificates
 from support.simulator_process import Simulator
 
-TOKEN, SECRET = "token-of-the-tests", "secret-of-the-tests"
+TOKEN = "token-of-the-tests"
 API_VERSION = "2020-07-01"
 _NO_PROXY = urllib.request.ProxyHandler({})
 
@@ -39,19 +37,14 @@ class WebHook:
         self.variables = {
             "maintenance_webhook_port": port,
             "maintenance_webhook_token": TOKEN,
-            "maintenance_webhook_hmac_secret": SECRET,
             "maintenance_webhook_certificate": str(folder / "server.pem"),
             "maintenance_webhook_key": str(folder / "server.key"),
         }
 
-    def post(self, data: object, token: str = TOKEN, secret: str = SECRET) -> int:
-        """Send JSON with the token and its signature; return the status of the answer."""
+    def post(self, data: object, token: str = TOKEN) -> int:
+        """Send JSON with the token; return the status of the answer."""
         body = json.dumps(data).encode()
-        headers = {
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {token}",
-            "X-Hub-Signature-256": "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
-        }
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         secure = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.authority)))
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
@@ -59,6 +52,18 @@ class WebHook:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
+
+
+def notify_entry(url: str, token_file: str, ca_file: str) -> dict[str, Any]:
+    """Return the entry of the ready hook notify that reports to a rulebook."""
+    return {
+        "use": "notify",
+        "url": url,
+        "header_files": {"Authorization": token_file},
+        "ca_file": ca_file,
+        "change_record": True,
+        "required": True,
+    }
 
 
 def event_of(azure: Simulator, vm: str) -> dict[str, Any]:
@@ -81,7 +86,7 @@ def event_of(azure: Simulator, vm: str) -> dict[str, Any]:
 
 
 def change_of(kind: str, event: dict[str, Any], reporter: str) -> dict[str, Any]:
-    """Return a change as a hook runner reports it."""
+    """Return a change as the ready hook notify reports it."""
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         "schema": "azure_imds.scheduled_events/change/1",
@@ -91,6 +96,6 @@ def change_of(kind: str, event: dict[str, Any], reporter: str) -> dict[str, Any]
         "event": event,
         "observed_at": now,
         "reporter": reporter,
-        "reported_by": "hook_runner",
+        "reported_by": "notify",
         "resource_id": None,
     }

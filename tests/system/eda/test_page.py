@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from support.eda.three_hosts import NAMES
-from support.eda.web_hook import WebHook
+from support.eda.web_hook import WebHook, notify_entry
 from support.repository import REPOSITORY
 
 RULEBOOKS = REPOSITORY / "extensions" / "eda" / "rulebooks"
@@ -35,7 +35,7 @@ def source_of(name: str) -> str:
     return yaml.safe_dump(ruleset(name)["sources"])
 
 
-INVENTORY, VARIABLES, SOURCES, RULE = map(yaml.safe_load, blocks("yaml"))
+INVENTORY, VARIABLES, SENDER, SOURCES, RULE = map(yaml.safe_load, blocks("yaml"))
 INSTALL, PUSHED = blocks("sh")
 
 
@@ -72,6 +72,12 @@ def test_printed_inventory_has_what_the_tests_give() -> None:
     assert tuple(INVENTORY["all"]["hosts"]) == NAMES
     # ThreeHosts sets these, and the addresses and folders that only a simulation needs
     assert set(INVENTORY["all"]["vars"]) == {"maintenance_prepare", "maintenance_recover"}
+
+
+def test_printed_hook_is_that_of_the_tests() -> None:
+    """test_pushed_to_recovery.py runs it, with its own address and files."""
+    (entry,) = SENDER["hook_runner_ready_hooks"]
+    assert entry == notify_entry(entry["url"], entry["header_files"]["Authorization"], entry["ca_file"])
 
 
 def test_variables_of_the_page_are_those_of_the_rulebooks(tmp_path: Any) -> None:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The event filter reads the reports of hook runners and of Salt's reactor as one shape."""
+"""The event filter reads the reports of the ready hook notify and of Salt's reactor as one shape."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import jinja2
@@ -14,7 +13,11 @@ import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
 
 from azure_scheduled_events.document import parse_document
-from hook_runner.push.change import change_body
+from hook_runner.hooks.inputs import event_environment
+from ready_hooks.core.event import from_environment
+from ready_hooks.core.occurrences import Occurrence
+from ready_hooks.hooks.notify.stage_record import stage_record
+from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
 
 REACTOR = REPOSITORY / "salt" / "reactor" / "azure_events_push.sls"
@@ -44,7 +47,6 @@ DOCUMENT = {
         }
     ]
 }
-AT = datetime(2026, 11, 21, 12, 0, 0, 250000, tzinfo=UTC)
 
 
 def read(delivery: Any) -> dict[str, Any]:
@@ -76,14 +78,21 @@ def of_salt(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_hook_runner_and_salt_report_an_event_in_the_same_shape() -> None:
+def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
     (event,) = parse_document(json.dumps(DOCUMENT)).events
-    pushed = read(json.loads(change_body("appeared", event, 1, "vm1", AT).body))
+    record = make_record(1)
+    record.event = event
+    given = event_environment(record, "prepare", "vm1", NOON, 9.0)
+    about = from_environment(given)._replace(stage="prepare")
+    entry = Occurrence(about, NOON.timestamp(), None, ("prepare",), ())
+    pushed = read(json.loads(json.dumps(stage_record(entry, NOON.timestamp()))))
     salt = read(reacted(of_salt())["data"])
     assert set(pushed["scheduled_event"]) == set(salt["scheduled_event"])
-    for each, by in ((pushed, "hook_runner"), (salt, "salt")):
+    for each, by in ((pushed, "notify"), (salt, "salt")):
         got = each["scheduled_event"]
         text = EVENT["description"].replace("{{", "{ {")
+        # a variable of a hook has one line
+        text = text.replace("\n", "?") if by == "notify" else text
         assert got["event"] == {**EVENT, "description": text}
         assert (got["change"], got["outcome"], got["reported_by"], got["hosts"]) == (
             "appeared",

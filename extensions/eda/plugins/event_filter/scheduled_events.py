@@ -16,10 +16,10 @@ version_added: 0.2.0
 author:
   - Contributors to the azure_imds.scheduled_events collection
 description:
-  - An event filter of ansible-rulebook. It reads the changes that the event source of the same name, hook runners
-    and Salt report, and notifications of Azure Event Grid in its own schema and as CloudEvents 1.0. It finds them
-    in C(payload) (webhook, event stream), in C(body) (Service Bus, Kafka) and in the event itself, as an object, a
-    list, or JSON as text.
+  - An event filter of ansible-rulebook. It reads the changes that the event source of the same name, the ready hook
+    notify and Salt report, and notifications of Azure Event Grid in its own schema and as CloudEvents 1.0. It finds
+    them in C(payload) (webhook, event stream), in C(body) (Service Bus, Kafka) and in the event itself, as an object,
+    a list, or JSON as text.
   - It adds C(scheduled_event), the change, and C(meta.hosts), by which ansible-rulebook limits a playbook. The change
     also has C(hosts), C(limit) (the hosts as one text), C(unknown_resources), C(event_key) (the ID of the event in
     lower case), C(occurrence) (1, and one more each time the event is listed again after its end), C(nature)

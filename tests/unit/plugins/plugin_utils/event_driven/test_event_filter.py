@@ -40,7 +40,7 @@ CHANGE = {
     "event": EVENT,
     "observed_at": "2026-11-21T12:00:00.250Z",
     "reporter": "vm1",
-    "reported_by": "hook_runner",
+    "reported_by": "notify",
     "resource_id": None,
 }
 RESOURCE = (
@@ -118,7 +118,7 @@ def test_each_form_has_the_same_event_and_hosts(event):
     assert got["hosts"] == ["vm1", "VM2"] and got["unknown_resources"] == [] and got["limit"] == "VM2,vm1"
     assert result["meta"] == {"endpoint": "x", "hosts": ["vm1", "VM2"]}
     assert set(result) == {"scheduled_event", "meta"}
-    assert got["resource_id"] == (None if got["reported_by"] == "hook_runner" else RESOURCE)
+    assert got["resource_id"] == (None if got["reported_by"] == "notify" else RESOURCE)
 
 
 @pytest.mark.parametrize(

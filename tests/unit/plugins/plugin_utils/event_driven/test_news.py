@@ -20,7 +20,7 @@ def change(kind, seconds=0, reporter="vm1", delivery=None, outcome=None, **event
         "change": kind,
         "outcome": outcome,
         "reporter": reporter,
-        "reported_by": "hook_runner" if reporter else "event_grid",
+        "reported_by": "notify" if reporter else "event_grid",
         "observed_at": f"2026-11-21T12:{seconds // 60:02d}:{seconds % 60:02d}.000Z",
         "event": {
             "event_id": "Ab-1",
