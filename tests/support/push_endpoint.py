@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
-import ssl
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -28,16 +26,8 @@ class Pushed(NamedTuple):
         return data
 
 
-class Reaction(NamedTuple):
-    """The answer to one request: status, header lines, and the seconds before each byte of it (0: at once)."""
-
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    drip: float = 0.0
-
-
 class PushEndpoint:
-    """The endpoint. Each request takes one of `reactions`; the last one is repeated.
+    """The endpoint. Each request takes one of `statuses`; the last one is repeated.
 
     Attributes:
         url: its address.
@@ -45,8 +35,8 @@ class PushEndpoint:
         taken: the requests that were answered with 2xx.
     """
 
-    def __init__(self, context: ssl.SSLContext | None, host: str, port: int) -> None:
-        self.reactions = [Reaction()]
+    def __init__(self, statuses: tuple[int, ...], port: int) -> None:
+        self.statuses = list(statuses) or [200]
         self.requests: list[Pushed] = []
         self.taken: list[Pushed] = []
         endpoint = self
@@ -56,49 +46,25 @@ class PushEndpoint:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Pushed(self.path, headers, body)
-                reaction = endpoint.reactions.pop(0) if len(endpoint.reactions) > 1 else endpoint.reactions[0]
+                status = endpoint.statuses.pop(0) if len(endpoint.statuses) > 1 else endpoint.statuses[0]
                 endpoint.requests.append(request)
-                if 200 <= reaction.status < 300:
+                if 200 <= status < 300:
                     endpoint.taken.append(request)
-                lines = [f"HTTP/1.1 {reaction.status} X", *(f"{name}: {value}" for name, value in reaction.headers)]
-                answer = "\r\n".join([*lines, "Content-Length: 0", "", ""]).encode("ascii")
-                with contextlib.suppress(OSError):
-                    if not reaction.drip:
-                        self.wfile.write(answer)
-                    for byte in answer if reaction.drip else b"":
-                        self.wfile.write(bytes([byte]))
-                        time.sleep(reaction.drip)
-                self.close_connection = True
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # a client that refuses the certificate
-
-        self.server = Server((host, port), Handler)
-        if context is not None:
-            self.server.socket = context.wrap_socket(
-                self.server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.port = self.server.server_address[1]
-        self.url = f"{'http' if context is None else 'https'}://{host}:{self.port}/endpoint"
-
-    def changes(self) -> list[tuple[str, str]]:
-        """Return (change, status of the event) of all that was taken, in order."""
-        return [(each.change["change"], each.change["event"]["status"]) for each in self.taken]
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/endpoint"
 
 
 @contextlib.contextmanager
-def push_endpoint(
-    *reactions: Reaction, context: ssl.SSLContext | None = None, host: str = "127.0.0.1", port: int = 0
-) -> Iterator[PushEndpoint]:
-    """Run such an endpoint during the block; ``context``: for https."""
-    endpoint = PushEndpoint(context, host, port)
-    endpoint.reactions = list(reactions) or endpoint.reactions
+def push_endpoint(*statuses: int, port: int = 0) -> Iterator[PushEndpoint]:
+    """Run an endpoint during the block; ``statuses``: of its answers, by default 200 for all."""
+    endpoint = PushEndpoint(statuses, port)
     thread = threading.Thread(target=lambda: endpoint.server.serve_forever(0.05), daemon=True)
     thread.start()
     try:

@@ -19,7 +19,6 @@ from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, Hook
 from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.lifecycle import leader
 from hook_runner.log import PRIORITIES
-from hook_runner.push.spool import FILE_NAME
 from hook_runner.records import STAGES, STEP_STATES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
@@ -155,6 +154,5 @@ def test_files_on_the_host_are_those_of_the_role_and_of_the_defaults() -> None:
     plain = Settings()
     expected = {role["hook_runner__" + name] for name in ("command", "library", "unit_file")}
     expected |= {role["hook_runner__folder"] + "/config.yml", plain.hooks_directory + "/STAGE", plain.journal}
-    expected.add(str(Path(plain.journal).with_name(FILE_NAME)))
     assert expected <= documented - {"-wal", "-shm"}
     assert all(path.startswith((*expected, plain.run_directory)) for path in documented if path.startswith("/"))

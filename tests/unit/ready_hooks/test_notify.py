@@ -18,7 +18,7 @@ from ready_hooks.core.event import from_environment
 from ready_hooks.core.hook import RECOVER, Run
 from ready_hooks.core.record import Record
 from ready_hooks.hooks.notify import HOOK as NOTIFY
-from support.push_endpoint import PushEndpoint, Reaction, push_endpoint
+from support.push_endpoint import PushEndpoint, push_endpoint
 from support.simulator_process import reserved_port
 
 EVENT = {
@@ -124,7 +124,7 @@ def test_event_that_is_started_at_first_has_appeared(tmp_path: Path) -> None:
 
 
 def test_another_attempt_has_the_id_of_the_first_and_another_event_has_not(tmp_path: Path) -> None:
-    with push_endpoint(Reaction(400), Reaction()) as endpoint:
+    with push_endpoint(400, 200) as endpoint:
         for _attempt in range(2):
             notify(tmp_path, "prepare", endpoint.url, change_record=True)
         notify(tmp_path, "recover", endpoint.url, change_record=True)
@@ -157,7 +157,7 @@ def test_required_notification_that_is_not_sent_fails_within_the_time_of_the_run
 
 
 def test_required_notification_of_the_end_is_sent_by_the_next_recovery(tmp_path: Path) -> None:
-    with push_endpoint(Reaction(), Reaction(401), Reaction()) as endpoint:
+    with push_endpoint(200, 401, 200) as endpoint:
         notify(tmp_path, "prepare", endpoint.url, change_record=True, required=True)
         with pytest.raises(HookError, match="401"):
             notify(tmp_path, "recover", endpoint.url, change_record=True, required=True)
@@ -170,7 +170,7 @@ def test_required_notification_of_the_end_is_sent_by_the_next_recovery(tmp_path:
 def test_refused_notification_is_a_failure_only_if_it_is_required(
     tmp_path: Path, required: dict[str, bool], status: int
 ) -> None:
-    with push_endpoint(Reaction(403)) as endpoint:
+    with push_endpoint(403) as endpoint:
         given = {"url": endpoint.url, "state_directory": str(tmp_path), **required}
         assert cli.main(["notify", "prepare", "--json", json.dumps(given)]) == status
 

@@ -5,4 +5,20 @@
 
 from __future__ import annotations
 
-REMOVED_KEYS: dict[str, str] = {}
+REMOVED_KEYS: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "push_url",
+            "push_token_file",
+            "push_hmac_file",
+            "push_hmac_algorithm",
+            "push_hmac_header",
+            "push_hmac_format",
+            "push_ca_file",
+            "push_timeout",
+            "push_spool_changes",
+            "push_spool_age",
+        ),
+        "use the ready hook notify",
+    ),
+}

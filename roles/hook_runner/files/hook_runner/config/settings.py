@@ -94,16 +94,6 @@ class Settings(NamedTuple):
     output_tail: int = 4096
     metrics_file: str = ""
     metrics_address: str = ""
-    push_url: str = ""
-    push_token_file: str = ""
-    push_hmac_file: str = ""
-    push_hmac_algorithm: str = "sha256"
-    push_hmac_header: str = "x-hub-signature-256"
-    push_hmac_format: str = "hex"
-    push_ca_file: str = ""
-    push_timeout: float = 10.0
-    push_spool_changes: int = 1000
-    push_spool_age: float = 86400.0
     facts_file: str = ""
     facts_stale_after: float = 300.0
     environment: Mapping[str, str] = {}
@@ -147,16 +137,6 @@ RESTART_ONLY_SETTINGS = (
     "status_group",
     "metrics_file",
     "metrics_address",
-    "push_url",
-    "push_token_file",
-    "push_hmac_file",
-    "push_hmac_algorithm",
-    "push_hmac_header",
-    "push_hmac_format",
-    "push_ca_file",
-    "push_timeout",
-    "push_spool_changes",
-    "push_spool_age",
     "facts_file",
     "facts_stale_after",
 )
@@ -193,16 +173,6 @@ _PARSERS: dict[str, values.Parser] = {
     "output_tail": values.integer(0, 1 << 20),
     "metrics_file": values.optional_path,
     "metrics_address": values.loopback_address,
-    "push_url": values.push_url,
-    "push_token_file": values.text,
-    "push_hmac_file": values.text,
-    "push_hmac_algorithm": values.choice("algorithm", "sha256", "sha384", "sha512", "sha1"),
-    "push_hmac_header": values.header_name,
-    "push_hmac_format": values.choice("format", "hex", "base64"),
-    "push_ca_file": values.text,
-    "push_timeout": values.seconds(0.5, 300),
-    "push_spool_changes": values.integer(1, 10000),
-    "push_spool_age": values.seconds(60, 30 * 86400),
     "facts_file": values.facts_path,
     "facts_stale_after": values.seconds(10, 86400),
     "environment": values.environment,
@@ -220,9 +190,6 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "unit": _limits,
 }
 _KEYS = (*Settings._fields, "policy_file")
-# keys with paths that may be relative to the folder of the configuration, as policy_file; without
-# push_url they are a mistake
-_BESIDE = ("push_token_file", "push_hmac_file", "push_ca_file")
 
 
 def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
@@ -269,12 +236,6 @@ def _settings(
             read["policy"] = prepared_first(load_policy(file, reader))
         except PolicyError as error:
             raise ConfigError(f"{places.describe(('policy_file',))}: {error}") from None
-    for key in _BESIDE:
-        if read.get(key):
-            read[key] = os.path.join(folder, read[key])
-            if not read.get("push_url"):
-                text = "it has no effect without push_url; set push_url or remove it"
-                raise ConfigError(f"{places.describe((key,))}: {text}")
     return Settings(**read)
 
 

@@ -19,18 +19,6 @@ Parser = Callable[[Any], Any]
 
 # characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
-_OWN_HEADERS = (
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "transfer-encoding",
-    "user-agent",
-)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -114,39 +102,6 @@ def loopback_address(value: Any) -> str:
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"expected a port from 1 to 65535, not {port!r}")
     return str(value)
-
-
-def push_url(value: Any) -> str:
-    """Return an URL with http or https, without credentials and fragment; or an empty text."""
-    from urllib.parse import urlsplit
-
-    if value == "":
-        return ""
-    written = text(value)
-    # the value is not repeated in the error: it may have a password
-    expected = "expected https://HOST[:PORT][/PATH]"
-    try:
-        parts = urlsplit(written)
-        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_sound = False
-    if not is_sound or not written.isascii() or " " in written:
-        raise ValueError(f"{expected}; write a host name outside ASCII in its encoded form")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError(f"{expected}, without a user or a password; use push_token_file")
-    if parts.fragment:
-        raise ValueError(f"{expected}, without a fragment (#)")
-    return written
-
-
-def header_name(value: Any) -> str:
-    """Return the name of an HTTP header that the daemon does not set itself."""
-    written = text(value)
-    if not _HEADER.fullmatch(written):
-        raise ValueError(f"expected the name of an HTTP header such as x-hub-signature-256, not {written!r}")
-    if written.lower() in _OWN_HEADERS:
-        raise ValueError(f"the daemon sets the header {written}; use another name")
-    return written
 
 
 def endpoint(value: Any) -> str:

@@ -28,7 +28,6 @@ from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.other_owners import check_other_owners
-from hook_runner.preflight.push import check_push
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
 
@@ -73,7 +72,6 @@ def run_checks(
     if ask_hooks or (ask_hooks is None and not offline):
         check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
         check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)
-    check_push(settings, owners, report, offline)
     if not offline:
         _check_imds(settings, report)
     return report

@@ -15,8 +15,6 @@ from azure_scheduled_events.printable import printable
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
-from hook_runner.push.delivery_queue import DELIVERED, DISCARD_REASONS, FAILED
-from hook_runner.push.pusher import Pusher
 from hook_runner.records import PREPARE, RUNNING, STEP_STATES, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 
@@ -55,11 +53,6 @@ METRICS: Mapping[str, Definition] = {
     "approval_answers": Definition("Counter", "Answers of IMDS to approvals", ("result",)),
     "not_recovered": Definition("Gauge", "Events that are over, whose recover hooks have not succeeded"),
     "paused": Definition("Gauge", "1 while an operator has paused the daemon"),
-    "push_pending": Definition("Gauge", "Changes of events that wait for their delivery"),
-    "push_attempts": Definition("Counter", "Attempts to deliver a change", ("result",)),
-    "push_lost": Definition("Counter", "Changes that were dropped undelivered", ("reason",)),
-    "push_last_delivery_timestamp_seconds": Definition("Gauge", "When a change was last delivered, in Unix time"),
-    "push_spool_degraded": Definition("Gauge", "1 while the spool cannot be read or written"),
     "journal_degraded_since_timestamp_seconds": Definition(
         "Gauge", "Since when the journal cannot be written, in Unix time; 0 while it can"
     ),
@@ -104,18 +97,6 @@ class Metrics:
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._metrics["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
-
-    def update_push(self, pusher: Pusher) -> None:
-        """Set the metrics of the push."""
-        for name, words in (("push_attempts", (DELIVERED, FAILED)), ("push_lost", DISCARD_REASONS)):
-            for word in words:
-                counted = pusher.counts[word]
-                self._metrics[name].labels(word).inc(counted - self._reported[f"{name} {word}"])
-                self._reported[f"{name} {word}"] = counted
-        self._metrics["push_pending"].set(pusher.pending)
-        self._metrics["push_spool_degraded"].set(int(bool(pusher.spool_error)))
-        if pusher.delivered_at is not None:
-            self._metrics["push_last_delivery_timestamp_seconds"].set(pusher.delivered_at.timestamp())
 
     def update(
         self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None

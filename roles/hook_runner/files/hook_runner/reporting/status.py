@@ -34,8 +34,8 @@ def to_dict(
     events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared,
     approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
     null), reason, outcome, waiting and hooks (the latest run of each hook). The service adds
-    version, configuration (see InForce.as_data), paused (since, until, by, reason; null where no
-    operator has paused the daemon) and push (see Pusher.as_data; null without push_url).
+    version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
+    operator has paused the daemon).
     """
     return {
         "resource_name": engine.own_name,
@@ -59,9 +59,6 @@ def is_healthy(data: dict[str, Any]) -> bool:
     sound = sound and not data.get("paused")
     # the operator who changed the disk expects the change to be in force
     sound = sound and not data.get("configuration", {}).get("differs")
-    push = data.get("push")
-    if push:
-        sound = sound and not (push["error"] and push["pending"]) and not push["spool_error"]
     return sound and all(map(_is_good_event, data["events"]))
 
 
@@ -136,27 +133,11 @@ def to_text(data: dict[str, Any]) -> str:
     if not data["journal"]["ok"]:
         error = data["journal"]["error"].removeprefix("the journal ")
         lines.append(f"journal    {error}; since {data['journal']['since']}")
-    if data.get("push"):
-        lines += _push_lines(data["push"])
     for event in data["events"]:
         lines += _lines(event)
     if not data["events"]:
         lines.append("events     none" if imds["ok"] else "events     none known; IMDS gives no good answer")
     return "\n".join(printable(line) for line in lines)
-
-
-def _push_lines(push: dict[str, Any]) -> list[str]:
-    last = push["last_delivered_at"]
-    delivered = f"last delivery {last}" if last else "no delivery since the start"
-    lines = ["push       {}: {}; changes that wait: {}".format(push["url"], delivered, push["pending"])]
-    if push["error"]:
-        lines.append("           failing since {}: {}".format(push["error_since"], push["error"]))
-    if any(push["lost"].values()):
-        lost = ", ".join(f"{reason} {count}" for reason, count in push["lost"].items() if count)
-        lines.append(f"           changes that were dropped since the start: {lost}")
-    if push["spool_error"]:
-        lines.append("           {}".format(push["spool_error"]))
-    return lines
 
 
 def _error_summary(imds: dict[str, Any]) -> str:

@@ -33,8 +33,6 @@ from hook_runner.service.poller import Poller
 from hook_runner.service.systemd import SystemdNotifier
 
 if TYPE_CHECKING:
-    from hook_runner.push.pusher import Pusher
-    from hook_runner.push.sender import Sender
     from hook_runner.service.facts_output import FactsOutput
 
 # seconds for a TCP connection to IMDS
@@ -54,7 +52,6 @@ class Parts(NamedTuple):
         owners: uids that may own hooks and folders.
         instance_lock: descriptor that holds the run directory.
         runs: readable, for poll(2), when a hook run may have ended.
-        sender, pusher: None without push_url.
         facts: None without facts_file.
     """
 
@@ -71,8 +68,6 @@ class Parts(NamedTuple):
     journal: Journal
     runs: HookRuns
     poller: Poller
-    sender: Sender | None
-    pusher: Pusher | None
     facts: FactsOutput | None
     engine: Engine
     requests: ControlRequests
@@ -127,8 +122,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         metrics.step_ended,
         boot_id().decode("ascii"),
     )
-    sender, pusher = _make_push(settings, owners, inbox, clock, log)
-    requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller, pusher)
+    requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller)
     controls = _open_controls(settings, requests, log)
     return Parts(
         settings,
@@ -144,8 +138,6 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         journal,
         runs,
         poller,
-        sender,
-        pusher,
         _make_facts(settings, owners, log),
         engine,
         requests,
@@ -189,25 +181,6 @@ def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller
         not settings.resource_name,
         clock.doubts,
     )
-
-
-def _make_push(
-    settings: Settings, owners: frozenset[int], inbox: Inbox, clock: ServerClock, log: Log
-) -> tuple[Sender | None, Pusher | None]:
-    """Return the thread that sends changes of events, and its part in the main loop; None without push_url."""
-    if not settings.push_url:
-        return None, None
-    import random  # these are only in memory where changes are pushed
-
-    from hook_runner.push.delivery_queue import DeliveryQueue
-    from hook_runner.push.pusher import Pusher
-    from hook_runner.push.sender import Sender
-    from hook_runner.push.spool import FILE_NAME, Spool
-
-    sender = Sender(settings, owners, inbox.put)
-    spool = Spool(os.path.join(os.path.dirname(settings.journal), FILE_NAME), lambda text: log.write("warning", text))
-    queue = DeliveryQueue(settings.push_spool_changes, settings.push_spool_age, random.random)
-    return sender, Pusher(sender.shown_url, spool, queue, clock, log, sender.send)
 
 
 def _make_facts(settings: Settings, owners: frozenset[int], log: Log) -> FactsOutput | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import Any, Mapping
 
 from hook_runner import __version__, event_ids
 from hook_runner.clock import ServerClock
@@ -17,9 +17,6 @@ from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import InForce
 from hook_runner.service.poller import Poller
-
-if TYPE_CHECKING:
-    from hook_runner.push.pusher import Pusher
 
 
 class ControlRequests:
@@ -32,7 +29,6 @@ class ControlRequests:
         clock: the server's clock.
         in_force: has the configuration.
         poller: has the time of the last poll.
-        pusher: pushes changes; None without push_url.
     """
 
     def __init__(
@@ -43,11 +39,9 @@ class ControlRequests:
         clock: ServerClock,
         in_force: InForce,
         poller: Poller,
-        pusher: Pusher | None = None,
     ) -> None:
         self._engine, self._journal, self._health = engine, journal, health
         self._clock, self._in_force, self._poller = clock, in_force, poller
-        self._pusher = pusher
 
     def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
         """Return the answer to one request; ``user``: the name of the client's user."""
@@ -82,9 +76,8 @@ class ControlRequests:
         data = status.to_dict(self._engine, self._health, self._clock, self._journal.write_error, self.degraded_since())
         pause = self._engine.pausing.current()
         paused = None if pause is None else pause.as_data()
-        push = None if self._pusher is None else self._pusher.as_data()
         configuration = self._in_force.as_data()
-        return {**data, "version": __version__, "configuration": configuration, "paused": paused, "push": push}
+        return {**data, "version": __version__, "configuration": configuration, "paused": paused}
 
     def _history(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -15,7 +15,6 @@ from hook_runner import __version__
 from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import DEFAULTS, NO_APPROVAL_WARNING, RESTART_ONLY_SETTINGS, ConfigError, Settings
 from hook_runner.permissions import make_folder
-from hook_runner.push.delivery_queue import Answer
 from hook_runner.reporting import status
 from hook_runner.service.assembly import Parts, clock_file
 from hook_runner.service.instance import is_held, lock_instance
@@ -59,8 +58,6 @@ class Service:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._log_startup()
         self._parts.poller.start()
-        if self._parts.sender is not None:
-            self._parts.sender.start()
         waiting = select.poll()
         waiting.register(self._parts.inbox, select.POLLIN)
         for control in self._parts.controls:
@@ -81,7 +78,6 @@ class Service:
                 self._check_files()
                 self._adopt_late_records()
                 self._engine.tick()
-                self._push()
                 self._parts.poller.deliver_unchanged(self._awaits_observation())
                 self._report_state()
         finally:
@@ -89,8 +85,6 @@ class Service:
             for control in self._parts.controls:
                 control.close()
             self._parts.journal.close()
-            if self._parts.pusher is not None:
-                self._parts.pusher.close()
             if self._parts.facts is not None:
                 self._parts.facts.close()
         self._log.write(
@@ -105,19 +99,7 @@ class Service:
 
     def _awaits_observation(self) -> bool:
         """Return True if the next document is needed even if it is unchanged."""
-        pusher = self._parts.pusher
-        return (
-            self._engine.awaits_observation()
-            or self._clock.is_doubtful
-            or (pusher is not None and pusher.awaits_observation())
-        )
-
-    def _push(self) -> None:
-        """Send the change that is due. An event of another VM's journal is neither reported nor sent."""
-        pusher, engine = self._parts.pusher, self._engine
-        if pusher is not None and engine.own_name is not None and engine.identification.is_confirmed:
-            pusher.identified(engine.own_name, engine.identification.vm_id)
-            pusher.tick()
+        return self._engine.awaits_observation() or self._clock.is_doubtful
 
     def _check_files(self) -> None:
         """Create the journal, the lock and the control socket again if they were removed.
@@ -185,11 +167,8 @@ class Service:
         due_in = self._engine.due_in()
         if due_in is not None:
             pauses.append(max(AFTERWARDS, due_in))
-        push_due = None if self._parts.pusher is None else self._parts.pusher.due_in()
         if self._parts.facts is not None:
             pauses.append(max(AFTERWARDS, self._parts.facts.due_in()))
-        if push_due is not None:
-            pauses.append(max(AFTERWARDS, push_due))
         if self._parts.notifier.watchdog is not None:
             pauses.append(self._parts.notifier.watchdog / 4)
         if has_ended:
@@ -222,15 +201,11 @@ class Service:
                 self._parts.metrics.approval_answered(event.error)
             elif isinstance(event, ApprovalWithheld):
                 self._engine.approval_withheld(event.record_id)
-            elif isinstance(event, Answer) and self._parts.pusher is not None:
-                self._parts.pusher.answered(event)
 
     def _document_received(self, event: DocumentReceived) -> None:
         self._take_dates(event)
         self._parts.health.poll_succeeded(event.document, self._clock.now())
         self._engine.observe(event.document)
-        if self._parts.pusher is not None:
-            self._parts.pusher.observe(event.document)
         self._save_clock(event.at)
 
     def _take_dates(self, event: DocumentReceived) -> None:
@@ -260,8 +235,7 @@ class Service:
         if metrics.is_due(now):
             requests.refresh_last_poll()
             is_degraded = self._parts.journal.write_error is not None
-            since, pusher = requests.degraded_since(), self._parts.pusher
-            metrics.update(now, self._engine, self._parts.health, is_degraded, since, pusher)
+            metrics.update(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
 
     def _reload(self) -> None:
         self._parts.notifier.notify("RELOADING=1")
@@ -299,7 +273,5 @@ class Service:
         if not settings.policy.may_approve():
             self._log.write("warning", NO_APPROVAL_WARNING % settings.policy.name)
         self._log_warnings()
-        if self._parts.sender is not None:
-            self._log.write("info", f"changes of events are pushed to {self._parts.sender.shown_url}")
         if settings.dry_run:
             self._log.write("warning", "dry run: hooks run, but nothing is approved")

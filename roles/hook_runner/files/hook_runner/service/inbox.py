@@ -8,24 +8,20 @@ from __future__ import annotations
 import collections
 import socket
 from collections.abc import Iterator
-from typing import Union
 
-from hook_runner.push.delivery_queue import Answer
 from hook_runner.service.poller import PollerEvent
-
-ThreadEvent = Union[PollerEvent, Answer]
 
 
 class Inbox:
-    """Events of the poller and answers of the sender that the main loop has not handled yet."""
+    """Events of the poller that the main loop has not handled yet."""
 
     def __init__(self) -> None:
-        self._events: collections.deque[ThreadEvent] = collections.deque()
+        self._events: collections.deque[PollerEvent] = collections.deque()
         self._wake_writer, self._wake_reader = socket.socketpair()
         for end in (self._wake_writer, self._wake_reader):
             end.setblocking(False)
 
-    def put(self, event: ThreadEvent) -> None:
+    def put(self, event: PollerEvent) -> None:
         """Add an event and wake the main loop. For any thread."""
         self._events.append(event)
         try:
@@ -33,7 +29,7 @@ class Inbox:
         except BlockingIOError:
             pass  # the buffer is full; therefore the loop is awake already
 
-    def take(self) -> Iterator[ThreadEvent]:
+    def take(self) -> Iterator[PollerEvent]:
         """Remove and yield the present events, the oldest first.
 
         Later ones wait for the next call: a slow main loop must also handle control requests.

@@ -19,7 +19,6 @@ from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 
 if TYPE_CHECKING:
-    from hook_runner.push.pusher import Pusher
     from hook_runner.reporting.metrics import Metrics
 
 METRICS_INTERVAL = 15.0
@@ -67,7 +66,6 @@ class MetricsOutput:
         health: ImdsHealth,
         is_degraded: bool,
         degraded_since: datetime | None,
-        pusher: Pusher | None = None,
     ) -> None:
         """Update the metrics, and write the file, whole or not at all.
 
@@ -77,7 +75,6 @@ class MetricsOutput:
             health: has the availability of IMDS.
             is_degraded: whether the journal cannot be written.
             degraded_since: the time since which it cannot be written, or None.
-            pusher: pushes changes; None without push_url.
         """
         if self._metrics is None:
             return
@@ -85,8 +82,6 @@ class MetricsOutput:
         error = ""
         try:
             self._metrics.update(engine, health, is_degraded, degraded_since)
-            if pusher is not None:
-                self._metrics.update_push(pusher)
             if self._path:
                 # node_exporter is another user
                 replace_file(self._path, self._metrics.as_text(), 0o644)
