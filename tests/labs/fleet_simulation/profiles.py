@@ -27,7 +27,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
             "prepare/20-flush": {"needs": "20s"},
         }
     },
-    "unpaired": {"when_started": "finish", "reappear_within": "30s"},
+    "unpaired": {"when_started": "finish"},
 }
 HOOKS = ("prepare/10-drain", "prepare/20-flush", "recover/10-drain", "recover/20-flush")
 MORE_HOOKS = {"unpaired": ("recover/50-report", "started/10-note"), "persistent": ("emergency/10-alarm",)}
@@ -50,8 +50,11 @@ def make_profiles(folder: Path) -> dict[str, Profile]:
         for hook in (*HOOKS, *MORE_HOOKS.get(name, ())):
             write_hook(hooks_directory, hook)
         path = folder / name / "config.yml"
-        fixed = {"policy": POLICY, "hooks_directory": str(hooks_directory), "hook_timeout": HOOK_TIMEOUT}
-        path.write_text(json.dumps({**fixed, **configuration}))
+        of_hooks = {hook: {"timeout": HOOK_TIMEOUT} for hook in (*HOOKS, *MORE_HOOKS.get(name, ()))}
+        for hook, settings_of_hook in configuration.get("hooks", {}).items():
+            of_hooks[hook] = {**of_hooks[hook], **settings_of_hook}
+        fixed = {"policy": POLICY, "hooks_directory": str(hooks_directory)}
+        path.write_text(json.dumps({**fixed, **configuration, "hooks": of_hooks}))
         path.chmod(0o600)
         settings = load_settings(str(path), trusted_owners())
         profiles[name] = Profile(settings, discover_hooks(settings.hooks_directory, settings, trusted_owners())[0])

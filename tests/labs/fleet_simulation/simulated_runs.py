@@ -113,8 +113,8 @@ class SimulatedRuns:
         kill_after: seconds between TERM and KILL.
     """
 
-    def __init__(self, processes: HostProcesses, environment: Mapping[str, str], tail: int, kill_after: float) -> None:
-        self.environment, self.tail, self.kill_after = environment, tail, kill_after
+    def __init__(self, processes: HostProcesses, environment: Mapping[str, str], kill_after: float) -> None:
+        self.environment, self.kill_after = environment, kill_after
         self.log_as_json = False
         self._host = processes
         self._watched: dict[int, _Watched] = {}

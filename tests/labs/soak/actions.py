@@ -152,10 +152,10 @@ class Actions:
     def do_reboot(self, pause: float = 0.0) -> None:
         self._restart("reboot", pause)
 
-    def do_reload(self, output_tail: int) -> str:
+    def do_reload(self, history_events: int) -> str:
         if not wait_until(lambda: self.testbed.is_ready, WAIT_TIMEOUT):
             return "the daemon is not ready"
-        self.testbed.reload(output_tail=output_tail)
+        self.testbed.reload(history_events=history_events)
         return ""
 
     def do_clock(self, skew: int) -> None:

@@ -189,5 +189,5 @@ class _PlanBuilder:
     def _host(self) -> list[Action]:
         chance = self._chance
         if chance.random() < 0.5:
-            return [Action("reload", (chance.choice((1024, 8192)),))]
+            return [Action("reload", (chance.choice((1000, 2000)),))]
         return [Action("clock", (chance.choice(SKEWS),))]

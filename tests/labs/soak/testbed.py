@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.service.control_socket import send_request
 from soak.emulated_host import EmulatedHost
 from soak.hooks import Mark, read_marks, write_hook
@@ -28,6 +27,10 @@ from support.daemon.simulated_azure import Azure
 PROCESS_TIMEOUT = 30.0
 # seconds: an event that returns later is another occurrence, which is prepared again after this time
 REAPPEAR_WITHIN = 3.0
+_SHORT_ABSENCES = f"""
+from hook_runner.lifecycle import engine, event_tracker
+engine.REAPPEAR_WITHIN = event_tracker.REAPPEAR_WITHIN = {REAPPEAR_WITHIN}
+"""
 
 
 class Restart(NamedTuple):
@@ -73,7 +76,7 @@ class Testbed:
             self.restarts.append(Restart(ended, time.time(), how, frozenset(self.journal.known())))
         self._ended_at = None
         self._ready_before = self.daemon.times_notified("READY=1")
-        self.daemon.start(first=self.host.program(), until="")
+        self.daemon.start(first=self.host.program() + _SHORT_ABSENCES, until="")
 
     def end(self, how: str) -> None:
         """End the daemon; "reboot" also ends its hooks, empties the run directory and changes the boot id."""
@@ -157,7 +160,6 @@ def _configuration(setup: Setup) -> dict[str, Any]:
     config: dict[str, Any] = {
         "timeout": 0.5,
         "first_timeout": 1,
-        "hook_timeout": 1.5,
         "kill_after": 0.3,
         "margin": 1,
         "history_events": 1000,
@@ -165,8 +167,4 @@ def _configuration(setup: Setup) -> dict[str, Any]:
         "leader": setup.leader,
         "when_started": setup.when_started,
     }
-    if "reappear_within" in Settings._fields:
-        config["reappear_within"] = REAPPEAR_WITHIN
-    # an older daemon does not know the key `persists`
-    persisting = [hook.path for hook in setup.hooks if hook.persists and "persists" in HookSettings._fields]
-    return {**config, "hooks": {path: {"persists": True} for path in persisting}}
+    return {**config, "hooks": {hook.path: {"timeout": 1.5, "persists": hook.persists} for hook in setup.hooks}}

@@ -96,9 +96,7 @@ class EngineHarness(HarnessViews):
         self._log = Log("debug", self.log)
         self.health = ImdsHealth(self._log)
         self.journal = Journal.open(settings.journal, lambda text: self._log.write("error", text), self.monotonic)
-        self.runs = HookRuns(
-            settings.run_directory, settings.environment, settings.output_tail, settings.kill_after, self.monotonic
-        )
+        self.runs = HookRuns(settings.run_directory, settings.environment, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self.pacer = Pacer(

@@ -69,7 +69,7 @@ class RunsHarness:
 
     def restarted(self, **changed: Any) -> ObservedRuns:
         """Return the runs of a restarted daemon."""
-        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "tail": 4096, "kill_after": 5.0, **changed}
+        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "kill_after": 5.0, **changed}
         self.daemons.append(ObservedRuns(str(self.folder / "run"), **given))
         return self.daemons[-1]
 

@@ -102,7 +102,7 @@ class EngineRun:
         log.as_json = True
         self._clock = ServerClock(lambda: self._now, lambda: BEGIN + timedelta(seconds=self._now))
         journal = Journal.open(str(folder / "journal.db"), lambda text: None, lambda: self._now)
-        runs = HookRuns(str(folder), {}, 0, 0.0, lambda: self._now)
+        runs = HookRuns(str(folder), {}, 0.0, lambda: self._now)
         settings = DEFAULTS._replace(resource_name=US, policy=policy, journal=str(folder / "journal.db"))
         self.engine = Engine(
             settings, {}, journal, runs, self._clock, lambda record, event: self.sent.append(record), log

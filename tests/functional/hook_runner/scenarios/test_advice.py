@@ -77,7 +77,7 @@ def test_prepare_hook_alone_names_the_advice_and_its_pair_recovers(azure: Azure,
 
 @pytest.mark.parametrize("not_before", [0, 60])
 def test_advice_takes_no_time_of_an_interruption(azure: Azure, make_vm: MakeVm, not_before: int) -> None:
-    vm = make_vm(hook_timeout="10m", hooks={"10-a": {"types": [ADVICE, "Preempt"]}})
+    vm = make_vm(hooks={"10-a": {"types": [ADVICE, "Preempt"]}})
     vm.hook("prepare/10-a", HANGS)
     preempt = azure.entry(EventId="preempt", EventType="Preempt", NotBefore=azure.in_seconds(900))
     azure.show(preempt)

@@ -61,7 +61,7 @@ def test_t26_a_later_time_runs_what_only_lacked_time(azure: Azure, make_vm: Make
 
 
 def test_t26_a_later_time_comes_as_the_hook_is_being_ended(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(kill_after=600, margin=300, hook_timeout=3600)
+    vm = make_vm(kill_after=600, margin=300, hooks={"10-a": {"timeout": 3600}})
     vm.hook("prepare/10-a", ENDS_IN_ITS_OWN_TIME)
     event = azure.schedule("Reboot", notice=1200)
     vm.poll()
@@ -161,7 +161,7 @@ def test_a_date_that_three_answers_agree_on_counts(azure: Azure, make_vm: MakeVm
 
 @pytest.mark.parametrize("minutes", [20, -20])
 def test_t45_a_wrong_clock_ends_no_hook_that_outlived_a_restart(azure: Azure, make_vm: MakeVm, minutes: int) -> None:
-    vm = make_vm(hook_timeout=300)
+    vm = make_vm(hooks={"10-a": {"timeout": 300}})
     vm.wall_offset = timedelta(minutes=minutes)
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot")
@@ -175,7 +175,7 @@ def test_t45_a_wrong_clock_ends_no_hook_that_outlived_a_restart(azure: Azure, ma
 
 
 def test_t22_a_preempt_gets_the_short_plan(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hook_timeout=120)
+    vm = make_vm()
     vm.hook("prepare/10-a", HANGS)
     vm.hook("prepare/20-b")
     vm.hook("recover/10-a")

@@ -17,14 +17,14 @@ from support.daemon.simulated_azure import Azure
 MakeVm = Callable[..., EngineHarness]
 
 
-def test_hooks_have_the_minimum_budget_when_not_before_has_passed(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(minimum_budget=12, kill_after=1)
+def test_hooks_have_30_seconds_when_not_before_has_passed(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(kill_after=1)
     vm.hook("prepare/10-a", HANGS)
     vm.hook("prepare/20-b")
     azure.show(azure.entry(NotBefore=azure.in_seconds(-5)))
     vm.poll()
-    assert vm.marks()[0].hook_seconds == 12
-    vm.poll(after=11)
+    assert vm.marks()[0].hook_seconds == 30
+    vm.poll(after=29)
     assert vm.ran() == ["prepare/10-a"]
     vm.poll(after=2)
     event = azure.entry()["EventId"]

@@ -42,7 +42,7 @@ def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azur
 
 
 def test_urgent_event_inherits_the_success_of_the_hook_that_runs_for_another(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hook_timeout="10m")
+    vm = make_vm()
     vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
     vm.poll()
@@ -56,7 +56,7 @@ def test_urgent_event_inherits_the_success_of_the_hook_that_runs_for_another(azu
 
 
 def test_hook_of_another_event_ends_when_the_urgent_one_has_no_more_time(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hook_timeout="10m", kill_after=1)
+    vm = make_vm(kill_after=1)
     vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
     vm.poll()
@@ -98,7 +98,7 @@ def test_less_urgent_event_waits_and_does_not_shorten_the_hook_of_the_urgent_one
 
 
 def test_recovery_that_holds_an_urgent_event_back_gets_half_of_its_time(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hook_timeout="10m", kill_after=1)
+    vm = make_vm(kill_after=1)
     vm.hook("prepare/10-a")
     vm.hook("recover/10-a", HANGS)
     reboot = azure.schedule("Reboot", cancel_after=60)

@@ -17,7 +17,6 @@ from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.config.settings import (
     _HOOK_PARSERS,
-    _KEYS,
     _PARSERS,
     ConfigError,
     HookSettings,
@@ -47,7 +46,6 @@ leader: first
 takeover_after: 2m
 margin: 10
 kill_after: 0
-hook_timeout: 1h
 when_started: finish
 dry_run: true
 hooks_directory: /srv/hooks.d
@@ -55,7 +53,6 @@ journal: /srv/journal.db
 run_directory: /run/x
 control_group: adm
 history_events: 20
-output_tail: 0
 metrics_file: /var/lib/node/x.prom
 metrics_address: 127.0.0.1:9758
 facts_file: /etc/ansible/facts.d/x.fact
@@ -81,7 +78,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     settings = load_settings(str(tmp_path / "absent.yml"))
     assert settings == Settings()
     assert settings.policy.name == "observe"
-    assert (settings.interval, settings.margin, settings.kill_after, settings.hook_timeout) == (1.0, 5.0, 5.0, 600.0)
+    assert (settings.interval, settings.margin, settings.kill_after) == (1.0, 5.0, 5.0)
     assert load(tmp_path, "# nothing yet\n") == Settings()
 
 
@@ -98,7 +95,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         takeover_after=120.0,
         margin=10.0,
         kill_after=0.0,
-        hook_timeout=3600.0,
         when_started="finish",
         dry_run=True,
         hooks_directory="/srv/hooks.d",
@@ -106,7 +102,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         run_directory="/run/x",
         control_group="adm",
         history_events=20,
-        output_tail=0,
         metrics_file="/var/lib/node/x.prom",
         metrics_address="127.0.0.1:9758",
         facts_file="/etc/ansible/facts.d/x.fact",
@@ -122,7 +117,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_each_setting_has_a_reader() -> None:
-    assert set(_PARSERS) | {"policy", "policy_file", "hooks"} == set(_KEYS)
+    assert set(_PARSERS) | {"policy", "hooks"} == set(Settings._fields)
     assert set(_HOOK_PARSERS) == set(HookSettings._fields)
 
 
@@ -130,8 +125,8 @@ def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_
     settings = load(tmp_path, EVERYTHING)
     assert settings.hook("prepare", "10-drain") == HookSettings(90.0, ("Reboot", "Redeploy"), "stop", 30.0, False)
     assert settings.hook("recover", "10-drain") == HookSettings(300.0, ("Reboot", "Redeploy"), "stop", 0.0, True)
-    assert settings.hook("recover", "20-mail") == HookSettings(3600.0, ("Freeze",), "ignore", 0.0, True)
-    assert settings.hook("started", "20-mail") == HookSettings(3600.0)
+    assert settings.hook("recover", "20-mail") == HookSettings(600.0, ("Freeze",), "ignore", 0.0, True)
+    assert settings.hook("started", "20-mail") == HookSettings(600.0)
 
 
 @pytest.mark.parametrize("name", ["observe", "documented", "Documented"])
@@ -144,13 +139,6 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
     else:
         assert load(tmp_path, f"policy: {name}\n").policy.name == name
         assert load(tmp_path, f"policy: {{preset: {name}}}\n").policy.name == name
-
-
-def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("/")
-    (tmp_path / "policy.yml").write_text("name: filed\nrules:\n- {when: {}, do: log}\n")
-    assert load(tmp_path, "policy_file: policy.yml\n").policy.name == "filed"
-    assert load(tmp_path, f"policy_file: {tmp_path / 'policy.yml'}\n").policy.name == "filed"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +180,6 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
             "config.yml:1: facts_file: expected a path that ends in NAME.fact, not '/etc/facts'",
         ),
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
-        ("output_tail: 1000000000\n", "config.yml:1: output_tail: expected 0 to 1048576, not 1000000000"),
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
         (
             "environment:\n  EVENT_ID: x\n",
@@ -215,11 +202,6 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path: Path, monkeyp
         ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
         ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
         ("policy:\n", "config.yml:1: policy: expected a mapping"),
-        (
-            "\npolicy: observe\npolicy_file: x.yml\n",
-            "config.yml:3: policy_file: policy and policy_file exclude each other",
-        ),
-        ("policy_file: x.yml\n", "x.yml cannot be read"),
         ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of hooks' names"),
         ("hooks:\n  10-x: 5\n", "config.yml:2: hooks.10-x: expected a mapping of keys, not 5"),
         (
@@ -266,7 +248,14 @@ def test_all_removed_keys_are_named_in_one_error(tmp_path: Path) -> None:
 
 
 def test_no_removed_key_is_a_key() -> None:
-    assert not set(REMOVED_KEYS) & set(_KEYS)
+    assert not set(REMOVED_KEYS) & set(Settings._fields)
+
+
+def test_keys_whose_values_became_constants_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    keys = ("policy_file", "hook_timeout", "minimum_budget", "reappear_within", "output_tail")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, "".join(f"{key}: 5\n" for key in keys))
+    assert [text.split(": ")[1] for text in str(caught.value).split("; ")[::2]] == list(keys)
 
 
 def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
@@ -277,13 +266,11 @@ def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: P
         load_settings(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["config.yml", "policy.yml"])
-def test_a_configuration_that_others_can_write_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "policy.yml").write_text("preset: documented\n")
+def test_a_configuration_that_others_can_write_is_refused(tmp_path: Path) -> None:
     owners = frozenset({0, os.geteuid()})
-    assert load(tmp_path, "policy_file: policy.yml\n", owners=owners).policy.name == "documented"
-    (tmp_path / name).chmod(0o666)
-    with pytest.raises(ConfigError, match=f"{name} is refused: .*{name} can be written by others"):
+    assert load(tmp_path, "policy: documented\n", owners=owners).policy.name == "documented"
+    (tmp_path / "config.yml").chmod(0o666)
+    with pytest.raises(ConfigError, match="config.yml is refused: .*config.yml can be written by others"):
         load_settings(str(tmp_path / "config.yml"), owners)
     assert load_settings(str(tmp_path / "config.yml")).policy.name == "documented"
 

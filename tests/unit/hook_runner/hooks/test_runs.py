@@ -163,13 +163,6 @@ def test_output_cannot_steer_a_terminal_or_fake_lines_of_the_log(
     assert capfd.readouterr().err == "prepare/10-hook: a?[31mb?c?\ufffd?\td\nprepare/10-hook: ?\n"
 
 
-def test_no_output_is_kept_where_none_is_wanted(runs: RunsHarness, capfd: pytest.CaptureFixture[str]) -> None:
-    hook_runs = runs.restarted(tail=0)
-    runs.start(runs.hook("echo hello\n"), hook_runs=hook_runs)
-    assert runs.result(hook_runs=hook_runs).output == ""
-    assert "hello" in capfd.readouterr().err
-
-
 def test_log_without_a_reader_does_not_delay_a_hook(runs: RunsHarness) -> None:
     read, write = os.pipe()
     saved = os.dup(2)

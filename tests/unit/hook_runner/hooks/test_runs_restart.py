@@ -26,7 +26,7 @@ DAEMON = """
 import os, sys
 sys.path[:0] = %r
 from hook_runner.hooks.runs import HookRuns
-runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 5.0)
 runs.start(1, sys.argv[3], b"in", {}, float(sys.argv[4]))
 print("started", flush=True)
 sys.stdin.read()
@@ -168,7 +168,7 @@ DOOMED = """
 import sys
 sys.path[:0] = %r
 from hook_runner.hooks.runs import HookRuns
-runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 4096, 5.0)
+runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 5.0)
 print("ready", flush=True)
 sys.stdin.readline()
 runs.start(1, sys.argv[3], b"in", {}, 30.0)

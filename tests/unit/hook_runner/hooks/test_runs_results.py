@@ -12,25 +12,28 @@ import select
 import pytest
 
 from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.supervisor import LITTLE_OUTPUT
 from hook_runner.records import Cause
 from support.daemon.child_processes import fill_up, on_small_disk
 from support.daemon.runs_harness import ObservedRuns, RunsHarness
 from support.wait import wait_until
 
-WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\nseq 1 20000\n"
+WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\n"
+# each of these characters has two bytes, and six in the result
+TALKS_MUCH = "yes é | tr -d '\\n' | head -c 9000; echo; echo end\n"
 
 
-def waiting(runs: RunsHarness) -> str:
-    return runs.hook(WAITS % (runs.folder, runs.folder))
+def waiting(runs: RunsHarness, then: str = "") -> str:
+    return runs.hook(WAITS % (runs.folder, runs.folder) + then)
 
 
 def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(runs: RunsHarness) -> None:
-    path = waiting(runs)
+    path = waiting(runs, TALKS_MUCH)
     disk = runs.folder / "disk"
     disk.mkdir()
 
     def work() -> None:
-        hook_runs = HookRuns(str(disk), {}, 65536, 5.0)
+        hook_runs = HookRuns(str(disk), {}, 5.0)
         hook_runs.start(1, path, b"{}", {}, 60.0)
         runs.wait_for("up")
         fill_up(str(disk / "others"))
@@ -38,7 +41,7 @@ def test_hook_that_succeeds_while_the_file_system_is_full_has_succeeded(runs: Ru
         ((_number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (result.exit_status, result.error) == (0, ""), result
         # of its output there is what there is room for
-        assert result.output.endswith("19999\n20000\n") and len(result.output) < 4096
+        assert result.output.endswith("éé\nend\n") and len(result.output) == LITTLE_OUTPUT
 
     if (status := on_small_disk(str(disk), 1 << 17, work)) == 77:
         pytest.skip("a file system of a test's own needs root and mount namespaces")

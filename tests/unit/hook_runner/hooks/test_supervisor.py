@@ -126,7 +126,7 @@ def test_a_daemon_may_leave_the_group_a_moment_after_the_hook_has_ended(monkeypa
                 left.append(int(pids.readline()))
 
         monkeypatch.setattr(supervisor, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(len(left))))
-        output = supervisor.OutputCapture(b"hooks.d/prepare/10-hook", 0)
+        output = supervisor.OutputCapture(b"hooks.d/prepare/10-hook")
         output.descriptor, writer = os.pipe()
         os.set_blocking(output.descriptor, False)
         supervisor.HookSupervisor(hook.pid, output, 0.0, LONG, 5.0).terminate_group()

@@ -27,7 +27,7 @@ def test_hook_ends_at_the_nearer_of_its_limit_and_its_stages_end() -> None:
 def test_deadline_of_the_service_is_that_of_the_hook_that_runs(
     azure: Azure, make_vm: Callable[..., EngineHarness]
 ) -> None:
-    vm = make_vm(hook_timeout=100, margin=10)
+    vm = make_vm(hooks={"10-a": {"timeout": 100}}, margin=10)
     vm.hook("prepare/10-a", HANGS)
     vm.start()
     assert vm.engine.stage_runner.next_deadline() is None
@@ -59,7 +59,7 @@ Engine.tick = counted
 def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
     azure: Azure, make_daemon: Callable[..., DaemonProcess]
 ) -> None:
-    vm = make_daemon(hook_timeout=600)
+    vm = make_daemon()
     vm.harness.hook("prepare/10-a", HANGS)
     ticks = vm.harness.folder / "ticks"
     vm.start(first=COUNTS_TICKS % str(ticks))
@@ -76,7 +76,7 @@ def test_service_sleeps_while_a_hook_runs_and_wakes_for_its_end(
 
 
 def test_service_wakes_to_end_a_hook_whose_time_is_up(azure: Azure, make_daemon: Callable[..., DaemonProcess]) -> None:
-    vm = make_daemon(hook_timeout=0.5, kill_after=0.2)
+    vm = make_daemon(hooks={"10-a": {"timeout": 0.5}}, kill_after=0.2)
     vm.harness.hook("prepare/10-a", IGNORES_TERM)
     vm.start()
     azure.schedule("Reboot", hold=True)

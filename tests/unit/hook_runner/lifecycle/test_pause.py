@@ -82,7 +82,7 @@ def test_a_hook_that_runs_goes_on_and_the_next_one_does_not_begin(vm: EngineHarn
 
 def test_a_hook_that_runs_keeps_its_deadline(vm: EngineHarness, azure: Azure) -> None:
     vm.hook("prepare/10-a", HANGS)
-    vm.configure(hook_timeout=30)
+    vm.configure(hooks={"10-a": {"timeout": 30}})
     azure.schedule("Reboot", hold=True)
     vm.poll()
     pause(vm)

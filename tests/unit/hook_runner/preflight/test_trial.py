@@ -91,7 +91,7 @@ def test_hook_that_fails_makes_the_command_fail(site: Site, script: str, status:
 
 
 def test_hook_has_no_more_time_than_the_daemon_would_give_it(site: Site) -> None:
-    site.configure(kill_after=0.2, hook_timeout=1)
+    site.configure(kill_after=0.2, hooks={"10-a": {"timeout": 1}})
     site.hook("prepare/10-a", "sleep 60\n")
     done = site.attempt("10-a")
     assert done.returncode == 1 and "its time limit of 1 s was up" in done.stdout

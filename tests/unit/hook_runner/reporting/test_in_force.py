@@ -28,12 +28,11 @@ OWNERS = trusted_owners()
 
 
 class Disk:
-    """A configuration with a policy file and hooks, and what is in force of them."""
+    """A configuration with hooks, and what is in force of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.config, self.policy, self.hooks = folder / "config.yml", folder / "policy.yml", folder / "hooks.d"
-        self.config.write_bytes(b"hooks_directory: %s\r\npolicy_file: policy.yml\n" % bytes(self.hooks))
-        self.policy.write_text("name: mine\nrules: [{when: {}, do: [prepare]}]\n")
+        self.config, self.hooks = folder / "config.yml", folder / "hooks.d"
+        self.config.write_bytes(b"hooks_directory: %s\r\npolicy: observe\n" % bytes(self.hooks))
         write_hook(self.hooks, "prepare/10-a", "exit 0\n")
         self.in_force = InForce(
             str(self.config), lambda read: load_settings(str(self.config), OWNERS, read), load_with_lines
@@ -64,15 +63,13 @@ def sha256sum(path: Path) -> str:
 def test_hashes_are_those_of_the_files(disk: Disk) -> None:
     data = disk.data()
     assert (data["path"], data["sha256"]) == (str(disk.config), sha256sum(disk.config))
-    assert (data["policy_file"], data["policy_sha256"]) == (str(disk.policy), sha256sum(disk.policy))
     assert data["loaded_at"] and data["hooks_loaded_at"] and len(data["hooks_sha256"]) == 64
     assert (data["differs"], data["changed"], data["restart_needed"], data["refusal"]) == (False, [], [], None)
     assert [line.split()[0] for line in as_lines(data)] == ["config", "hooks"]
 
 
-@pytest.mark.parametrize("change", ["config", "policy"])
-def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk, change: str) -> None:
-    file: Path = getattr(disk, change)
+def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk) -> None:
+    file = disk.config
     before, old = file.read_bytes(), disk.data()
     file.write_bytes(before + b"# changed\n")
     assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(file)])
@@ -81,9 +78,7 @@ def test_a_changed_file_differs_until_it_is_read_or_put_back(disk: Disk, change:
     assert disk.data() == old
     file.write_bytes(before + b"# changed\n")
     disk.reload()
-    assert not disk.data()["differs"] and disk.data()[f"{'policy_' if change == 'policy' else ''}sha256"] == sha256sum(
-        file
-    )
+    assert not disk.data()["differs"] and disk.data()["sha256"] == sha256sum(file)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,7 @@ def test_a_file_that_is_not_there_has_no_hash_until_it_comes(tmp_path: Path) -> 
     path = tmp_path / "config.yml"
     in_force = InForce(str(path), lambda read: load_settings(str(path), OWNERS, read), load_with_lines)
     in_force.use(in_force.load(), OWNERS, {}, ())
-    assert (in_force.as_data()["sha256"], in_force.as_data()["policy_file"]) == (None, None)
+    assert in_force.as_data()["sha256"] is None
     assert "no such file" in as_lines(in_force.as_data())[0]
     path.write_text("interval: 2\n")
     assert in_force.as_data()["changed"] == [str(path)]

@@ -6,6 +6,11 @@
 from __future__ import annotations
 
 REMOVED_KEYS: dict[str, str] = {
+    "hook_timeout": "set timeout of single hooks below hooks, without it a hook has 10 minutes",
+    "minimum_budget": "remove it, a prepare hook has 30 s when NotBefore has passed",
+    "output_tail": "remove it, the last 4096 bytes of each hook's output are kept",
+    "policy_file": "write the policy itself as policy",
+    "reappear_within": "remove it, an event that comes back within 60 s is the same occurrence",
     **dict.fromkeys(
         (
             "push_url",

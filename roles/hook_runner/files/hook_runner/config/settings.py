@@ -14,7 +14,6 @@ from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from azure_scheduled_events.event_types import warning_about
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
-from azure_scheduled_events.policy_file import load_policy
 from azure_scheduled_events.values import did_you_mean, parse_api_versions
 from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
 from hook_runner.config import values
@@ -79,10 +78,7 @@ class Settings(NamedTuple):
     leader: str = "self-only"
     takeover_after: float = 60.0
     margin: float = 5.0
-    minimum_budget: float = 30.0
-    reappear_within: float = 60.0
     kill_after: float = 5.0
-    hook_timeout: float = 600.0
     when_started: str = "stop"
     dry_run: bool = False
     hooks_directory: str = "/etc/azure-scheduled-events/hooks.d"
@@ -91,7 +87,6 @@ class Settings(NamedTuple):
     control_group: str = ""
     status_group: str = ""
     history_events: int = 200
-    output_tail: int = 4096
     metrics_file: str = ""
     metrics_address: str = ""
     facts_file: str = ""
@@ -104,7 +99,7 @@ class Settings(NamedTuple):
 
     def hook(self, stage: str, name: str) -> HookSettings:
         """Return the settings of one hook: those of "STAGE/NAME" override those of "NAME"."""
-        found = HookSettings(timeout=self.hook_timeout)
+        found = HookSettings()
         for key in (name, f"{stage}/{name}"):
             found = found._replace(**self.hooks.get(key, {}))
         return found if stage == PREPARE else found._replace(needs=0.0)
@@ -158,10 +153,7 @@ _PARSERS: dict[str, values.Parser] = {
     "leader": values.choice("leader", "self-only", "first", "external"),
     "takeover_after": values.seconds(0, 86400),
     "margin": values.seconds(0, 3600),
-    "minimum_budget": values.seconds(0, 3600),
-    "reappear_within": values.seconds(0, 3600),
     "kill_after": values.seconds(0, 600),
-    "hook_timeout": values.seconds(0.1, 30 * 86400),
     "when_started": values.choice("action", "stop", "finish"),
     "dry_run": values.boolean,
     "hooks_directory": values.path,
@@ -170,7 +162,6 @@ _PARSERS: dict[str, values.Parser] = {
     "control_group": values.text,
     "status_group": values.text,
     "history_events": values.integer(1, 100000),
-    "output_tail": values.integer(0, 1 << 20),
     "metrics_file": values.optional_path,
     "metrics_address": values.loopback_address,
     "facts_file": values.facts_path,
@@ -189,7 +180,6 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "persists": values.boolean,
     "unit": _limits,
 }
-_KEYS = (*Settings._fields, "policy_file")
 
 
 def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
@@ -206,7 +196,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
     """
     if not os.path.lexists(path):
         return DEFAULTS
-    _check_permissions(path, "configuration", owners)
+    _check_permissions(path, owners)
     try:
         located = read(read_text(path, "configuration"), path, "configuration")
     except YamlError as error:
@@ -215,32 +205,21 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
         return DEFAULTS
     places = SourceLocations(path, located.lines)
     _refuse_removed_keys(located.data, places)
-    _check_keys(located.data, _KEYS, (), places)
-    return _settings(located.data, places, os.path.dirname(os.path.abspath(path)), owners, read)
+    _check_keys(located.data, Settings._fields, (), places)
+    return _settings(located.data, places)
 
 
-def _settings(
-    data: dict[str, Any], places: SourceLocations, folder: str, owners: frozenset[int] | None, reader: YamlLoader
-) -> Settings:
+def _settings(data: dict[str, Any], places: SourceLocations) -> Settings:
     read = {key: _read(_PARSERS[key], value, (key,), places) for key, value in data.items() if key in _PARSERS}
     if "hooks" in data:
         read["hooks"] = _hooks(data["hooks"], ("hooks",), places)
-    if "policy" in data and "policy_file" in data:
-        raise ConfigError(f"{places.describe(('policy_file',))}: policy and policy_file exclude each other")
     if "policy" in data:
         read["policy"] = _policy(data["policy"], ("policy",), places)
-    if "policy_file" in data:
-        file = os.path.join(folder, _read(values.text, data["policy_file"], ("policy_file",), places))
-        _check_permissions(file, "policy file", owners)
-        try:
-            read["policy"] = prepared_first(load_policy(file, reader))
-        except PolicyError as error:
-            raise ConfigError(f"{places.describe(('policy_file',))}: {error}") from None
     return Settings(**read)
 
 
 def _policy(data: Any, path: tuple[object, ...], places: SourceLocations) -> Policy:
-    """Read the key policy: the name of a preset, or a mapping as in a policy file."""
+    """Read the key policy: the name of a preset, or a mapping with rules."""
     below = _Below(places, path)
     try:
         if isinstance(data, str):
@@ -299,14 +278,14 @@ def _refuse_removed_keys(data: Any, places: SourceLocations) -> None:
         raise ConfigError("; ".join(texts))
 
 
-def _check_permissions(path: str, kind: str, owners: frozenset[int] | None) -> None:
+def _check_permissions(path: str, owners: frozenset[int] | None) -> None:
     reason = (
         None
         if owners is None or not os.path.lexists(path)
         else permission_problem(path, os.path.dirname(os.path.abspath(path)), owners)
     )
     if reason is not None:
-        raise ConfigPermissionError(f"{kind} {path} is refused: {reason}")
+        raise ConfigPermissionError(f"configuration {path} is refused: {reason}")
 
 
 class _Below(SourceLocations):

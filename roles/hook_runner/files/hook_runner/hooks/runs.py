@@ -99,7 +99,6 @@ class HookRuns:
     Args:
         directory: the service's run directory.
         environment: variables for all hooks.
-        tail: bytes of each hook's output that are kept.
         kill_after: seconds between TERM and KILL.
         clock: monotonic seconds.
         in_units: whether each supervisor gets a transient unit of systemd; otherwise it is a child
@@ -107,7 +106,7 @@ class HookRuns:
         log: descriptor that gets the hooks' output; None for standard error, or for the journal
             where there are units.
 
-    `environment`, `tail`, `kill_after` and `log_as_json` (of the hooks' lines in the log) may be
+    `environment`, `kill_after` and `log_as_json` (of the hooks' lines in the log) may be
     replaced; the new values apply to later runs.
     """
 
@@ -115,7 +114,6 @@ class HookRuns:
         self,
         directory: str,
         environment: Mapping[str, str],
-        tail: int,
         kill_after: float,
         clock: Callable[[], float] = time.monotonic,
         in_units: bool = False,
@@ -128,7 +126,6 @@ class HookRuns:
             importlib.import_module("hook_runner.hooks.units")
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
-        self.tail = tail
         self.kill_after = kill_after
         self.log_as_json = False
         self._clock = clock
@@ -174,7 +171,6 @@ class HookRuns:
                 self._environment(variables),
                 float(limit),
                 float(self.kill_after),
-                int(self.tail),
                 self.log_as_json,
             )
             _write(

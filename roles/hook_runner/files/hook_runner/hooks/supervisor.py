@@ -46,6 +46,8 @@ DAEMONISE_GRACE = 0.25
 GROUP_TERM_GRACE = 1.0
 # most seconds between two attempts to write a result
 MAX_POLL_TIMEOUT = 5.0
+# bytes of the end of a hook's output that the result has
+OUTPUT_TAIL = 4096
 # characters of output that fit into the reserved space of the result, even if each is escaped
 LITTLE_OUTPUT = 256
 # all except KILL and STOP: in the hook they have their default effect
@@ -66,9 +68,9 @@ def main(folder: str, is_unit: bool) -> None:
     hold_open(home)
     with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
         # the daemon of an older version does not write whether the log has JSON lines
-        path, environment, limit, kill_after, tail, *as_json = marshal.load(file)
+        path, environment, limit, kill_after, *as_json = marshal.load(file)
     began = time.monotonic()
-    output = OutputCapture(path, tail, environment.get(b"EVENT_ID", b""), any(as_json))
+    output = OutputCapture(path, environment.get(b"EVENT_ID", b""), any(as_json))
     status, cause, error = None, "", ""
     try:
         hook, output.descriptor = spawn_hook(path, environment, home)
@@ -290,14 +292,13 @@ class HookSupervisor:
 class OutputCapture:
     """Keeps the last part of a hook's output, and forwards its lines to the log up to a limit."""
 
-    def __init__(self, path: bytes, tail: int, event_id: bytes = b"", as_json: bool = False) -> None:
+    def __init__(self, path: bytes, event_id: bytes = b"", as_json: bool = False) -> None:
         self.descriptor = -1
         self.as_json = as_json
         self.name = b"/".join(path.split(b"/")[-2:])
         self.event_id = event_id[:MAX_ID]
         self.label = self.name + (b" " + self.event_id if event_id else b"") + b": "
         self.log = Log()
-        self.tail = tail
         self.kept = b""
         self.line = b""
         self.second, self.lines, self.dropped = 0, 0, 0
@@ -308,7 +309,7 @@ class OutputCapture:
             chunk = os.read(self.descriptor, CHUNK_SIZE)
         except BlockingIOError:
             return None
-        self.kept = (self.kept + chunk)[-self.tail :] if self.tail else b""
+        self.kept = (self.kept + chunk)[-OUTPUT_TAIL:]
         self.forward(chunk)
         return chunk
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import Hook
-from hook_runner.lifecycle.stage_plan import Times, is_late, prepare_budget
+from hook_runner.lifecycle.stage_plan import LATE_BUDGET, is_late, prepare_budget
 from hook_runner.records import EventRecord
 
 
@@ -28,15 +28,15 @@ class Claim(NamedTuple):
 
 
 def end_of_claim(
-    record: EventRecord, hook: Hook, times: Times, now: datetime, inherits: bool, before: Claim | None
+    record: EventRecord, hook: Hook, margin: float, now: datetime, inherits: bool, before: Claim | None
 ) -> datetime:
     """Return when a running hook has to end for `hook` of a more urgent event.
 
     A hook whose success counts for that event may use all of the event's time. Any other gets half
     of it, and `hook` the other half.
     """
-    budget = prepare_budget(record, times, now)
-    end = now + timedelta(seconds=max(0.0, times.minimum if budget is None else budget))
+    budget = prepare_budget(record, margin, now)
+    end = now + timedelta(seconds=max(0.0, LATE_BUDGET if budget is None else budget))
     if before is not None and (not inherits or budget is None or is_late(record, now)):
         return min(before.end, end)  # otherwise the end would move with each tick
     if inherits:

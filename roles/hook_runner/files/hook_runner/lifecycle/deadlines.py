@@ -12,7 +12,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.active_run import ActiveRun, Ending
 from hook_runner.lifecycle.runtime import Runtime
-from hook_runner.lifecycle.stage_plan import Times, is_late, prepare_budget, prepare_deadline
+from hook_runner.lifecycle.stage_plan import LATE_BUDGET, is_late, prepare_budget, prepare_deadline
 from hook_runner.records import PREPARE, STOPPED, TIMEOUT, Cause, EventRecord, HookRun
 
 
@@ -55,21 +55,16 @@ class Deadlines:
         self._runtime = runtime
         self._clock = clock
 
-    def times(self) -> Times:
-        """Return the settings of the time for preparation."""
-        return Times(self._runtime.settings.margin, self._runtime.settings.minimum_budget)
-
     def budget(self, record: EventRecord, hook: Hook, now: datetime) -> float:
         """Return the seconds that a hook may take: its timeout, and for preparation what NotBefore leaves at most."""
-        budget = prepare_budget(record, self.times(), now) if hook.stage == PREPARE else None
+        budget = prepare_budget(record, self._runtime.settings.margin, now) if hook.stage == PREPARE else None
         return hook.settings.timeout if budget is None else min(hook.settings.timeout, budget)
 
     def timeout(self, record: EventRecord, step: HookRun) -> float:
         """Return the timeout of a run in seconds; less if it began after NotBefore."""
-        settings = self._runtime.settings
-        timeout = settings.hook(step.stage, step.hook).timeout
+        timeout = self._runtime.settings.hook(step.stage, step.hook).timeout
         late = step.stage == PREPARE and step.started_at is not None and is_late(record, step.started_at)
-        return min(timeout, settings.minimum_budget) if late else timeout
+        return min(timeout, LATE_BUDGET) if late else timeout
 
     def end_for_own_event(self, record: EventRecord, step: HookRun) -> datetime:
         """Return when a running hook has to end for its own event."""

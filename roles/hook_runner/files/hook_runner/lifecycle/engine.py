@@ -21,7 +21,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
-from hook_runner.lifecycle.event_tracker import EventTracker
+from hook_runner.lifecycle.event_tracker import REAPPEAR_WITHIN, EventTracker
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.runtime import Runtime
@@ -142,7 +142,7 @@ class Engine:
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
         self.runtime.settings, self.runtime.hooks = settings, hooks
-        self._runs.environment, self._runs.tail = settings.environment, settings.output_tail
+        self._runs.environment = settings.environment
         self._runs.kill_after, self._runs.log_as_json = settings.kill_after, settings.log_format == "json"
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
@@ -381,7 +381,7 @@ class Engine:
             return True
         if record.came_back_at is None:
             record.came_back_at = self._clock.now()  # it was before this start of the daemon; the window begins now
-        now, window = self._clock.now(), timedelta(seconds=self.runtime.settings.reappear_within)
+        now, window = self._clock.now(), timedelta(seconds=REAPPEAR_WITHIN)
         end = prepare_deadline(record, self.runtime.settings.margin)
         if now < record.came_back_at + window and (end is None or end - now > window):
             again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"

@@ -21,6 +21,8 @@ from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline
 from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, RECOVER, SKIPPED, EventRecord
 
+# seconds in which an event that comes back is the same occurrence
+REAPPEAR_WITHIN = 60.0
 NOT_LISTED = "it is not listed any more"
 NOT_AFFECTED = "it does not affect this VM any more"
 
@@ -88,7 +90,7 @@ class EventTracker:
 
     def forget_ended(self) -> None:
         """Drop the closed records of events whose next occurrence would be another one."""
-        limit = self._clock.now() - timedelta(seconds=self._runtime.settings.reappear_within)
+        limit = self._clock.now() - timedelta(seconds=REAPPEAR_WITHIN)
         for record in [
             record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
         ]:
@@ -156,7 +158,7 @@ class EventTracker:
         if (
             earlier is not None
             and earlier.gone_at is not None
-            and (now - earlier.gone_at).total_seconds() <= self._runtime.settings.reappear_within
+            and (now - earlier.gone_at).total_seconds() <= REAPPEAR_WITHIN
         ):
             if earlier.affects_this_vm and self._is_for_others(event):
                 self._left[event.key] = event  # for this VM it is over

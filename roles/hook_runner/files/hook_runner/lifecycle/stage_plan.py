@@ -9,7 +9,6 @@ from datetime import datetime, timedelta, timezone
 from typing import Container, Iterator, Mapping, Sequence
 
 from azure_scheduled_events.event_types import advises, is_chosen, severity
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook
 from hook_runner.lifecycle.hook_pairs import is_same_preparation, partner
 from hook_runner.records import (
@@ -32,23 +31,12 @@ Hooks = Mapping[str, Sequence[Hook]]
 MAX_ATTEMPTS = 3
 # the margin takes at most this part of the notice of an event
 MARGIN_DIVISOR = 4
+# seconds for a prepare hook when NotBefore has passed and the event is still Scheduled
+LATE_BUDGET = 30.0
 # seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
 # a time that never comes
 NEVER = datetime.max.replace(tzinfo=timezone.utc)
-
-
-class Times(NamedTuple):
-    """Settings of the time for preparation, in seconds.
-
-    Attributes:
-        margin: time before NotBefore at which preparation ends.
-        minimum: time that a prepare hook has when NotBefore has passed and the event is still
-            Scheduled.
-    """
-
-    margin: float
-    minimum: float
 
 
 def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
@@ -217,12 +205,12 @@ def prepare_deadline(record: EventRecord, margin: float) -> datetime | None:
     return not_before - timedelta(seconds=min(margin, notice / MARGIN_DIVISOR))
 
 
-def prepare_budget(record: EventRecord, times: Times, began: datetime) -> float | None:
+def prepare_budget(record: EventRecord, margin: float, began: datetime) -> float | None:
     """Return the seconds for a prepare hook that begins now; None if only its own timeout limits it."""
-    end = prepare_deadline(record, times.margin)
+    end = prepare_deadline(record, margin)
     if end is None:
         return None
-    return times.minimum if is_late(record, began) else (end - began).total_seconds()
+    return LATE_BUDGET if is_late(record, began) else (end - began).total_seconds()
 
 
 def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Sequence[EventRecord]) -> EventRecord | None:

@@ -22,6 +22,7 @@ from hook_runner.lifecycle.deadlines import Deadlines
 from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
+    LATE_BUDGET,
     blocking_event,
     hooks_for,
     is_done,
@@ -256,12 +257,7 @@ class StageRunner:
                 and not_before is not None
                 and step.started_at < not_before
             )
-            if (
-                step is not None
-                and too_early
-                and step.state == SKIPPED
-                and hook.settings.needs <= self._runtime.settings.minimum_budget
-            ):
+            if step is not None and too_early and step.state == SKIPPED and hook.settings.needs <= LATE_BUDGET:
                 step.void = "NotBefore has passed and the event has not started; the hook runs after all"
 
     def put_off(self, record: EventRecord, reason: str) -> None:
@@ -286,7 +282,7 @@ class StageRunner:
         elif self.has_running(record, PREPARE):
             for run in self._runs_of(record, *STAGES):
                 if run.limit is not None and run.step.started_at is not None and is_late(record, run.step.started_at):
-                    run.limit = min(run.limit, self._clock.monotonic() + self._runtime.settings.minimum_budget)
+                    run.limit = min(run.limit, self._clock.monotonic() + LATE_BUDGET)
             left = record.event.seconds_left(self._clock.now())
             self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
@@ -360,7 +356,7 @@ class StageRunner:
                 continue
             before = run.claims.get(record.id)
             inherits = step.stage == PREPARE
-            end = end_of_claim(record, hook, self._deadlines.times(), now, inherits, before)
+            end = end_of_claim(record, hook, self._runtime.settings.margin, now, inherits, before)
             own_end = self._deadlines.end_for_own_event(owner, step)
             if inherits or end < own_end:
                 run.claims[record.id] = Claim(record, end, inherits)

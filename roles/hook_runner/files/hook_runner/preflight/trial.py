@@ -109,9 +109,7 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
         return TrialResult(record.event.event_id, limit, None, hook.problem)
     folder = _folder(settings.run_directory)
     try:
-        runs = HookRuns(
-            folder, settings.environment, settings.output_tail, settings.kill_after, in_units=has_units(), log=log
-        )
+        runs = HookRuns(folder, settings.environment, settings.kill_after, in_units=has_units(), log=log)
         fields = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
         # milliseconds, like the numbers of the daemon's own runs
         number = int(time.time() * 1000)

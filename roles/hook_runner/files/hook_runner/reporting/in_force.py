@@ -72,9 +72,9 @@ class InForce:
     def as_data(self) -> dict[str, Any]:
         """Return for `status` what is in force, and how the disk differs from it.
 
-        Keys: path, policy_file, loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, and
+        Keys: path, loaded_at, hooks_directory, hooks_sha256, hooks_loaded_at, differs, and
 
-        - sha256, policy_sha256: null if there is no such file
+        - sha256: null if there is no such file
         - changed: the paths that differ
         - restart_needed: keys whose new value needs a restart
         - refusal: the reason why the latest reload was refused, or null
@@ -84,13 +84,10 @@ class InForce:
         changed = [path for path, sha256 in self._files.items() if _sha256_of_file(path) != sha256]
         if hooks_sha256(self._find_hooks()) != self._hooks_sha256:
             changed.append(self._hooks_directory)
-        policy_file = next((path for path in self._files if path != self._path), None)
         differs = bool(changed or self._restart_needed)
         return {
             "path": self._path,
             "sha256": self._files.get(self._path),
-            "policy_file": policy_file,
-            "policy_sha256": None if policy_file is None else self._files[policy_file],
             "loaded_at": None if self._loaded_at is None else as_utc_text(self._loaded_at),
             "hooks_directory": self._hooks_directory,
             "hooks_sha256": self._hooks_sha256,

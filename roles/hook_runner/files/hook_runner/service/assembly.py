@@ -99,7 +99,6 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
     runs = HookRuns(
         settings.run_directory,
         settings.environment,
-        settings.output_tail,
         settings.kill_after,
         # a process that systemd did not start as a service is a test, or in a container
         in_units="INVOCATION_ID" in os.environ and has_units(),
