@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role lets the daemon write facts in its sandbox; each test continues the one before."""
+"""The role installs the executable fact, and removes it; each test continues the one before."""
 
 from __future__ import annotations
 
@@ -33,42 +33,29 @@ def azure(site: RoleHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def facts(site: RoleHost) -> dict[str, Any]:
-    file = site.host.file(FACTS)
-    data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return data
+    found: dict[str, Any] = json.loads(site.host.run([FACTS]).stdout)
+    return found
 
 
-def test_facts_are_written_from_the_sandbox(site: RoleHost, azure: Azure) -> None:
+def test_the_fact_is_installed_and_follows_the_daemon(site: RoleHost, azure: Azure) -> None:
     site.must_apply(facts=True, install_packages=True)
-    assert site.host.run(["stat", "--format=%a %U", FACTS]).stdout.splitlines() == ["644 root"]
-    wait_until(lambda: facts(site).get("available"), "the facts", site.log)
+    assert site.host.run(["stat", "--format=%a %U", FACTS]).stdout.split() == ["755", "root"]
+    wait_until(lambda: facts(site)["available"], "the facts", site.log)
     assert facts(site)["pending"] is False
     azure.announce("Reboot", "facts", hold=True)
-    wait_until(lambda: facts(site)["pending"], "the fact", site.log)
+    wait_until(lambda: facts(site)["pending"], "the event", site.log)
     again = site.apply(facts=True, install_packages=True)
     assert (again.status, again.changed_tasks) == (0, []), again.text
+    site.host.run(["systemctl", "stop", SERVICE])
+    assert (facts(site)["available"], facts(site)["reason"]) == (False, "the hook runner does not run")
 
 
-def test_systemd_marks_the_facts_of_a_killed_daemon(site: RoleHost) -> None:
-    site.must_apply(facts=True, unit_overrides="[Service]\nRestart=no")
-    wait_until(lambda: facts(site).get("stale") is False and site.watches(), "the facts", site.log)
-    site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    wait_until(lambda: facts(site)["stale"] is True, "the mark", site.log)
-    assert facts(site)["pending"] is True
-    site.host.run(["systemctl", "start", SERVICE])
-    wait_until(lambda: facts(site)["stale"] is False, "new facts", site.log)
-
-
-def test_facts_that_are_turned_off_are_removed(site: RoleHost) -> None:
+def test_the_fact_that_is_turned_off_is_removed(site: RoleHost) -> None:
     site.must_apply()
     assert site.host.run(["ls", FACTS], check=False).stdout == ""
 
 
-def test_the_removal_leaves_no_facts(site: RoleHost) -> None:
+def test_the_removal_leaves_no_fact(site: RoleHost) -> None:
     site.must_apply(facts=True)
-    wait_until(lambda: facts(site), "the facts", site.log)
     site.must_apply(state="absent")
-    found = site.host.run(
-        ["find", "/etc/azure-scheduled-events", FACTS, "/var/lib/azure-scheduled-events"], check=False
-    )
-    assert sorted(Path(path).name for path in found.stdout.split()) == ["azure-scheduled-events", "journal.db"]
+    assert site.host.run(["ls", FACTS], check=False).stdout == ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.all
 GUIDE = "docs/ansible.md"
 FACTS = "/etc/ansible/facts.d/azure_scheduled_events.fact"
 GATHER = "ansible web --module-name ansible.builtin.gather_facts"
-GATHER_LOCAL = "ansible web --module-name ansible.builtin.setup"
+GATHER_LOCAL = "ansible web --become --module-name ansible.builtin.setup"
 PENDING, UNKNOWN = "ansible-inventory --graph maintenance_pending", "ansible-inventory --graph maintenance_unknown"
 INSTALL = "ansible-playbook hook-runner.yml"
 LOCAL = [f"ansible-inventory --graph event_{name}" for name in ("pending", "prepared", "unknown")]
@@ -63,14 +64,16 @@ def test_inventory_groups_follow_the_facts_of_the_hook_runner(fleet: Callable[..
     project.run(INSTALL).must_succeed()
     event_id = web.announce("Reboot", "web1")
 
+    def facts(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(web.hosts[name].run([FACTS]).stdout)
+        return found
+
     def prepared(name: str) -> list[str]:
-        file = web.hosts[name].file(FACTS)
-        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"events": []}
-        return [event["event_id"] for event in found["events"] if event["prepared"] == "ok"]
+        return [event["event_id"] for event in facts(name)["events"] if event["prepared"] == "ok"]
 
     wait_until(lambda: prepared("web1") == [event_id], "the facts of web1")
     web.hosts["web3"].run(["systemctl", "stop", "azure-scheduled-events.service"])
-    wait_until(lambda: json.loads(web.hosts["web2"].file(FACTS).read_text(encoding="utf-8"))["available"], "web2")
+    wait_until(lambda: facts("web2")["available"], "the facts of web2")
     project.run(GATHER_LOCAL).must_succeed()
     members = [project.run(command).must_succeed().text.split()[1:] for command in LOCAL]
     assert members == [["|--web1"], ["|--web1"], ["|--web3"]]

@@ -1,67 +1,104 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's process writes facts for Ansible, which are stale when no daemon keeps them up to date."""
+"""The executable fact of the role: it asks the daemon, and says so when none answers."""
 
 from __future__ import annotations
 
 import json
-import signal
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jinja2 import Template
 
-from support.daemon.daemon_process import DaemonProcess
-from support.daemon.hook_scripts import HANGS
+from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
+from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
+from support.repository import REPOSITORY
+from support.wait import DEFAULT_TIMEOUT
 
 pytestmark = pytest.mark.all
 
 MakeDaemon = Callable[..., DaemonProcess]
+TEMPLATE = REPOSITORY / "roles/hook_runner/templates/azure_scheduled_events.fact.j2"
+
+
+class Fact:
+    """The executable fact on the host of a daemon."""
+
+    def __init__(self, vm: DaemonProcess) -> None:
+        folder = vm.harness.folder
+        command = folder / "azure-scheduled-events"
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m hook_runner "$@" --config {folder}/config.yml\n')
+        command.chmod(0o755)
+        variables = {
+            "ansible_managed": "Ansible managed",
+            "hook_runner__command": str(command),
+            "hook_runner__library": str(REPOSITORY / "plugins/module_utils"),
+            "hook_runner__python": sys.executable,
+        }
+        self._program = folder / "azure_scheduled_events.fact"
+        self._program.write_text(Template(TEMPLATE.read_text(encoding="utf-8")).render(variables))
+        self._program.chmod(0o755)
+
+    def read(self) -> dict[str, Any]:
+        shown = subprocess.run(
+            [str(self._program)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
+            timeout=DEFAULT_TIMEOUT,
+            check=True,
+        )
+        found: dict[str, Any] = json.loads(shown.stdout)
+        return found
 
 
 def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    path = vm.harness.folder / "azure_scheduled_events.fact"
-    vm.harness.configure(facts_file=str(path))
+    fact = Fact(vm)
     vm.harness.hook("prepare/10-a", HANGS)
+    vm.harness.hook("recover/10-a", FAILS)
     vm.start()
-
-    def content() -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(path.read_text())
-        return data
-
-    vm.wait(lambda: content()["available"])
-    assert (content()["pending"], content()["events"], content()["resource_name"]) == (False, [], "vm1")
+    vm.wait(lambda: fact.read()["available"])
+    nothing = fact.read()
+    assert (nothing["pending"], nothing["events"], nothing["resource_name"]) == (False, [], "vm1")
+    assert (nothing["reason"], nothing["recovering"], nothing["paused"]) == ("", [], False)
     others, own = azure.schedule("Freeze", "vm2", hold=True), azure.schedule("Reboot", hold=True)
-    vm.wait(lambda: content()["pending"])
-    vm.wait(lambda: content()["events"][0]["prepared"] == "running")
-    assert [each["event_id"] for each in content()["events"]] == [own] != [others]
+    vm.wait(lambda: [event["prepared"] for event in fact.read()["events"]] == ["running"])
+    assert fact.read()["pending"] and [event["event_id"] for event in fact.read()["events"]] == [own] != [others]
     vm.harness.release("prepare/10-a")
-    vm.wait(lambda: content()["events"][0]["prepared"] == "ok")
-    vm.wait(lambda: content()["events"][0]["approval"] == "accepted")
+    vm.wait(lambda: fact.read()["events"][0]["approval"] == "accepted")
+    assert fact.read()["events"][0]["prepared"] == "ok"
     azure.fault("unavailable", route="scheduledevents")
-    vm.wait(lambda: not content()["available"])
-    assert "503" in content()["reason"] and content()["pending"]
-    shown = vm.command("facts")
-    assert (shown.returncode, json.loads(shown.stdout)["stale"]) == (0, False)
-
-    vm.stop(signal.SIGKILL)
-    assert content()["stale"] is False
-    assert vm.command("facts", "--mark-stale").returncode == 0  # as ExecStopPost of the unit
-    assert content()["stale"] is True and vm.command("facts").returncode == 1
+    vm.wait(lambda: not fact.read()["available"])
+    assert "503" in fact.read()["reason"] and fact.read()["pending"]
     azure.heal()
-    vm.start()
-    vm.wait(lambda: content()["stale"] is False and content()["available"])
-    vm.stop()
-    assert content()["stale"] is True
+    azure.cancel(own)
+    vm.wait(lambda: [event["not_recovered"] for event in fact.read()["recovering"]] == [["10-a"]])
+    assert not fact.read()["pending"]
 
 
-def test_facts_that_nothing_writes_are_explained(make_daemon: MakeDaemon) -> None:
+def test_event_that_only_advises_is_not_pending(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon().start()
+    azure.show(azure.entry(EventType="SpotRebalanceRecommendation"))
+    vm.wait(lambda: Fact(vm).read()["events"])
+    assert Fact(vm).read()["pending"] is False
+
+
+def test_facts_say_that_no_daemon_answers(make_daemon: MakeDaemon) -> None:
+    facts = Fact(make_daemon()).read()
+    assert (facts["available"], facts["reason"]) == (False, "the hook runner does not run")
+    assert facts["events"] == [] and "pending" not in facts
+
+
+def test_facts_have_the_error_of_the_command(make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    assert "facts_file is not set" in vm.command("facts").stderr
-    vm.harness.configure(facts_file=str(vm.harness.folder / "no" / "x.fact"))
-    assert "has not written it yet" in vm.command("facts").stderr
-    found = [each for each in vm.data("check", "--offline")[1]["findings"] if each["what"] == "facts"]
-    assert [each["severity"] for each in found] == ["warning"] and "does not exist" in found[0]["text"]
+    fact = Fact(vm)
+    (vm.harness.folder / "config.yml").write_text("intervall: 1\n")
+    facts = fact.read()
+    assert facts["available"] is False and "did you mean interval?" in facts["reason"]

@@ -55,8 +55,6 @@ control_group: adm
 history_events: 20
 metrics_file: /var/lib/node/x.prom
 metrics_address: 127.0.0.1:9758
-facts_file: /etc/ansible/facts.d/x.fact
-facts_stale_after: 1m
 environment: {KUBECONFIG: /root/.kube/config}
 gates: {quiet: /run/quiet}
 log_level: debug
@@ -104,8 +102,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         history_events=20,
         metrics_file="/var/lib/node/x.prom",
         metrics_address="127.0.0.1:9758",
-        facts_file="/etc/ansible/facts.d/x.fact",
-        facts_stale_after=60.0,
         environment={"KUBECONFIG": "/root/.kube/config"},
         gates={"quiet": "/run/quiet"},
         log_level="debug",
@@ -175,10 +171,6 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("metrics_address: localhost:9758\n", "config.yml:1: metrics_address: expected an address and a port"),
         ("metrics_address: 0.0.0.0:9758\n", "config.yml:1: metrics_address: 0.0.0.0 is not an address of the loopback"),
         ("metrics_address: 127.0.0.1:0\n", "config.yml:1: metrics_address: expected a port from 1 to 65535, not '0'"),
-        (
-            "facts_file: /etc/facts\n",
-            "config.yml:1: facts_file: expected a path that ends in NAME.fact, not '/etc/facts'",
-        ),
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, not 1.5"),
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
         (
@@ -251,8 +243,8 @@ def test_no_removed_key_is_a_key() -> None:
     assert not set(REMOVED_KEYS) & set(Settings._fields)
 
 
-def test_keys_whose_values_became_constants_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    keys = ("policy_file", "hook_timeout", "minimum_budget", "reappear_within", "output_tail")
+def test_keys_that_went_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    keys = ("policy_file", "hook_timeout", "minimum_budget", "reappear_within", "output_tail", "facts_file")
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, "".join(f"{key}: 5\n" for key in keys))
     assert [text.split(": ")[1] for text in str(caught.value).split("; ")[::2]] == list(keys)

@@ -107,11 +107,6 @@ def parser() -> argparse.ArgumentParser:
         help="time until the event may start (default: 15m)",
     )
 
-    facts = verb("facts", show_facts, "the file of facts for Ansible, and whether it is stale now", prints_data=False)
-    facts.add_argument(
-        "--mark-stale", action="store_true", help="mark the file as stale; systemd does it when the service has ended"
-    )
-
     check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
     check.add_argument("--offline", action="store_true", help="ask neither IMDS nor the hooks themselves")
     check.add_argument(
@@ -322,30 +317,6 @@ def try_hook(options: argparse.Namespace) -> int:
     tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
     print_result(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
     return OK if tried.result is not None and tried.result.exit_status == 0 else PROBLEM
-
-
-def show_facts(options: argparse.Namespace) -> int:
-    """Run the verb `facts`; return the exit status."""
-    import time
-
-    from hook_runner.clock import boot_id
-    from hook_runner.reporting import facts
-    from hook_runner.service.facts_output import mark_stale
-
-    path = load_settings_for(options.config).facts_file
-    if not path:
-        return print_error(PROBLEM, "facts_file is not set; the service writes no facts")
-    try:
-        if options.mark_stale:
-            mark_stale(path)
-            return OK
-        found = facts.read(path, time.time(), boot_id().decode("ascii"))
-    except ValueError as error:
-        return print_error(PROBLEM, str(error))
-    except FileNotFoundError:
-        return print_error(PROBLEM, f"there is no file {path}; the service has not written it yet")
-    print_result(found, "", True)
-    return PROBLEM if found["stale"] else OK
 
 
 def check_host(options: argparse.Namespace) -> int:

@@ -89,8 +89,6 @@ class Settings(NamedTuple):
     history_events: int = 200
     metrics_file: str = ""
     metrics_address: str = ""
-    facts_file: str = ""
-    facts_stale_after: float = 300.0
     environment: Mapping[str, str] = {}
     gates: Mapping[str, str] = {}
     log_level: str = "info"
@@ -132,8 +130,6 @@ RESTART_ONLY_SETTINGS = (
     "status_group",
     "metrics_file",
     "metrics_address",
-    "facts_file",
-    "facts_stale_after",
 )
 
 
@@ -164,8 +160,6 @@ _PARSERS: dict[str, values.Parser] = {
     "history_events": values.integer(1, 100000),
     "metrics_file": values.optional_path,
     "metrics_address": values.loopback_address,
-    "facts_file": values.facts_path,
-    "facts_stale_after": values.seconds(10, 86400),
     "environment": values.environment,
     "gates": values.paths_by_name,
     "log_level": values.choice("level", "debug", "info", "warning", "error"),

@@ -76,16 +76,6 @@ def optional_path(value: Any) -> str:
     return "" if value == "" else path(value)
 
 
-def facts_path(value: Any) -> str:
-    """Return an absolute path that ends in .fact, or an empty text."""
-    written = optional_path(value)
-    if written and not re.fullmatch(r"[^.].*\.fact", os.path.basename(written)):
-        raise ValueError(
-            f"expected a path that ends in NAME.fact, not {value!r}; Ansible reads no other files as facts"
-        )
-    return written
-
-
 def loopback_address(value: Any) -> str:
     """Return ADDRESS:PORT with an address of the loopback interface, such as 127.0.0.1:9758; or an empty text."""
     import ipaddress  # few daemons have such an address

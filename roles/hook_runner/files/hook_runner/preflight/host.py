@@ -41,8 +41,6 @@ def check_host(settings: Settings, owners: frozenset[int], report: Report) -> No
             )
     if settings.metrics_file:
         _check_metrics_file(settings.metrics_file, owners, report)
-    if settings.facts_file:
-        _check_facts_file(settings.facts_file, owners, report)
     _check_metrics_library(settings, report)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
     report.add(INFO, "libraries", sys.executable, ", ".join(versions))
@@ -79,17 +77,6 @@ def _check_metrics_file(path: str, owners: frozenset[int], report: Report) -> No
             report.add(ERROR, "metrics", folder, f"nothing is written: {obstacle}")
         elif reason is not None:
             report.add(WARNING, "metrics", folder, f"other users can write or replace the metrics: {reason}")
-
-
-def _check_facts_file(path: str, owners: frozenset[int], report: Report) -> None:
-    folder = os.path.dirname(path)
-    reason = location_problem(folder, owners)
-    if reason is not None:
-        report.add(ERROR, "facts", folder, f"nothing is written: other users could replace the facts: {reason}")
-    elif not os.path.isdir(folder):
-        report.add(WARNING, "facts", folder, "the folder of facts_file does not exist; create it")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        report.add(ERROR if os.geteuid() == 0 else WARNING, "facts", folder, "it cannot be written")
 
 
 def _check_metrics_library(settings: Settings, report: Report) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
@@ -32,9 +31,6 @@ from hook_runner.service.metrics_output import MetricsOutput, open_metrics
 from hook_runner.service.poller import Poller
 from hook_runner.service.systemd import SystemdNotifier
 
-if TYPE_CHECKING:
-    from hook_runner.service.facts_output import FactsOutput
-
 # seconds for a TCP connection to IMDS
 CONNECT_TIMEOUT = 3.0
 # startup waits this long for an unreadable journal, because starting without it would run hooks again
@@ -52,7 +48,6 @@ class Parts(NamedTuple):
         owners: uids that may own hooks and folders.
         instance_lock: descriptor that holds the run directory.
         runs: readable, for poll(2), when a hook run may have ended.
-        facts: None without facts_file.
     """
 
     settings: Settings
@@ -68,7 +63,6 @@ class Parts(NamedTuple):
     journal: Journal
     runs: HookRuns
     poller: Poller
-    facts: FactsOutput | None
     engine: Engine
     requests: ControlRequests
     controls: list[ControlSocket]
@@ -137,7 +131,6 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         journal,
         runs,
         poller,
-        _make_facts(settings, owners, log),
         engine,
         requests,
         controls,
@@ -180,15 +173,6 @@ def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller
         not settings.resource_name,
         clock.doubts,
     )
-
-
-def _make_facts(settings: Settings, owners: frozenset[int], log: Log) -> FactsOutput | None:
-    """Return the output of the facts; None without facts_file."""
-    if not settings.facts_file:
-        return None
-    from hook_runner.service.facts_output import FactsOutput  # only in memory where facts are written
-
-    return FactsOutput(settings.facts_file, settings.facts_stale_after, owners, log)
 
 
 def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> list[ControlSocket]:

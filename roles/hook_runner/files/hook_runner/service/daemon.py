@@ -85,8 +85,6 @@ class Service:
             for control in self._parts.controls:
                 control.close()
             self._parts.journal.close()
-            if self._parts.facts is not None:
-                self._parts.facts.close()
         self._log.write(
             "info",
             "stopped%s"
@@ -167,8 +165,6 @@ class Service:
         due_in = self._engine.due_in()
         if due_in is not None:
             pauses.append(max(AFTERWARDS, due_in))
-        if self._parts.facts is not None:
-            pauses.append(max(AFTERWARDS, self._parts.facts.due_in()))
         if self._parts.notifier.watchdog is not None:
             pauses.append(self._parts.notifier.watchdog / 4)
         if has_ended:
@@ -224,13 +220,11 @@ class Service:
                 pass  # the next process waits for an answer
 
     def _report_state(self) -> None:
-        """Report the state to systemd, in the facts and in the metrics."""
+        """Report the state to systemd and in the metrics."""
         now = time.monotonic()
         if not self._parts.poller.is_stuck():
             self._parts.notifier.ping_watchdog(now)
         self._parts.notifier.status(status.summary(self._engine, self._parts.health))
-        if self._parts.facts is not None:
-            self._parts.facts.update(self._engine, self._parts.health)
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()
