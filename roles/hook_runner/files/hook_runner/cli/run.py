@@ -45,7 +45,7 @@ def run_service(options: RunOptions | argparse.Namespace) -> int:
     from hook_runner.service.daemon import Service
 
     owners, log = trusted_owners(), Log()
-    in_force = InForce(options.config, lambda read: load_settings_for(options.config, owners, read), load_in_subprocess)
+    in_force = InForce(options.config, lambda: load_settings_for(options.config, owners, load_in_subprocess))
     configuration = Configuration(in_force, owners, log, options.dry_run)
     Service(assemble(configuration, owners, log)).run()
     return OK
