@@ -108,6 +108,9 @@ WHOLE = {
     ("roles/ready_hooks/README.md", "yaml"): "tests/system/ready_hooks/test_overview.py",
 }
 
+USERS_OF_IMDS = (
+    "timeout 60 sh -c 'while :; do ss -Htne dst 169.254.169.254; done' | grep -o 'uid:[0-9]*' | sort | uniq -c"
+)
 READS_ONLY = "shows what the service has logged or does, and changes nothing"
 # examples that are too long for one line of code
 INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
@@ -266,6 +269,7 @@ LEFT_OUT = {
         "hook_runner_hook_unit_overrides: |": "tests/system/hosts/test_hook_runner_role.py applies it",
         "hook_runner_ready_hooks:": "tests/system/ready_hooks applies the lists of the pages of these hooks",
         "hook_runner_hooks:": "tests/system/hosts/test_hook_units.py sets the same limits",
+        USERS_OF_IMDS: "tests/system/hosts/test_hook_runner_imds.py runs it for three seconds",
         "systemctl status azure-scheduled-events": READS_ONLY,
         "azure-scheduled-events status": READS_ONLY,
         "azure-scheduled-events history": READS_ONLY,

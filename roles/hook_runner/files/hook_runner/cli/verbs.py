@@ -113,9 +113,6 @@ def parser() -> argparse.ArgumentParser:
         "--hooks", action="store_true", help="with --offline: run the checks of the hooks that have one, nevertheless"
     )
     check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
-    check.add_argument(
-        "--imds-users", type=positive, default=0, metavar="SECONDS", help="watch so long which users but root ask IMDS"
-    )
     return made
 
 
@@ -326,9 +323,5 @@ def check_host(options: argparse.Namespace) -> int:
     report = check.run_checks(
         options.config, options.hooks_directory, options.offline, ask_hooks=True if options.hooks else None
     )
-    if options.imds_users:
-        from hook_runner.preflight.imds_users import check_imds_users
-
-        check_imds_users(options.imds_users, report)
     print_result(report.as_data(), report.as_text(), options.json)
     return PROBLEM if report.has_errors() else OK

@@ -23,7 +23,7 @@ class Finding(NamedTuple):
         severity: "error" (it does not work, or is not safe), "warning" (probably a mistake) or
             "info".
         what: the subject: configuration, policy, hooks, journal, run_directory,
-            control_group, status_group, metrics, libraries, other handlers, imds or imds-users.
+            control_group, status_group, metrics, libraries, other handlers or imds.
         where: a path, an address, or "".
         text: one sentence.
     """
