@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from support.daemon.engine_harness import EngineHarness
@@ -117,23 +116,6 @@ class DaemonProcess:
             timeout=DEFAULT_TIMEOUT,
             check=False,
         )
-
-    @contextlib.contextmanager
-    def begin_command(
-        self, verb: str, *arguments: str, stdout: int = subprocess.PIPE
-    ) -> Iterator[subprocess.Popen[str]]:
-        """Start another verb of the command; it is killed at the end of the context."""
-        with subprocess.Popen(
-            self._command(verb, *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            text=True,
-            env=self._environment(),
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
 
     def _command(self, verb: str, *arguments: str) -> list[str]:
         return [

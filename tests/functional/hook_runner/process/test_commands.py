@@ -8,9 +8,7 @@ from __future__ import annotations
 import grp
 import json
 import os
-import pty
 import pwd
-import signal
 import socket
 from collections.abc import Callable
 
@@ -427,34 +425,3 @@ def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: M
     vm.wait(lambda: vm.data("status")[1]["events"] == [])
     assert vm.times_logged("not recovered, as an operator gave it up") == give_up
     assert vm.command("recover", event).returncode == 4
-
-
-@pytest.mark.all
-def test_status_watch_follows_the_daemon_until_ctrl_c(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.start()
-    with vm.begin_command("status", "--json", "--watch", "0.1") as watching:
-        assert watching.stdout is not None
-        assert json.loads(watching.stdout.readline())["events"] == []
-        event = azure.schedule("Reboot", hold=True)
-        while [each["event_id"] for each in json.loads(watching.stdout.readline())["events"]] != [event]:
-            pass
-        vm.stop()
-        while json.loads(watching.stdout.readline())["running"]:
-            pass
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 3
-
-
-@pytest.mark.all
-def test_status_watch_replaces_the_output_on_a_terminal(make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    reader, terminal = pty.openpty()
-    with vm.begin_command("status", "--watch", "0.1", stdout=terminal) as watching, open(reader, "rb") as shown:
-        os.close(terminal)
-        text = b""
-        while text.count(b"\x1b[H") < 3:
-            text += shown.read1(4096)
-        watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 3
-    assert b"the service does not run\x1b[K\r\n\x1b[J" in text

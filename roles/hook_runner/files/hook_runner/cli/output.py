@@ -30,10 +30,6 @@ def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> in
 
 def print_result(data: Any, text: str, as_json: bool) -> None:
     """Print a result. Characters that the locale cannot encode are escaped."""
-    print(encodable(json.dumps(data, indent=2) if as_json else text))
-
-
-def encodable(text: str) -> str:
-    """Return the text with escapes for characters that standard output cannot encode."""
     encoding = sys.stdout.encoding or "ascii"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    shown = json.dumps(data, indent=2) if as_json else text
+    print(shown.encode(encoding, "backslashreplace").decode(encoding))

@@ -47,15 +47,7 @@ def parser() -> argparse.ArgumentParser:
     run = verb("run", run_service, "watch IMDS and act, until a signal ends it", prints_data=False)
     run.add_argument("--dry-run", action="store_true", help="run hooks, but approve nothing")
 
-    status = verb("status", show_status, "what is known now, and what is being done about it")
-    status.add_argument(
-        "--watch",
-        type=interval,
-        nargs="?",
-        const=2.0,
-        metavar="SECONDS",
-        help="show it again and again, after so many seconds (default: 2), until Ctrl-C",
-    )
+    verb("status", show_status, "what is known now, and what is being done about it")
 
     history = verb(
         "history", show_history, "a line for each event so far, newest last; with an event, all that happened to it"
@@ -149,37 +141,21 @@ def duration(text: str) -> float:
     return seconds
 
 
-def interval(text: str) -> float:
-    """Return seconds, 0.1 or more. Raises ValueError."""
-    seconds = parse_seconds(text)
-    if seconds < 0.1:
-        raise ValueError("at least 0.1")
-    return seconds
-
-
 def show_status(options: argparse.Namespace) -> int:
     """Run the verb `status`; return the exit status."""
-    if options.watch is not None:
-        from hook_runner.cli.watching import repeat
-
-        return repeat(lambda: read_status(options.config), options.watch, options.json)
-    status, data, text = read_status(options.config)
-    print_result(data, text, options.json)
-    return status
-
-
-def read_status(config: str) -> tuple[int, dict[str, Any], str]:
-    """Return the exit status, the data and the text of `status`."""
     from hook_runner.reporting import status
     from hook_runner.service.control_socket import send_request
 
     try:
-        data = send_request(load_settings_for(config).run_directory, {"ask": "status"})
+        data = send_request(load_settings_for(options.config).run_directory, {"ask": "status"})
     except (FileNotFoundError, ConnectionRefusedError):
-        return NOT_RUNNING, {"running": False}, "the service does not run"
+        print_result({"running": False}, "the service does not run", options.json)
+        return NOT_RUNNING
     if "error" in data:
-        return PROBLEM, data, data["error"]
-    return (OK if status.is_healthy(data) else PROBLEM), {"running": True, **data}, status.to_text(data)
+        print_result(data, data["error"], options.json)
+        return PROBLEM
+    print_result({"running": True, **data}, status.to_text(data), options.json)
+    return OK if status.is_healthy(data) else PROBLEM
 
 
 def show_history(options: argparse.Namespace) -> int:
