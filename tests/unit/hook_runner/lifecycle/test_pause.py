@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,8 +20,6 @@ from support.daemon.simulated_azure import Azure
 MakeDaemon = Callable[..., DaemonProcess]
 MakeVm = Callable[..., EngineHarness]
 
-NOON = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
-
 
 def pause(vm: EngineHarness, seconds: float = 0, reason: str = "") -> None:
     vm.engine.pausing.begin("root", vm.clock.now() + timedelta(seconds=seconds) if seconds else None, reason)
@@ -33,22 +31,19 @@ def pause(vm: EngineHarness, seconds: float = 0, reason: str = "") -> None:
         ("30m", {"seconds": 1800}),
         ("2h", {"seconds": 7200}),
         ("90", {"seconds": 90}),
-        ("18:00", {"until": "2026-11-21T18:00:00Z"}),
-        ("12:00", {"until": "2026-11-22T12:00:00Z"}),
-        ("6:05", {"until": "2026-11-22T06:05:00Z"}),
         ("2026-11-21T18:00:00Z", {"until": "2026-11-21T18:00:00Z"}),
         ("2026-11-21 18:00", {"until": "2026-11-21T18:00:00Z"}),
         ("2026-11-21T18:00:00+02:00", {"until": "2026-11-21T16:00:00Z"}),
     ],
 )
-def test_moment_takes_a_duration_a_time_of_day_or_a_date(text: str, meant: dict[str, Any]) -> None:
-    assert moment(text, NOON) == meant
+def test_moment_takes_a_duration_or_a_date(text: str, meant: dict[str, Any]) -> None:
+    assert moment(text) == meant
 
 
-@pytest.mark.parametrize("text", ["", "soon", "0", "-5m", "24:00", "12:60", "2026-13-01T00:00:00Z", "2026-11-21"])
+@pytest.mark.parametrize("text", ["", "soon", "0", "-5m", "18:00", "2026-13-01T00:00:00Z", "2026-11-21"])
 def test_moment_refuses_a_text_that_is_not_a_time(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a time such as 30m, 2h, 18:00"):
-        moment(text, NOON)
+    with pytest.raises(ValueError, match="expected a time such as 30m, 2h or 2026"):
+        moment(text)
 
 
 def test_while_paused_nothing_is_prepared_and_nothing_is_approved(vm: EngineHarness, azure: Azure) -> None:

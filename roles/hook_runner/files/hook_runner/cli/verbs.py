@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
@@ -78,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     pause = verb(
         "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
     )
-    times = "end by itself: 30m, 2h, 18:00 or 2026-11-21T18:00:00Z (UTC)"
+    times = "end by itself: 30m, 2h or 2026-11-21T18:00:00Z (UTC)"
     pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
     verb("resume", resume_service, "end a pause")
@@ -121,7 +120,7 @@ def until(text: str) -> dict[str, Any]:
     from hook_runner.lifecycle.pause import moment  # imports SQLite, which other verbs do not need
 
     try:
-        return moment(text, datetime.now(timezone.utc))
+        return moment(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime, timedelta
 from typing import Any, Mapping
 
@@ -20,7 +19,6 @@ from hook_runner.log import Log
 
 # its name among the notes of the journal
 NOTE = "paused"
-_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 class Pause(NamedTuple):
@@ -130,21 +128,15 @@ class Pausing:
         return self._parsed[1]
 
 
-def moment(text: str, now: datetime) -> dict[str, Any]:
+def moment(text: str) -> dict[str, Any]:
     """Return the value of `--until`: ``seconds`` from now, or ``until`` as ISO 8601.
 
     Args:
-        text: ``30m``, ``2h`` or ``5d``; ``18:00`` (UTC, today or tomorrow); or ISO 8601 (UTC where
-            it has no zone).
-        now: aware UTC time, to find the day of a time of day.
+        text: ``30m``, ``2h`` or ``5d``; or ISO 8601 (UTC where it has no zone).
 
     Raises:
         ValueError: it is not a time in one of these forms.
     """
-    of_day = _TIME_OF_DAY.fullmatch(text)
-    if of_day is not None:
-        then = now.replace(hour=int(of_day.group(1)), minute=int(of_day.group(2)), second=0, microsecond=0)
-        return {"until": as_utc_text(then if then > now else then + timedelta(days=1))}
     time = parse_time(text)
     if time is not None:
         return {"until": as_utc_text(time)}
@@ -153,7 +145,7 @@ def moment(text: str, now: datetime) -> dict[str, Any]:
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise ValueError(f"expected a time such as 30m, 2h, 18:00 (UTC) or 2026-11-21T18:00:00Z, not {text!r}")
+        raise ValueError(f"expected a time such as 30m, 2h or 2026-11-21T18:00:00Z, not {text!r}")
     return {"seconds": seconds}
 
 
