@@ -115,7 +115,6 @@ class SimulatedRuns:
 
     def __init__(self, processes: HostProcesses, environment: Mapping[str, str], kill_after: float) -> None:
         self.environment, self.kill_after = environment, kill_after
-        self.log_as_json = False
         self._host = processes
         self._watched: dict[int, _Watched] = {}
         self._lost: dict[int, RunIdentity] = {}

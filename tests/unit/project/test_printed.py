@@ -40,7 +40,6 @@ WHOLE = {
     ("docs/helper.md", "python"): "tests/unit/project/test_docs.py",
     ("docs/hook-runner.md", "console"): "tests/functional/hook_runner/test_documentation.py",
     ("docs/hook-runner.md", "yaml"): "tests/functional/hook_runner/test_documentation.py",
-    ("docs/hook-runner.md", "json"): "tests/functional/hook_runner/process/test_daemon.py",
     ("docs/monitoring.md", "sh"): "tests/system/hosts/test_monitoring.py",
     ("docs/monitoring.md", "yaml"): "tests/system/hosts/test_monitoring.py",
     ("docs/other-handlers.md", "sh"): "tests/functional/hook_runner/process/test_jetpack_script.py",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -68,9 +68,9 @@ class Watcher(io.StringIO):
 
     def write(self, text: str) -> int:
         """Pass (EventId, keyword of the timeline) of a line on."""
-        line = json.loads(text) if text.startswith("{") else {}
-        if "azure_event_id" in line:
-            self._noted(line["azure_event_id"], line["message"].partition(":")[0])
+        line = re.match(r"\w+ +(.*) AZURE_EVENT_ID=(\S+)", text)
+        if line is not None:
+            self._noted(line[2], line[1].partition(":")[0])
         return len(text)
 
 
@@ -99,7 +99,6 @@ class EngineRun:
         self._states: dict[str, str] = {}
         self.sent: list[EventRecord] = []
         log = Log("info", Watcher(self._noted))
-        log.as_json = True
         self._clock = ServerClock(lambda: self._now, lambda: BEGIN + timedelta(seconds=self._now))
         journal = Journal.open(str(folder / "journal.db"), lambda text: None, lambda: self._now)
         runs = HookRuns(str(folder), {}, 0.0, lambda: self._now)

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's log: entries with fields for journald, or lines of text or JSON for standard error."""
+"""The daemon's log: entries with fields for journald, or lines for standard error."""
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
-import struct
 import sys
-import time
 from typing import TextIO
 
 from azure_scheduled_events.printable import printable
@@ -26,13 +23,10 @@ class Log:
     Args:
         threshold: the lowest level that is logged, one of PRIORITIES.
         stream: gets the lines without journald; standard error by default.
-
-    `as_json` makes each line, and each MESSAGE of journald, a JSON object.
     """
 
     def __init__(self, threshold: str = "info", stream: TextIO | None = None) -> None:
         self.threshold = threshold
-        self.as_json = False
         self._stream = stream
         self._journal = _journal() if stream is None else None
         self._dropped = 0
@@ -54,35 +48,27 @@ class Log:
 
     def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
         """Write a line; return False if the reader does not take it now."""
-        line = json_line(level, text, named) if self.as_json else None
         if self._journal is not None:
             entry = {
-                "MESSAGE": line or text,
-                "PRIORITY": str(PRIORITIES[level]),
+                "MESSAGE": text,
+                "PRIORITY": PRIORITIES[level],
                 "SYSLOG_IDENTIFIER": "azure-scheduled-events",
                 **named,
             }
+            # no value has more than one line
+            data = "".join(f"{name}={value}\n" for name, value in entry.items()).encode("utf-8", "backslashreplace")
             try:
-                self._journal.send(b"".join(_field(name, value) for name, value in entry.items()), socket.MSG_DONTWAIT)
+                self._journal.send(data, socket.MSG_DONTWAIT)
                 return True
             except BlockingIOError:
                 return False  # journald is stuck, and the stream leads to journald as well
             except OSError:
                 pass  # journald restarts, or the line is too long for a datagram; the stream still reaches it
-        if line is None:
-            line = f"{level:7} " + " ".join([text] + [f"{name}={value}" for name, value in named.items()])
+        line = f"{level:7} " + " ".join([text] + [f"{name}={value}" for name, value in named.items()])
         try:
             return _write(line + "\n", self._stream or sys.stderr)
         except (OSError, ValueError):
             return True  # the reader has ended; the daemon goes on
-
-
-def json_line(level: str, text: str, named: dict[str, str]) -> str:
-    """Return an entry as one JSON object in ASCII; the time is that of the host, in UTC."""
-    now = time.time()
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
-    fields = {name.lower(): value for name, value in named.items()}
-    return json.dumps({"time": stamp, "level": level, "message": text, **fields})
 
 
 def _write(line: str, stream: TextIO) -> bool:
@@ -101,11 +87,6 @@ def _write(line: str, stream: TextIO) -> bool:
         # poll(2) guarantees space for this many bytes in a pipe
         data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
     return True
-
-
-def _field(name: str, value: str) -> bytes:
-    data = value.encode("utf-8", "backslashreplace")
-    return name.encode("ascii") + b"\n" + struct.pack("<Q", len(data)) + data + b"\n"
 
 
 def _journal() -> socket.socket | None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Callable
@@ -13,9 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.hook_scripts import HANGS, TALKS, is_alive
+from support.daemon.hook_scripts import HANGS, is_alive
 from support.daemon.simulated_azure import Azure
-from support.recipes.printed import printed_in
 
 MakeDaemon = Callable[..., DaemonProcess]
 
@@ -264,21 +262,3 @@ def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Az
     vm.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
     vm.wait(azure.approvals)
     assert azure.approvals() == [("vm1", event)] and vm.times_logged("resource name is not known yet") == 1
-
-
-@pytest.mark.all
-def test_log_with_json_lines_has_only_json_lines_also_of_hooks(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.configure(log_format="json")
-    vm.harness.hook("prepare/10-a", TALKS)
-    vm.start()
-    event = azure.schedule("Reboot", hold=True)
-    vm.wait(azure.approvals)
-    vm.stop()
-    entries = [json.loads(line) for line in vm.log()]
-    assert {"time", "level", "message"} <= set.intersection(*map(set, entries))
-    of_hook = [entry for entry in entries if entry.get("hook") == "prepare/10-a"]
-    (documented,) = [found.text for found in printed_in("docs/hook-runner.md") if found.language == "json"]
-    assert {tuple(entry) for entry in of_hook} == {tuple(json.loads(documented))}
-    assert {entry["azure_event_id"] for entry in of_hook} == {event}
-    assert {entry["azure_event_id"] for entry in entries if "azure_event_type" in entry} == {event}

@@ -58,7 +58,6 @@ metrics_address: 127.0.0.1:9758
 environment: {KUBECONFIG: /root/.kube/config}
 gates: {quiet: /run/quiet}
 log_level: debug
-log_format: json
 hooks:
   10-drain: {timeout: 5m, types: [reboot, Redeploy], on_failure: stop, needs: 30s}
   prepare/10-drain: {timeout: 90, rerun: false}
@@ -105,7 +104,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         environment={"KUBECONFIG": "/root/.kube/config"},
         gates={"quiet": "/run/quiet"},
         log_level="debug",
-        log_format="json",
     )
     decision = settings.policy.decide(FREEZE, PolicyContext(NOW))
     assert decision.due
@@ -244,7 +242,15 @@ def test_no_removed_key_is_a_key() -> None:
 
 
 def test_keys_that_went_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    keys = ("policy_file", "hook_timeout", "minimum_budget", "reappear_within", "output_tail", "facts_file")
+    keys = (
+        "policy_file",
+        "hook_timeout",
+        "minimum_budget",
+        "reappear_within",
+        "output_tail",
+        "facts_file",
+        "log_format",
+    )
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, "".join(f"{key}: 5\n" for key in keys))
     assert [text.split(": ")[1] for text in str(caught.value).split("; ")[::2]] == list(keys)

@@ -92,7 +92,6 @@ class Settings(NamedTuple):
     environment: Mapping[str, str] = {}
     gates: Mapping[str, str] = {}
     log_level: str = "info"
-    log_format: str = "text"
     hooks: Mapping[str, Mapping[str, Any]] = {}
 
     def hook(self, stage: str, name: str) -> HookSettings:
@@ -163,7 +162,6 @@ _PARSERS: dict[str, values.Parser] = {
     "environment": values.environment,
     "gates": values.paths_by_name,
     "log_level": values.choice("level", "debug", "info", "warning", "error"),
-    "log_format": values.choice("format", "text", "json"),
 }
 _HOOK_PARSERS: dict[str, values.Parser] = {
     "timeout": values.seconds(0.1, 30 * 86400),

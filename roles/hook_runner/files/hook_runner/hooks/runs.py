@@ -106,8 +106,7 @@ class HookRuns:
         log: descriptor that gets the hooks' output; None for standard error, or for the journal
             where there are units.
 
-    `environment`, `kill_after` and `log_as_json` (of the hooks' lines in the log) may be
-    replaced; the new values apply to later runs.
+    `environment` and `kill_after` may be replaced; the new values apply to later runs.
     """
 
     def __init__(
@@ -127,7 +126,6 @@ class HookRuns:
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
         self.kill_after = kill_after
-        self.log_as_json = False
         self._clock = clock
         self._active: dict[int, _ActiveRun] = {}
         self._lost: dict[int, RunIdentity] = {}
@@ -171,7 +169,6 @@ class HookRuns:
                 self._environment(variables),
                 float(limit),
                 float(self.kill_after),
-                self.log_as_json,
             )
             _write(
                 os.path.join(folder, "order"), marshal.dumps(order, 4)

@@ -67,10 +67,9 @@ def main(folder: str, is_unit: bool) -> None:
     os.write(LOCK, b"%d\n%s\n" % (os.getpid(), os.fsencode(cgroup)))
     hold_open(home)
     with open(os.open("order", os.O_RDONLY, dir_fd=home), "rb") as file:
-        # the daemon of an older version does not write whether the log has JSON lines
-        path, environment, limit, kill_after, *as_json = marshal.load(file)
+        path, environment, limit, kill_after = marshal.load(file)
     began = time.monotonic()
-    output = OutputCapture(path, environment.get(b"EVENT_ID", b""), any(as_json))
+    output = OutputCapture(path, environment.get(b"EVENT_ID", b""))
     status, cause, error = None, "", ""
     try:
         hook, output.descriptor = spawn_hook(path, environment, home)
@@ -292,12 +291,10 @@ class HookSupervisor:
 class OutputCapture:
     """Keeps the last part of a hook's output, and forwards its lines to the log up to a limit."""
 
-    def __init__(self, path: bytes, event_id: bytes = b"", as_json: bool = False) -> None:
+    def __init__(self, path: bytes, event_id: bytes = b"") -> None:
         self.descriptor = -1
-        self.as_json = as_json
-        self.name = b"/".join(path.split(b"/")[-2:])
         self.event_id = event_id[:MAX_ID]
-        self.label = self.name + (b" " + self.event_id if event_id else b"") + b": "
+        self.label = b"/".join(path.split(b"/")[-2:]) + (b" " + self.event_id if event_id else b"") + b": "
         self.log = Log()
         self.kept = b""
         self.line = b""
@@ -346,31 +343,13 @@ class OutputCapture:
     def log_line(self, line: bytes) -> None:
         """Log one line, or count it as dropped."""
         self.lines += 1
-        label = b"" if self.as_json else self.label
-        text = strip_control_characters((label + line)[:MAX_LINE].decode("utf-8", "replace")).replace("\n", "?")
-        if self.as_json:
-            text = json_line(text, self.name, self.event_id)
+        text = strip_control_characters((self.label + line)[:MAX_LINE].decode("utf-8", "replace")).replace("\n", "?")
         if self.lines > LINES_PER_SECOND or not self.log.takes(text.encode("utf-8"), self.event_id):
             self.dropped += 1
 
     def text(self) -> str:
         """Return the kept part without characters that control a terminal."""
         return strip_control_characters(self.kept.decode("utf-8", "replace")).lstrip("\ufffd")
-
-
-def json_line(text: str, hook: bytes, event_id: bytes) -> str:
-    """Return a line as a JSON object in ASCII, with the members of the daemon's own lines, and the hook."""
-    import json
-
-    now = time.time()
-    entry = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".%03dZ" % (now * 1000 % 1000),
-        "level": "info",
-        "message": text,
-        "hook": hook.decode("utf-8", "replace"),
-        "azure_event_id": event_id.decode("utf-8", "replace"),
-    }
-    return json.dumps(entry)
 
 
 class Log:

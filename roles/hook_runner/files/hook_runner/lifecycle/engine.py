@@ -142,8 +142,7 @@ class Engine:
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
         self.runtime.settings, self.runtime.hooks = settings, hooks
-        self._runs.environment = settings.environment
-        self._runs.kill_after, self._runs.log_as_json = settings.kill_after, settings.log_format == "json"
+        self._runs.environment, self._runs.kill_after = settings.environment, settings.kill_after
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's resource name and vmId.

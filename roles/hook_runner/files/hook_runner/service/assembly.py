@@ -81,7 +81,7 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
     """
     notifier = SystemdNotifier()
     settings = configuration.load()
-    log.threshold, log.as_json = settings.log_level, settings.log_format == "json"
+    log.threshold = settings.log_level
     clock, health = ServerClock(), ImdsHealth(log)
     check_directory_permissions(settings, owners)
     make_folder(settings.run_directory, 0o755, owners)
@@ -97,7 +97,6 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         # a process that systemd did not start as a service is a test, or in a container
         in_units="INVOCATION_ID" in os.environ and has_units(),
     )
-    runs.log_as_json = settings.log_format == "json"
     inbox = Inbox()
     poller = _make_poller(settings, inbox, clock)
 

@@ -248,7 +248,7 @@ class Service:
             self._settings = settings._replace(
                 **{name: getattr(self._settings, name) for name in RESTART_ONLY_SETTINGS}
             )
-            self._log.threshold, self._log.as_json = settings.log_level, settings.log_format == "json"
+            self._log.threshold = settings.log_level
             self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
             self._log.write("info", "configuration and hooks are read again; running hooks continue")
             self._log_warnings()
