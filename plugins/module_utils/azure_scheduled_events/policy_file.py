@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 from .policy import Policy, PolicyError, SourceLocations
-from .yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
+from .yaml_lines import YamlError, load_with_lines, read_text
 
 # bytes
 _LONGEST = 64 * 1024
 
 
-def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
+def load_policy(path: str) -> Policy:
     """Read a policy file.
 
     Args:
         path: of the file.
-        read: reads the YAML, as ``yaml_lines.load_with_lines`` does.
 
     Returns:
         The policy.
@@ -28,16 +27,15 @@ def load_policy(path: str, read: YamlLoader = load_with_lines) -> Policy:
         text = read_text(path, "policy file")
     except YamlError as error:
         raise PolicyError(str(error)) from error
-    return parse_policy(text, path, read)
+    return parse_policy(text, path)
 
 
-def parse_policy(text: str, name: str, read: YamlLoader = load_with_lines) -> Policy:
+def parse_policy(text: str, name: str) -> Policy:
     """Read a policy from YAML text.
 
     Args:
         text: the YAML.
         name: of the file, for error texts.
-        read: reads the YAML, as ``yaml_lines.load_with_lines`` does.
 
     Returns:
         The policy.
@@ -48,7 +46,7 @@ def parse_policy(text: str, name: str, read: YamlLoader = load_with_lines) -> Po
     if len(text.encode("utf-8", "replace")) > _LONGEST:
         raise PolicyError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
     try:
-        located = read(text, name, "policy file")
+        located = load_with_lines(text, name, "policy file")
     except YamlError as error:
         raise PolicyError(str(error)) from error
     if located is None:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any
 
 from .named_tuple import NamedTuple
 
@@ -23,9 +23,6 @@ class YamlSource(NamedTuple):
 
     data: Any
     lines: dict[tuple[object, ...], int]
-
-
-YamlLoader = Callable[[str, str, str], Optional[YamlSource]]
 
 
 def read_text(path: str, kind: str) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import pytest
 
-from hook_runner.cli import main, verbs
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
 from support.daemon.daemon_process import DaemonProcess
@@ -342,66 +341,6 @@ def test_history_comes_from_the_daemon_in_pages_and_from_the_file_alike(azure: A
     )
     assert f"speaking of {event}" in shown[3][1]
     assert vm.command("history", "--all", "--limit", "3").returncode == 2
-
-
-@pytest.mark.parametrize(
-    "words", [["run"], ["run", "--dry-run"], ["run", "--config", "/x"], ["run", "--config", "/x", "--dry-run"]]
-)
-def test_options_of_run_are_read_as_argparse_reads_them(words: list[str]) -> None:
-    plain, full = main.options_of_run(words), verbs.parser().parse_args(words)
-    assert plain is not None and (plain.config, plain.dry_run) == (full.config, full.dry_run)
-
-
-@pytest.mark.parametrize(
-    "words", [[], ["status"], ["run", "--help"], ["run", "--config"], ["run", "--config=/x"], ["run", "more"]]
-)
-def test_other_words_are_left_to_argparse(words: list[str]) -> None:
-    assert main.options_of_run(words) is None
-
-
-@pytest.mark.all
-def test_idle_daemon_has_no_module_in_memory_that_it_does_not_need(make_daemon: MakeDaemon) -> None:
-    others = (
-        "argparse",
-        "yaml",
-        "glob",
-        "grp",
-        "subprocess",
-        "dataclasses",
-        "inspect",
-        "azure_scheduled_events.discovery",
-    )
-    ours = (
-        "cli.verbs",
-        "reporting.metrics",
-        "reporting.history",
-        "service.history_source",
-        "config.hook_limits",
-        "hooks.units",
-        "hooks.systemd_manager",
-        "hooks.dbus_message",
-        "hooks.supervisor",
-        "preflight",
-    )
-    unneeded = (*others, *("hook_runner." + name for name in ours))
-    vm = make_daemon()
-    show = f"lambda: print('in memory: %s.' % sorted(set(sys.modules).intersection({unneeded!r})), file=sys.stderr)"
-    vm.start(first=f"import atexit, sys\natexit.register({show})")
-    vm.stop()
-    assert vm.times_logged("in memory: [].") == 1
-
-
-@pytest.mark.all
-def test_history_comes_from_the_file_if_the_daemon_cannot_load_its_module(
-    azure: Azure, make_daemon: MakeDaemon
-) -> None:
-    vm = make_daemon()
-    vm.start(first="import sys; sys.modules['hook_runner.service.history_source'] = None")
-    event = azure.schedule("Freeze", hold=True)
-    vm.wait(lambda: vm.data("status")[1]["events"])
-    code, found = vm.data("history")
-    assert code == 0 and [each["event"]["event_id"] for each in found] == [event]
-    assert vm.data("status")[0] == 0
 
 
 @pytest.mark.all

@@ -12,24 +12,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import Sequence
 
 from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, exit_with_error
-from hook_runner.cli.run import RunOptions, run_service
+from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.instance import AlreadyRunning
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    options: Any = options_of_run(words) or other_options(words)
+    options = parser().parse_args(words)
     as_json = getattr(options, "json", False)
     try:
-        status: int = run_service(options) if isinstance(options, RunOptions) else options.verb(options)
+        status: int = options.verb(options)
         sys.stdout.flush()
         return status
     except ConfigError as error:
@@ -44,29 +41,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except (AlreadyRunning, OSError) as error:
         return exit_with_error(PROBLEM, str(error), as_json)
-
-
-def options_of_run(words: Sequence[str]) -> RunOptions | None:
-    """Read `run [--config FILE] [--dry-run]`; None for anything else.
-
-    The daemon does not import argparse and the other verbs: they would keep 0.5 MiB of its memory.
-    """
-    if not words or words[0] != "run":
-        return None
-    options, left = RunOptions(), list(words[1:])
-    while left:
-        word = left.pop(0)
-        if word == "--dry-run":
-            options = options._replace(dry_run=True)
-        elif word == "--config" and left:
-            options = options._replace(config=left.pop(0))
-        else:
-            return None  # argparse prints the error or the help
-    return options
-
-
-def other_options(words: Sequence[str]) -> argparse.Namespace:
-    """Parse any other command line; argparse ends the process if it is wrong."""
-    from hook_runner.cli.verbs import parser
-
-    return parser().parse_args(words)

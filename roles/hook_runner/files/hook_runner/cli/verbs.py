@@ -1,28 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs of the command azure-scheduled-events and their options.
-
-The daemon does not import this file: see `main.options_of_run`.
-"""
+"""The verbs of the command azure-scheduled-events and their options."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.values import parse_seconds
-from hook_runner import __version__
+from hook_runner import __version__, event_ids
 from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, exit_with_error, print_error, print_result
 from hook_runner.cli.run import load_settings_for, run_service
 from hook_runner.config.settings import DEFAULT_PATH, Settings
-
-if TYPE_CHECKING:
-    from hook_runner.service.history_source import Found as HistoryFound
+from hook_runner.journal.reader import JournalUnreadable
+from hook_runner.lifecycle.pause import moment
+from hook_runner.permissions import trusted_owners
+from hook_runner.preflight import trial
+from hook_runner.preflight.check import run_checks
+from hook_runner.reporting import history_table, status
+from hook_runner.service import history_source
+from hook_runner.service.control_socket import send_request
 
 
 def parser() -> argparse.ArgumentParser:
@@ -117,8 +119,6 @@ def positive(text: str) -> int:
 
 def until(text: str) -> dict[str, Any]:
     """Return the members of a request for the end of a pause. Raises ArgumentTypeError."""
-    from hook_runner.lifecycle.pause import moment  # imports SQLite, which other verbs do not need
-
     try:
         return moment(text)
     except ValueError as error:
@@ -142,9 +142,6 @@ def duration(text: str) -> float:
 
 def show_status(options: argparse.Namespace) -> int:
     """Run the verb `status`; return the exit status."""
-    from hook_runner.reporting import status
-    from hook_runner.service.control_socket import send_request
-
     try:
         data = send_request(load_settings_for(options.config).run_directory, {"ask": "status"})
     except (FileNotFoundError, ConnectionRefusedError):
@@ -159,11 +156,6 @@ def show_status(options: argparse.Namespace) -> int:
 
 def show_history(options: argparse.Namespace) -> int:
     """Run the verb `history`; return the exit status."""
-    from hook_runner import event_ids
-    from hook_runner.journal.reader import JournalUnreadable
-    from hook_runner.reporting import history_table
-    from hook_runner.service import history_source
-
     settings = load_settings_for(options.config)
     limit = history_source.ALL if options.all else options.limit
     try:
@@ -187,10 +179,8 @@ def show_history(options: argparse.Namespace) -> int:
     return OK
 
 
-def history_of(settings: Settings, event_id: str | None, limit: int) -> HistoryFound:
+def history_of(settings: Settings, event_id: str | None, limit: int) -> history_source.Found:
     """Return the history from the daemon, or from the journal's file if no daemon answers."""
-    from hook_runner.service import history_source
-
     try:
         found = history_source.from_daemon(settings.run_directory, event_id, limit)
     except PermissionError:
@@ -229,9 +219,6 @@ def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: s
         why: the reason why the verb needs the daemon.
         what: the end of the error about an event that does not exist.
     """
-    from hook_runner import event_ids
-    from hook_runner.service.control_socket import send_request
-
     try:
         answer = send_request(load_settings_for(options.config).run_directory, request)
     except (FileNotFoundError, ConnectionRefusedError):
@@ -260,8 +247,6 @@ def resume_service(options: argparse.Namespace) -> int:
 
 def change_pause(options: argparse.Namespace, request: dict[str, Any]) -> int:
     """Send a request to pause or resume; return the exit status."""
-    from hook_runner.service.control_socket import send_request
-
     try:
         answer = send_request(load_settings_for(options.config).run_directory, request)
     except (FileNotFoundError, ConnectionRefusedError):
@@ -275,9 +260,6 @@ def change_pause(options: argparse.Namespace, request: dict[str, Any]) -> int:
 
 def try_hook(options: argparse.Namespace) -> int:
     """Run the verb `try`; return the exit status."""
-    from hook_runner.permissions import trusted_owners
-    from hook_runner.preflight import trial
-
     owners = trusted_owners()
     settings = load_settings_for(options.config, owners)
     try:
@@ -293,9 +275,7 @@ def try_hook(options: argparse.Namespace) -> int:
 
 def check_host(options: argparse.Namespace) -> int:
     """Run the verb `check`; return the exit status."""
-    from hook_runner.preflight import check
-
-    report = check.run_checks(
+    report = run_checks(
         options.config, options.hooks_directory, options.offline, ask_hooks=True if options.hooks else None
     )
     print_result(report.as_data(), report.as_text(), options.json)

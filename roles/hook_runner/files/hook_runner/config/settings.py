@@ -15,8 +15,9 @@ from azure_scheduled_events.event_types import warning_about
 from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.values import did_you_mean, parse_api_versions
-from azure_scheduled_events.yaml_lines import YamlError, YamlLoader, load_with_lines, read_text
+from azure_scheduled_events.yaml_lines import YamlError, load_with_lines, read_text
 from hook_runner.config import values
+from hook_runner.config.hook_limits import read_limits
 from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
@@ -132,12 +133,6 @@ RESTART_ONLY_SETTINGS = (
 )
 
 
-def _limits(value: Any) -> dict[str, int]:
-    from hook_runner.config.hook_limits import read_limits  # few hooks have limits
-
-    return read_limits(value)
-
-
 _PARSERS: dict[str, values.Parser] = {
     "endpoint": values.endpoint,
     "api_version": parse_api_versions,
@@ -170,17 +165,16 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "needs": values.seconds(0, 30 * 86400),
     "rerun": values.boolean,
     "persists": values.boolean,
-    "unit": _limits,
+    "unit": read_limits,
 }
 
 
-def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoader = load_with_lines) -> Settings:
+def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
     """Read the configuration. A file that does not exist has the defaults.
 
     Args:
         path: the file.
         owners: refuse a file that other users than these could write; None to accept it.
-        read: parses YAML, as `load_with_lines`.
 
     Raises:
         ConfigError: the configuration is not usable.
@@ -190,7 +184,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None, read: YamlLoa
         return DEFAULTS
     _check_permissions(path, owners)
     try:
-        located = read(read_text(path, "configuration"), path, "configuration")
+        located = load_with_lines(read_text(path, "configuration"), path, "configuration")
     except YamlError as error:
         raise ConfigError(str(error)) from None
     if located is None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from typing import Any, Callable
@@ -78,8 +79,6 @@ def optional_path(value: Any) -> str:
 
 def loopback_address(value: Any) -> str:
     """Return ADDRESS:PORT with an address of the loopback interface, such as 127.0.0.1:9758; or an empty text."""
-    import ipaddress  # few daemons have such an address
-
     if value == "":
         return ""
     host, _colon, port = text(value).rpartition(":")

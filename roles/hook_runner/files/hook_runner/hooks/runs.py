@@ -10,7 +10,6 @@ holds a pipe open, which wakes the daemon when the supervisor ends.
 
 from __future__ import annotations
 
-import importlib
 import json
 import marshal
 import os
@@ -22,7 +21,7 @@ from collections.abc import Mapping
 from typing import Callable
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.hooks import processes, run_identity
+from hook_runner.hooks import processes, run_identity, units
 from hook_runner.hooks.run_identity import RunIdentity
 from hook_runner.hooks.spawning import HostEnds, spawn_supervisor
 from hook_runner.records import Cause
@@ -119,10 +118,6 @@ class HookRuns:
         log: int | None = None,
     ) -> None:
         self._in_units, self._log = in_units, log
-        if in_units:
-            # now and not for the first hook: the hook may have only seconds, and an upgrade may have
-            # replaced the package by then
-            importlib.import_module("hook_runner.hooks.units")
         self._folder = os.path.join(directory, "runs")
         self.environment = environment
         self.kill_after = kill_after
@@ -308,10 +303,10 @@ class HookRuns:
         if not self._in_units:
             self._children.add(spawn_supervisor(folder, 2 if self._log is None else self._log))
             return
-        from hook_runner.hooks.units import UnitRequest, start_unit  # not in memory where there are no units
-
         stage, hook = path.split("/")[-2:]
-        start_unit(folder, UnitRequest(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log))
+        units.start_unit(
+            folder, units.UnitRequest(stage, hook, step_id, event_id, limit, self.kill_after, limits, self._log)
+        )
 
     def _end_orphan(self, step_id: int) -> None:
         if not processes.is_supervised(self._path(step_id)):

@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sqlite3
 import stat
+import tempfile
 import time
 from typing import Callable
+from urllib.parse import quote
 
 from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.journal import rows, schema
@@ -83,8 +86,6 @@ def open_for_reading(path: str, busy_timeout: float) -> sqlite3.Connection:
         OSError: it cannot be found or read.
         sqlite3.Error: it cannot be read now.
     """
-    from urllib.parse import quote
-
     os.stat(path)  # its error is clearer than that of SQLite
     uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
@@ -205,10 +206,6 @@ def _open_checked(uri: str, busy_timeout: float) -> sqlite3.Connection:
 
 def _copied(path: str, busy_timeout: float) -> sqlite3.Connection:
     """Open a copy if SQLite cannot read the log beside the journal; without the log, the journal is older."""
-    import shutil
-    import tempfile
-    from urllib.parse import quote
-
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "journal")
         for suffix in ("", "-wal"):

@@ -16,6 +16,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_plan import not_recovered
 from hook_runner.records import PREPARE, RUNNING, STEP_STATES, EventRecord, HookRun
+from hook_runner.reporting import metrics_server
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 
 PREFIX = "azure_scheduled_events_"
@@ -66,7 +67,7 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        import prometheus_client  # only if metrics are configured: it needs 10 MB
+        import prometheus_client  # only hosts with metrics need the library
 
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
@@ -152,6 +153,4 @@ class Metrics:
         Raises:
             OSError: the address is not available.
         """
-        from hook_runner.reporting import metrics_server  # only in memory where it is used
-
         metrics_server.serve(address, self._client.make_wsgi_app(self._registry))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import time
 
@@ -192,8 +193,6 @@ def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> l
 def _group_id(key: str, name: str, log: Log) -> int | None:
     if not name:
         return None
-    import grp  # a library that is only in memory where a group is configured
-
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:

@@ -16,6 +16,7 @@ from hook_runner.lifecycle.engine import Engine
 from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import InForce
+from hook_runner.service import history_source
 from hook_runner.service.poller import Poller
 
 
@@ -80,10 +81,6 @@ class ControlRequests:
         return {**data, "version": __version__, "configuration": configuration, "paused": paused}
 
     def _history(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            from hook_runner.service import history_source  # not in memory before the first request
-        except ImportError as error:  # another version is being installed; the client reads the journal itself
-            return {"error": str(error)}
         return history_source.page(self._journal.reader(), request)
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:

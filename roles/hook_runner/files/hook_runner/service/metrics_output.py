@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from azure_scheduled_events.errors import ImdsError
 from hook_runner.atomic_file import replace_file
@@ -17,9 +16,7 @@ from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import Log
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
-
-if TYPE_CHECKING:
-    from hook_runner.reporting.metrics import Metrics
+from hook_runner.reporting.metrics import Metrics
 
 METRICS_INTERVAL = 15.0
 
@@ -117,8 +114,6 @@ def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int],
 
 
 def _collector(log: Log) -> Metrics | None:
-    from hook_runner.reporting.metrics import Metrics  # only in memory where it is used
-
     try:
         return Metrics()
     except ImportError:
