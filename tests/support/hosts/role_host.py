@@ -62,7 +62,6 @@ class RoleHost:
         host: the host.
         folder: for the files of Ansible.
         hooks: hooks for the role to install.
-        collections: a path of collections with another version of the role.
 
     Attributes:
         first_run: the result of the first application of the role, for the test of that.
@@ -73,15 +72,12 @@ class RoleHost:
         host: Host,
         folder: Path,
         hooks: Sequence[Mapping[str, str]] = HOOKS,
-        collections: Path | None = None,
     ) -> None:
         self.host, self._hooks = host, list(hooks)
         self.first_run: Applied | None = None
         self._folder = folder / f"of-{host.name}"
         self._folder.mkdir()
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)
-        if collections:
-            self._ansible.environment["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
 
     def apply(self, *words: str, **variables: Any) -> Applied:
         """Apply the role.

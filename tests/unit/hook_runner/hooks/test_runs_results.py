@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 
@@ -107,7 +106,7 @@ def test_end_of_a_run_makes_the_descriptor_readable_and_nothing_else_does(runs: 
     assert not is_readable(hook_runs, 0.0) and hook_runs.next_check_in() is None
 
 
-def test_run_of_a_daemon_without_a_pipe_is_checked_each_second(runs: RunsHarness) -> None:
+def test_run_whose_pipe_was_removed_is_checked_each_second(runs: RunsHarness) -> None:
     now = [5.0]
     runs.start(waiting(runs))
     runs.wait_for("up")
@@ -139,22 +138,3 @@ def test_descriptors_of_runs_are_closed(runs: RunsHarness) -> None:
         runs.result(number)
         runs.hook_runs.remove(number)
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-@pytest.mark.parametrize(
-    "error, cause",
-    [
-        ("", Cause.NONE),
-        ("it could not be started: No such file or directory", Cause.NOT_STARTED),
-        ("its time limit of 3 s was up", Cause.TIME_LIMIT),
-        ("the host's services were told to end", Cause.HOST_SHUTDOWN),
-        ("it was ended early", Cause.ENDED_EARLY),
-    ],
-)
-def test_result_of_a_supervisor_of_0_1_0_has_a_cause(runs: RunsHarness, error: str, cause: Cause) -> None:
-    folder = runs.folder / "run/runs/1"
-    folder.mkdir(parents=True)
-    status = None if cause is Cause.NOT_STARTED else -15 if error else 0
-    (folder / "result").write_text(json.dumps({"exit_status": status, "output": "", "seconds": 3.0, "error": error}))
-    assert runs.hook_runs.adopt(1)
-    assert runs.result().cause is cause

@@ -81,7 +81,7 @@ def test_the_group_of_the_folder_can_neither_read_nor_lock_the_journal(path: str
     journal.close()
 
 
-def test_access_that_an_earlier_version_gave_to_a_group_is_removed(path: str) -> None:
+def test_access_that_a_group_was_given_is_removed(path: str) -> None:
     journal = Journal.open(path, print)
     journal.save(make_record(journal.next_id()))
     for suffix in ("", "-wal", "-shm"):

@@ -14,8 +14,8 @@ from hook_runner.clock import boot_id
 
 # prefix of the names of units for hooks
 UNITS = "azure-scheduled-events-hook-"
-# file names of the supervisor: the second one is that of 0.1.0, whose runs may outlive an upgrade
-SUPERVISORS = (b"supervisor.py", b"keeper.py")
+# file name of the supervisor
+SUPERVISOR = b"supervisor.py"
 
 
 def is_supervised(folder: str) -> bool:
@@ -56,7 +56,7 @@ def supervisor_without_folder(folder: str) -> int | None:
             with open(f"/proc/{name}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
             if (
-                os.path.basename(words[3]) in SUPERVISORS
+                os.path.basename(words[3]) == SUPERVISOR
                 and words[4] == os.fsencode(folder)
                 and os.stat("/proc/" + name).st_uid == os.geteuid()
             ):

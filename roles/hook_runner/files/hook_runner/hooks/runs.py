@@ -324,7 +324,7 @@ class HookRuns:
             run.alive = os.open(os.path.join(self._path(step_id), "alive"), os.O_RDONLY | os.O_NONBLOCK)
             self._ends.register(run.alive, select.EPOLLHUP)
         except OSError:
-            pass  # a run of 0.1.0 has no such pipe; `next_check_in` polls it
+            pass  # the pipe was removed; `next_check_in` polls the run
 
     def _unwatch(self, step_id: int) -> None:
         run = self._active.pop(step_id, None)
@@ -424,20 +424,7 @@ def _as_result(data: object) -> RunResult:
         or (status is None and not error)
     ):
         raise ValueError("a member is missing or has another type")
-    cause = Cause(data["cause"]) if "cause" in data else _cause_of_0_1_0(str(error))
-    return RunResult(status, str(output), float(seconds), cause, str(error))
-
-
-def _cause_of_0_1_0(error: str) -> Cause:
-    """Return the cause for a result of 0.1.0, which has none: a run may outlive an upgrade."""
-    if not error:
-        return Cause.NONE
-    texts = {
-        "it could not be started": Cause.NOT_STARTED,
-        "its time limit": Cause.TIME_LIMIT,
-        "the host's services": Cause.HOST_SHUTDOWN,
-    }
-    return next((cause for text, cause in texts.items() if error.startswith(text)), Cause.ENDED_EARLY)
+    return RunResult(status, str(output), float(seconds), Cause(data.get("cause")), str(error))
 
 
 def _write(path: str, data: bytes) -> None:

@@ -107,11 +107,8 @@ def members(cgroup: str) -> list[int]:
 
 def hold_open(home: int) -> None:
     """Open the pipe whose end of file reports the end of this process to the daemon."""
-    try:
-        # read and write: this does not wait for a reader
-        os.open("alive", os.O_RDWR | os.O_NONBLOCK, dir_fd=home)
-    except OSError:
-        pass  # a daemon of an earlier version made no such pipe
+    # read and write: this does not wait for a reader
+    os.open("alive", os.O_RDWR | os.O_NONBLOCK, dir_fd=home)
 
 
 def spawn_hook(path: bytes, environment: dict[bytes, bytes], home: int) -> tuple[int, int]:

@@ -17,8 +17,15 @@ from typing import Callable
 from urllib.parse import quote
 
 from azure_scheduled_events.named_tuple import NamedTuple
-from hook_runner.journal import rows, schema
-from hook_runner.journal.schema import UnusableJournal, check_usable, is_corruption, migrate, schema_version
+from hook_runner.journal import rows
+from hook_runner.journal.schema import (
+    UnusableJournal,
+    check_tables,
+    check_usable,
+    create_tables,
+    is_corruption,
+    schema_version,
+)
 from hook_runner.permissions import make_folder, trusted_owners
 
 SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")
@@ -60,10 +67,10 @@ def open_for_writing(
         sqlite3.Error: it cannot be written now.
     """
     try:
-        return _open_and_migrate(path, say, commit, busy_timeout)
+        return _open_or_begin(path, say, commit, busy_timeout)
     except UnusableJournal as reason:
         replace(path, reason, say, now)
-    return _open_and_migrate(path, say, commit, busy_timeout)
+    return _open_or_begin(path, say, commit, busy_timeout)
 
 
 def replace(path: str, reason: UnusableJournal, say: Callable[[str], None], now: float) -> None:
@@ -82,7 +89,7 @@ def open_for_reading(path: str, busy_timeout: float) -> sqlite3.Connection:
         busy_timeout: seconds that another program may hold the file.
 
     Raises:
-        UnusableJournal: it is not a journal that this program can use, or the daemon has to migrate it first.
+        UnusableJournal: it is not a journal that this program can use, or an empty file.
         OSError: it cannot be found or read.
         sqlite3.Error: it cannot be read now.
     """
@@ -190,14 +197,9 @@ def _open_checked(uri: str, busy_timeout: float) -> sqlite3.Connection:
     connection = _connect(uri, busy_timeout, uri=True)
     try:
         check_usable(connection)
-        version = schema_version(connection)
-        if version < len(schema.MIGRATIONS):
-            older = f"it has version {version}; the daemon has to bring it to version {len(schema.MIGRATIONS)} first"
-            raise UnusableJournal(f"version-{version}", older if version else "nothing has been written into it")
-        if not schema.is_current(connection):
-            raise UnusableJournal(
-                f"version-{version}", "an older version wrote it; the daemon has to add to its tables first"
-            )
+        if not schema_version(connection):
+            raise UnusableJournal("version-0", "nothing has been written into it")
+        check_tables(connection)
     except BaseException:
         connection.close()
         raise
@@ -219,7 +221,7 @@ def _has_log(path: str) -> bool:
     return os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
 
 
-def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, busy_timeout: float) -> sqlite3.Connection:
+def _open_or_begin(path: str, say: Callable[[str], None], commit: Commit, busy_timeout: float) -> sqlite3.Connection:
     _create(path)
     if os.path.isdir(path):
         if os.listdir(path):
@@ -237,7 +239,8 @@ def _open_and_migrate(path: str, say: Callable[[str], None], commit: Commit, bus
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoint
-        migrate(connection, lambda: commit(connection))
+        create_tables(connection, lambda: commit(connection))
+        check_tables(connection)
         for record_id in rows.open_ids(connection):
             try:
                 rows.load(connection, record_id)
@@ -278,7 +281,7 @@ def _create(path: str) -> None:
 
 
 def _keep_private(path: str) -> None:
-    """Remove the access that an earlier version gave to a group."""
+    """Remove the access of other users."""
     try:
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:

@@ -56,7 +56,7 @@ def from_daemon(run_directory: str, event_id: str | None, limit: int) -> Found |
             run_directory, {"ask": "history", "event_id": event_id, "limit": limit - count, "before": before}
         )
         if "events" not in page:
-            return None  # an older daemon, or one with an unreadable journal
+            return None  # a daemon whose journal is unreadable
         pages.append(page)
         count, before = count + len(page["events"]), page["next"]
         if before is None:
