@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The numbers of docs/reference/scheduled-events.md, and citations of them in other files."""
+"""Citations of docs/reference/scheduled-events.md in other files."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ import re
 # a statement (1.8.5), a section (1.8) or a transition (2.1 (4a)) as a citation has it
 _NUMBER = r"\d+(?:\.\d+)*(?: \(\d[a-z]?\))?"
 _CITED = re.compile(rf"\breference(?:/scheduled-events\.md)?[\s#]+({_NUMBER}(?:(?:, | and | to ){_NUMBER})*)")
-_SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
-_ROW = re.compile(rf"^\| <a id=\"([\w-]+)\"></a>({_NUMBER}|[PRT]\d+) \|", re.MULTILINE)
-
-
-def rows(text: str) -> list[tuple[str, str]]:
-    """Return anchor and number of each numbered row of the reference, in order."""
-    return _ROW.findall(text)
-
-
-def numbers(text: str) -> set[str]:
-    """Return all numbers of the reference: sections, statements, rules and scenarios."""
-    return {*_SECTION.findall(text), *(number for _anchor, number in rows(text))}
 
 
 def cited_in(text: str) -> set[str]:

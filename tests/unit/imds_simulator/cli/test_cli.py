@@ -218,6 +218,7 @@ def test_address_of_both_vms_and_control_is_one_line_and_exit_2(capsys):
         (["exec", "--"], "exec: there is no command after --"),
         (["aprove", "e"], "there is no verb aprove (did you mean approve?)"),
         (["zzz"], "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
+        (["compare", "x"], "compare: this verb was removed; read the recording, which is text, "),
         (["--scenario", "/dev/null"], "/dev/null: is not a regular file"),
         (["--scenario", "zzz"], "no shipped scenario of that name; --list-scenarios lists those"),
         (["--knob", "nosuch=1"], "there is no knob 'nosuch'; --list-knobs lists them"),

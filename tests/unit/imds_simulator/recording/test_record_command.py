@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The verbs record and compare as processes: kills, signals, full disks, damaged and foreign files."""
+"""The verb record as a process: kills, signals, full disks, damaged and foreign files."""
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
@@ -106,15 +105,12 @@ def test_recording_says_first_what_it_enables_and_is_private(tmp_path: Path, end
 def test_recorder_runs_from_a_copied_folder_without_the_libraries_of_the_server(tmp_path: Path, endpoint: str) -> None:
     shutil.copytree(PACKAGE_ROOT / "imds_simulator", tmp_path / "imds_simulator")
     blocked = "import sys; sys.modules.update(dict.fromkeys(('aiohttp', 'yaml', 'jsonschema', 'multidict')));"
-    for arguments in (
-        ["record", "--output", "recording", "--endpoint", endpoint, "--for", "0.5s", "--anonymise"],
-        ["compare", "recording"],
-    ):
-        program = f"{blocked} from imds_simulator.__main__ import main; sys.exit(main({arguments!r}))"
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    arguments = ["record", "--output", "recording", "--endpoint", endpoint, "--for", "0.5s", "--anonymise"]
+    program = f"{blocked} from imds_simulator.__main__ import main; sys.exit(main({arguments!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_full_disk_ends_the_recording_with_its_last_whole_line(tmp_path: Path, endpoint: str) -> None:
@@ -166,7 +162,7 @@ def test_file_that_is_no_recording_is_refused_unchanged(
     file = tmp_path / "notes"
     file.write_bytes(content)
     file.chmod(0o644)
-    for arguments in (("record", "--output", file), ("compare", file), ("replay", file)):
+    for arguments in (("record", "--output", file), ("replay", file)):
         assert main([*map(str, arguments)]) == 2
         assert str(file) in capsys.readouterr().err
     assert file.read_bytes() == content and file.stat().st_mode & 0o777 == 0o644
@@ -182,7 +178,6 @@ def test_file_that_is_no_recording_is_refused_unchanged(
         ("record", "--output", "x", "--endpoint", "http://127.0.0.1:99999"),
         ("record", "--output", "x", "--api-version", "2020&format=text"),
         ("record", "--output", "no/such/folder/x"),
-        ("compare", "no-such-file"),
         ("replay", "no-such-file"),
         ("replay", "x", "--speed", "0"),
         ("replay", "x", "--control", "0.0.0.0:0"),
@@ -200,9 +195,7 @@ def test_unusable_options_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damaged_lines_are_named_and_the_rest_is_used(
-    tmp_path: Path, endpoint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_lines_are_named_and_the_rest_is_used(tmp_path: Path, endpoint: str) -> None:
     file = tmp_path / "recording"
     record(file, endpoint, SettableClock(), Settings(20, 1, ("2020-07-01",), probe=True))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -213,32 +206,16 @@ def test_damaged_lines_are_named_and_the_rest_is_used(
     refusal = next(number for number, line in enumerate(lines) if b'"status":400' in line)
     lines[refusal] = lines[refusal].replace(b'"status":400', b'"status":40')
     file.write_bytes(b"".join(lines))
-    main(["compare", str(file)])
-    named = {line.split(": ")[1] for line in capsys.readouterr().err.splitlines()}
+    found = read(file)
+    named = {problem.split(": ")[0] for problem in found.problems}
     # the later polls refer to the damaged one
     damaged = (polls[0] + 1, polls[1] + 1, refusal + 1, len(lines))
     assert {f"{file}:{number}" for number in damaged} <= named
-    main(["compare", str(file), "--json", "--all"])
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["problems"]) == len(named) and found["counts"]["confirms"] > 20
-    assert any(each["remark"] == "record never approves an event" for each in found["statements"])
-
-
-@pytest.mark.parametrize(("status", "code", "verdict"), [("400", 0, "confirms"), ("403", 1, "contradicts")])
-def test_exit_code_of_compare_shows_contradictions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str, code: int, verdict: str
-) -> None:
-    file = tmp_path / "recording"
-    with simulator_in_thread(SCENARIO, {"rate_limit": "off", "xff_status": status}) as simulator:
-        settings = Settings(10, 1, ("2020-07-01",), probe=True)
-        record(file, simulator.endpoints["vm1"], SettableClock(), settings)
-    assert main(["compare", str(file)]) == code
-    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("1.2.5 ")]
-    assert row.split()[3] == verdict
+    assert len(found.problems) == len(named) and len(found.answers) > 20
 
 
 def test_empty_recording_is_unusable(tmp_path: Path) -> None:
     file = tmp_path / "recording"
     file.write_bytes(b"")
-    assert main(["compare", str(file)]) == 2
+    assert main(["replay", str(file)]) == 2
     assert os.path.getsize(file) == 0

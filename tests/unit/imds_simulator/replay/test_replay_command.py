@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import requests
 
-from imds_simulator.comparison.results import compare
 from imds_simulator.recording.reader import Recording
 from imds_simulator.recording.recorder import Settings
 from imds_simulator.replay.replay_command import main
@@ -69,8 +68,6 @@ def test_client_of_a_replay_gets_the_recorded_answers(tmp_path: Path, recorded: 
         names = set(one.headers) - {"x-ms-request-id", *(("content-length",) if one.method == "HEAD" else ())}
         assert {name: two.headers.get(name) for name in names} == {name: one.headers[name] for name in names}
     assert len(recorded.answers) == len(again.answers)
-    before, after = ([(row.number, row.outcome) for row in compare(each, False)] for each in (recorded, again))
-    assert before == after
 
 
 def test_client_of_a_replay_sees_dates_that_count_from_now(recorded: Recording) -> None:

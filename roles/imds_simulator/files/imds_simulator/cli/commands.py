@@ -51,12 +51,6 @@ COMMANDS: Mapping[str, Command] = {
         "record the answers of IMDS on a VM of Azure",
         "requests",
     ),
-    "compare": Command(
-        ".comparison.compare_command",
-        "compare [OPTIONS] FILE",
-        "compare a recording with docs/reference/scheduled-events.md",
-        "",
-    ),
     "replay": Command(
         ".replay.replay_command", "replay [OPTIONS] FILE", "serve a recording as the VM saw it", SERVER_LIBRARIES
     ),
@@ -66,6 +60,10 @@ COMMANDS: Mapping[str, Command] = {
         "write the run of a running simulator as an HTML file with a time line",
         "Python 3.9 or later",
     ),
+}
+# a verb that is gone, and what to do instead
+REMOVED: Mapping[str, str] = {
+    "compare": "read the recording, which is text, beside docs/reference/scheduled-events.md",
 }
 
 

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
-from ..comparison.evidence import decoded_body, id_of
 from ..protocol.approval_request import MalformedApproval, event_ids
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import EVENTS, VERSIONS, parse_target
@@ -77,10 +77,10 @@ class Answers:
         except MalformedApproval as problem:
             return Replayed(error(400, f"Bad request. {problem}"))
         document = self._document(target.version or "", {}, now)
-        data = decoded_body(document.reply.body)
+        data = _decoded(document.reply.body)
         events = data.get("Events") if isinstance(data, dict) else None
         listed = events if isinstance(events, list) else []
-        present = {id_of(each) for each in listed if isinstance(each, dict)}
+        present = {str(each.get("EventId", "")).upper() for each in listed if isinstance(each, dict)}
         unknown = [each for each in ids if each.upper() not in present]
         if unknown:
             return Replayed(error(400, f"Bad request. Unknown event id {unknown[0]}"), document.line)
@@ -111,7 +111,7 @@ class Answers:
             return Replayed(error(404, "Not found. The recording has no instance metadata"))
         if not below and output_format == "json":
             return Replayed(_reply(answer, answer.body), answer.line)
-        document = decoded_body(answer.body)
+        document = _decoded(answer.body)
         return Replayed(element({} if document is None else document, below, output_format), answer.line)
 
 
@@ -121,6 +121,14 @@ def _reply(answer: Answer, body: bytes) -> Reply:
     }
     kept = tuple((name, value) for name, value in sendable.items() if name.lower() not in _MADE)
     return Reply(answer.status, body, sendable.get("content-type", ""), kept)
+
+
+def _decoded(body: bytes) -> Any:
+    """Return ``body`` as JSON data, or None."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _with_round(reply: Reply, turn: int) -> Reply:

@@ -7,10 +7,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..comparison.evidence import moment
 from ..recording.json_strings import Path, replace_strings
 from ..times import http_date
-from .timeline import Timeline
+from .timeline import Timeline, moment
 
 
 class Position(NamedTuple):

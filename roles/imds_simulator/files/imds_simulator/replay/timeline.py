@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import bisect
+import calendar
+import email.utils
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..comparison.evidence import moment
 from ..protocol.request_target import EVENTS, parse_target
 from ..recording.lines import INSTANCE, POLL, Answer, Begin
 from ..recording.reader import Recording
@@ -120,6 +121,17 @@ def _positions(recording: Recording) -> list[Moment]:
                 start, base, first_of_run = max(last, line.time - began), line.monotonic, False
             found.append(Moment(start + line.monotonic - base, line))
     return found
+
+
+def moment(text: object) -> float | None:
+    """Return the Unix time of a date in the form of RFC 1123, or None."""
+    if not isinstance(text, str):
+        return None
+    try:
+        parsed = email.utils.parsedate_tz(text)
+        return float(calendar.timegm((*parsed[:6], 0, 0, 0)) - (parsed[9] or 0)) if parsed else None
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
 
 
 def _skew(answers: Iterable[Answer]) -> float:
