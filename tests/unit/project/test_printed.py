@@ -135,9 +135,6 @@ CURL_IN_EXEC = (
     ' "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"'
 )
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
-NOTIFY = (
-    "python3 -m imds_simulator --scenario user-reboot --notify-url http://127.0.0.1:5000/endpoint --notify-token secret"
-)
 IN_DOCKER = (
     "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE"
     " exec --imds-address --keep-network -- ./run-tests"
@@ -183,7 +180,6 @@ BY_NAME = {
     },
     "docs/simulator.md": {
         "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py",
-        NOTIFY: "tests/unit/imds_simulator/test_docs.py",
     },
     "docs/simulator/imds-address.md": {
         "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": IMDS_ADDRESS_TEST,

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 
 from .cli.closed_output import survive_closed_output
-from .cli.commands import COMMANDS, REMOVED, SERVER_LIBRARIES, Command
+from .cli.commands import COMMANDS, SERVER_LIBRARIES, Command
 from .cli.control_commands import VERBS, run_control_command
 from .cli.environment import parse_arguments, print_unknown, variables
 from .cli.options import exec_parser, serve_parser
 from .cli.program import program_name
+from .cli.removed import REMOVED_VERBS
 from .suggestions import suggestion
 
 _ONLY_EXEC = " without exec; write: exec [OPTIONS] -- COMMAND"
@@ -34,8 +35,8 @@ def _dispatch(argv: list[str]) -> int:
         return run_control_command(argv)
     if argv and argv[0] in COMMANDS:
         return _run(COMMANDS[argv[0]], argv[1:])
-    if argv and argv[0] in REMOVED:
-        return _print_error(f"{argv[0]}: this verb was removed; {REMOVED[argv[0]]}")
+    if argv and argv[0] in REMOVED_VERBS:
+        return _print_error(f"{argv[0]}: {REMOVED_VERBS[argv[0]]}")
     if argv and not argv[0].startswith("-"):
         hint = suggestion(argv[0], [*VERBS, *COMMANDS])
         return _print_error(

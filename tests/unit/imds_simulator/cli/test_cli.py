@@ -218,6 +218,8 @@ def test_address_of_both_vms_and_control_is_one_line_and_exit_2(capsys):
         (["exec", "--"], "exec: there is no command after --"),
         (["aprove", "e"], "there is no verb aprove (did you mean approve?)"),
         (["zzz"], "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
+        (["--notify-url=http://x/"], "--notify-url: this option was removed; set url below the key notify"),
+        (["exec", "--notify-header", "A=b", "--", "id"], "--notify-header: this option was removed; set headers below"),
         (["compare", "x"], "compare: this verb was removed; read the recording, which is text, "),
         (["--scenario", "/dev/null"], "/dev/null: is not a regular file"),
         (["--scenario", "zzz"], "no shipped scenario of that name; --list-scenarios lists those"),

@@ -38,7 +38,7 @@ def test_every_option_has_its_variable() -> None:
     ]
     expected = {"IMDS_SIMULATOR_" + option.strip("-").replace("-", "_").upper() for option in options}
     assert set(variables(exec_parser())) == expected
-    assert {"IMDS_SIMULATOR_SCENARIO", "IMDS_SIMULATOR_KNOB", "IMDS_SIMULATOR_NOTIFY_HEADER"} <= expected
+    assert {"IMDS_SIMULATOR_SCENARIO", "IMDS_SIMULATOR_KNOB", "IMDS_SIMULATOR_SOURCE"} <= expected
 
 
 def test_values_have_the_types_of_the_options() -> None:
@@ -112,9 +112,19 @@ def test_an_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsy
     assert "EXEC_SPEED:" in warning and "IMDS_SIMULATOR_SPEED?" in warning
 
 
+def test_a_removed_variable_is_a_warning_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("IMDS_SIMULATOR_NOTIFY_HEADER", "X-A=1")
+    assert main(["--list-faults"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.endswith(
+        "IMDS_SIMULATOR_NOTIFY_HEADER: this option was removed; set headers below the key notify of the scenario"
+    )
+
+
 def test_a_command_does_not_get_the_options_of_its_simulator() -> None:
-    options = {"LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0", "SPEED": "60", "NOTIFY_TOKEN": "x", "QUIET": "1"}
-    options["NOTIFY_URL"] = "http://127.0.0.1:9/"
+    options = {"LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0", "SPEED": "60", "QUIET": "1"}
     environment = {**simulator_process.environment(), **{f"IMDS_SIMULATOR_{name}": options[name] for name in options}}
     inner = [sys.executable, "-m", "imds_simulator", "--list-faults"]
     script = 'env | grep -o "^IMDS_SIMULATOR_[A-Z_]*" | sort; "$@" >/dev/null'

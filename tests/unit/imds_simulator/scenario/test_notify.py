@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The key ``notify`` of a scenario, and the options of the same names."""
+"""The key ``notify`` of a scenario."""
 
 from __future__ import annotations
 
 import pytest
 
-from imds_simulator.cli.options import serve_parser
-from imds_simulator.cli.serve_command import UsageError, server_options
 from imds_simulator.scenario.files import ScenarioError, parse
 
 URL = "http://127.0.0.1:5000/endpoint"
@@ -16,11 +14,6 @@ GROUPS = "groups: {web: {vms: {vm1: }}}\n"
 
 def notify_of(text):
     return parse(GROUPS + "notify: " + text, "s.yaml").notify
-
-
-def options(*arguments, scenario=None):
-    given = ["--scenario", str(scenario)] if scenario else []
-    return server_options(serve_parser().parse_args([*given, *arguments])).scenario.notify
 
 
 def test_scenario_sets_all_keys():
@@ -33,17 +26,8 @@ def test_scenario_sets_all_keys():
     assert (notify.seed, notify.attempts, notify.validate) == (7, 2, True)
 
 
-def test_without_the_key_and_the_options_nothing_is_published():
-    assert options() is None
-
-
-def test_options_have_precedence_over_the_scenario(tmp_path):
-    scenario = tmp_path / "s.yaml"
-    scenario.write_text(GROUPS + f"notify: {{url: '{URL}', token: old, headers: {{X-A: a}}, seed: 7}}\n")
-    assert options(scenario=scenario).headers == {"X-A": "a", "Authorization": "Bearer old"}
-    changed = options("--notify-token", "new", "--notify-header", "X-B=b", "--notify-seed", "8", scenario=scenario)
-    assert (changed.url, changed.seed) == (URL, 8)
-    assert changed.headers == {"X-A": "a", "X-B": "b", "Authorization": "Bearer new"}
+def test_without_the_key_nothing_is_published():
+    assert parse(GROUPS, "s.yaml").notify is None
 
 
 @pytest.mark.parametrize(
@@ -74,23 +58,6 @@ def test_invalid_value_is_reported_with_its_line_and_key(text, key):
 def test_unknown_key_names_the_nearest_one():
     with pytest.raises(ScenarioError, match="did you mean duplicates"):
         notify_of(f"{{url: '{URL}', duplicate: 1}}")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--notify-token", "x"], "--notify-url"),
-        (["--notify-url", "host"], "--notify-url"),
-        (["--notify-url", URL, "--notify-schema", "cloudevent"], "--notify-schema"),
-        (["--notify-url", URL, "--notify-duplicates", "nan"], "--notify-duplicates"),
-        (["--notify-url", URL, "--notify-header", "X A=b"], "--notify-header"),
-        (["--notify-url", URL, "--notify-attempts", "31"], "--notify-attempts"),
-    ],
-)
-def test_invalid_option_is_named(arguments, named):
-    with pytest.raises(UsageError) as caught:
-        options(*arguments)
-    assert str(caught.value).startswith(named + ": ")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_events_are_published_in_order_with_their_ends(publish, hook):
 
 
 def test_cloudevents_schema_is_one_object(publish, hook):
-    sim = publish(args=["--notify-schema", "cloudevents"])
+    sim = publish(schema="cloudevents")
     schedule(sim)
     (received,) = hook.wait_for(1)
     assert received.headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
@@ -164,8 +164,8 @@ def test_final_answers_are_not_repeated(publish, hook):
 def test_unreachable_web_hook_is_tried_again(start_simulator):
     with reserved_port() as port:
         sim = start_simulator(
-            {"groups": GROUPS},
-            args=["--clock", "manual", "--notify-url", f"http://127.0.0.1:{port}/", "--notify-attempts", "2"],
+            {"groups": GROUPS, "notify": {"url": f"http://127.0.0.1:{port}/", "attempts": 2}},
+            args=["--clock", "manual"],
         )
         schedule(sim)
         assert wait_for_results(sim, 1) == ["again"]
@@ -179,8 +179,8 @@ def test_slow_web_hook_does_not_delay_imds(start_simulator):
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sim = start_simulator(
-            {"groups": GROUPS},
-            args=["--clock", "manual", "--notify-url", f"http://127.0.0.1:{silent.getsockname()[1]}/"],
+            {"groups": GROUPS, "notify": {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/"}},
+            args=["--clock", "manual"],
         )
         schedule(sim)
         connection, _address = silent.accept()

@@ -61,10 +61,6 @@ COMMANDS: Mapping[str, Command] = {
         "Python 3.9 or later",
     ),
 }
-# a verb that is gone, and what to do instead
-REMOVED: Mapping[str, str] = {
-    "compare": "read the recording, which is text, beside docs/reference/scheduled-events.md",
-}
 
 
 def overview() -> str:

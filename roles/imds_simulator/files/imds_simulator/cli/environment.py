@@ -19,6 +19,7 @@ from typing import Any
 
 from ..suggestions import suggestion
 from .program import program_name
+from .removed import REMOVED_OPTIONS
 from .strict_parsing import parse_strictly
 
 PREFIX = "IMDS_SIMULATOR_"
@@ -118,10 +119,12 @@ def print_unknown(known: Iterable[str], verbs: Iterable[str]) -> None:
 
 def _warn(present: Iterable[str], known: Iterable[str]) -> None:
     names = set(known)
+    removed = {variable(option): problem for option, problem in REMOVED_OPTIONS.items()}
     for name in sorted(present):
         if name.startswith(PREFIX) and name not in names:
             hint = suggestion(name, names) or "; --help lists the options"
-            print(f"{program_name()}: warning: {name}: there is no such option{hint}", file=sys.stderr)
+            problem = removed.get(name) or f"there is no such option{hint}"
+            print(f"{program_name()}: warning: {name}: {problem}", file=sys.stderr)
 
 
 def without_options(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:

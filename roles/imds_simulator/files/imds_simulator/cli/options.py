@@ -78,7 +78,6 @@ def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.Argumen
     parser.add_argument(
         "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
     )
-    _add_notify_options(parser)
     parser.add_argument(
         "--report", metavar="FILE", help="write the run as an HTML file with a time line when the simulator stops"
     )
@@ -139,37 +138,6 @@ def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:
         metavar="TOKEN",
         type=_token,
         help=f"{meaning} (default $IMDS_SIMULATOR_CONTROL_TOKEN)",
-    )
-
-
-def _add_notify_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that set keys of ``notify``; their values are checked with those of the scenario."""
-    group = parser.add_argument_group("notifications of Event Grid", "Each has precedence over the scenario's notify.")
-    group.add_argument("--notify-url", metavar="URL", help="publish notifications to this web hook")
-    group.add_argument("--notify-schema", metavar="SCHEMA", help="eventgrid (default) or cloudevents")
-    group.add_argument(
-        "--notify-token",
-        metavar="TOKEN",
-        help="send the header Authorization: Bearer TOKEN; ps does not show $IMDS_SIMULATOR_NOTIFY_TOKEN",
-    )
-    group.add_argument(
-        "--notify-header",
-        metavar="NAME=VALUE",
-        type=_pair,
-        action="append",
-        dest="notify_headers",
-        help="send a further header; repeatable",
-    )
-    group.add_argument(
-        "--notify-duplicates", metavar="SHARE", type=float, help="send this share of notifications twice, 0 to 1"
-    )
-    group.add_argument(
-        "--notify-disorder", metavar="DURATION", help="delay each notification by a random time up to this"
-    )
-    group.add_argument("--notify-seed", metavar="N", type=int, help="make random choices repeatable")
-    group.add_argument("--notify-attempts", metavar="N", type=int, help="requests for one notification (default 5)")
-    group.add_argument(
-        "--notify-validate", action="store_true", default=None, help="send the validation handshake first"
     )
 
 

@@ -18,9 +18,7 @@ from ..namespace.refusal import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.knobs import KnobError, change_knobs
-from ..scenario.notify import Notify, notify_from, notify_problems
 from ..scenario.plans import Scenario
-from ..scenario.schema_check import check
 from ..server.listeners import CannotListen
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
 from .options import control_problem
@@ -48,7 +46,6 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         knobs = change_knobs(scenario.knobs, dict(options.knob))
     except KnobError as error:
         raise UsageError(str(error)) from None
-    scenario = dataclasses.replace(scenario, notify=_notify(options, scenario.notify))
     problem = control_problem(options)
     if problem:
         raise UsageError(problem)
@@ -69,23 +66,6 @@ def _check_folder_of(report: str) -> None:
     except OSError as error:
         # before the run, because a run may take hours
         raise UsageError(f"--report: cannot write {report}: {error.strerror}; name another file") from None
-
-
-def _notify(options: argparse.Namespace, present: Notify | None) -> Notify | None:
-    """Return the settings of notifications: those of the scenario, changed by the options."""
-    given = {key: getattr(options, f"notify_{key}") for key in (each.name for each in dataclasses.fields(Notify))}
-    given = {**given, "token": options.notify_token, "headers": dict(options.notify_headers or ()) or None}
-    given = {key: value for key, value in given.items() if value is not None}
-    if not given:
-        return present
-    if present is not None:
-        # a header of the scenario stays, unless an option sets it
-        given["headers"] = {**present.headers, **given.get("headers", {})}
-        given = {**present.as_data(), **given}
-    problems = [(str(path[0]), text) for path, text in check(given, "notify")] or list(notify_problems(given))
-    for key, text in problems:
-        raise UsageError(f"--notify-{'header' if key == 'headers' else key}: {text}")
-    return notify_from(given)
 
 
 def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:

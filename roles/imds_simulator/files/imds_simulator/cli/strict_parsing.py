@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ..suggestions import suggestion
+from .removed import REMOVED_OPTIONS
 
 _NO_REMEDIES: Mapping[str, str] = MappingProxyType({})
 
@@ -28,6 +29,8 @@ def parse_strictly(
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             parser.error(f"unrecognized arguments: {' '.join(unknown)}; --help lists the options")
+        if name in REMOVED_OPTIONS:
+            parser.error(f"{name}: {REMOVED_OPTIONS[name]}")
         known = [each.lstrip("-") for action in parser._actions for each in action.option_strings]
         # without the hyphens, which would make all options similar
         near = suggestion(name.lstrip("-"), known).replace("mean ", "mean --")

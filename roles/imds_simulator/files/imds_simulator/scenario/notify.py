@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,10 +34,6 @@ class Notify:
     seed: int | None = None
     attempts: int = 5
     validate: bool = False
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the settings as the key ``notify`` of a scenario has them."""
-        return {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
 
 
 def notify_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
