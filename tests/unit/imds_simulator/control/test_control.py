@@ -310,7 +310,7 @@ NINES = "9" * 5000
         ("POST", "/incarnation", {"group": "web", "add": -(10**4299)}),
         ("POST", "/knobs", {"incarnation_step": 10**4299}),
         ("POST", "/knobs", {"xff_status": 200}),
-        ("POST", "/knobs", {"max_body": "\u00b2"}),
+        ("POST", "/knobs", {"incarnation_step": "\u00b2"}),
         ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),
         ("POST", "/advance", {"seconds": float("inf")}),
         ("POST", "/advance", {"seconds": None}),

@@ -141,8 +141,8 @@ def test_incarnation_rises_with_visible_changes_only():
     assert incarnation(simulation, "vm1", 13) == 3
 
 
-def test_incarnation_start_and_step_follow_knobs_and_group():
-    assert incarnation(make_simulation(FREEZE, knobs={"incarnation_start": 0, "incarnation_step": 3}), "vm1", 10) == 3
+def test_incarnation_follows_the_step_and_the_group():
+    assert incarnation(make_simulation(FREEZE, knobs={"incarnation_step": 3}), "vm1", 10) == 4
     groups = {"web": {"kind": "standalone", "incarnation": 279, "vms": {"vm1": {}}}}
     assert incarnation(make_simulation(FREEZE, groups=groups), "vm1", 10) == 280
 
@@ -218,18 +218,6 @@ def test_incarnation_reset_off_keeps_the_incarnation():
     assert incarnation(simulation, "vm1", 3 * 86400) == 3
 
 
-def test_disabled_service_unannounced_starts_events_at_once():
-    simulation = make_simulation(
-        FREEZE,
-        {**FREEZE, "name": "other", "resources": ["db1"]},
-        groups=TWO_GROUPS,
-        knobs={"disabled_service": "unannounced"},
-    )
-    record_request(simulation, "db2", 0)
-    simulation.advance_to(T0 + 10)
-    assert simulation.world.find("e").status == "Started" and simulation.world.find("other").status == "Scheduled"
-
-
 def test_simulation_begun_later_counts_from_there():
     simulation = make_simulation(FREEZE, begin=None)
     assert simulation.next_due() == float("inf")
@@ -244,15 +232,11 @@ def test_events_delay_keeps_the_incarnation_until_events_show():
     assert incarnation(simulation, "vm1", 300) == 2
 
 
-def test_notice_of_started_event_changed_is_not_visible_unless_kept():
+def test_notice_of_started_event_changed_is_not_visible():
     simulation = make_simulation(FREEZE)
     before = document_at(simulation, "vm1", 920)
     operations.change(simulation, simulation.world.find("e"), Change(0, notice=60.0), T0 + 920)
     assert document_at(simulation, "vm1", 920) == before and before["DocumentIncarnation"] == 3
-    kept = make_simulation(FREEZE, knobs={"started_not_before": "kept"})
-    kept.advance_to(T0 + 920)
-    operations.change(kept, kept.world.find("e"), Change(0, notice=60.0), T0 + 920)
-    assert incarnation(kept, "vm1", 920) == 4
 
 
 def test_zone_split_changed_raises_the_incarnation():

@@ -13,7 +13,6 @@ import pytest
 
 from imds_simulator.model import operations
 from imds_simulator.model.timing import start_moment
-from imds_simulator.scenario.knobs import change_knobs
 from imds_simulator.scenario.plans import Change
 from support.simulator.simulations import T0, approve, document_at, make_simulation, statuses
 
@@ -358,16 +357,15 @@ def test_terminate_that_is_not_approved_holds_the_others_until_not_before():
 
 
 @pytest.mark.parametrize(
-    "other, knobs, groups",
+    "other, groups",
     [
-        ({"batch": "another"}, {}, SCALE_SET),
-        ({"type": "Reboot"}, {}, SCALE_SET),
-        ({}, {"terminate_waits_for": "batch"}, SCALE_SET),
-        ({}, {}, {"pool": {"kind": "availability_set", "vms": SCALE_SET["pool"]["vms"]}}),
+        ({"batch": "another"}, SCALE_SET),
+        ({"type": "Reboot"}, SCALE_SET),
+        ({}, {"pool": {"kind": "availability_set", "vms": SCALE_SET["pool"]["vms"]}}),
     ],
 )
-def test_terminate_does_not_wait_for_other_events(other, knobs, groups):
-    simulation = make_simulation(termination(1), termination(2, **other), groups=groups, knobs=knobs)
+def test_terminate_does_not_wait_for_other_events(other, groups):
+    simulation = make_simulation(termination(1), termination(2, **other), groups=groups)
     approve(simulation, "t1", "pool_1", 20)
     simulation.advance_to(T0 + 21)
     assert event(simulation, "t1").status == "Started"
@@ -390,8 +388,7 @@ def test_terminate_waits_for_an_event_that_becomes_one():
     operations.change(simulation, event(simulation, "t2"), Change(0, type="Terminate"), T0 + 20)
     approve(simulation, "t1", "pool_1", 20)
     assert event(simulation, "t1").status == "Scheduled"
-    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"terminate_waits_for": "batch"}), T0 + 60)
-    simulation.advance_to(T0 + 61)
+    operations.change(simulation, event(simulation, "t2"), Change(0, action="cancel"), T0 + 60)
     assert event(simulation, "t1").started_at == T0 + 60
 
 
@@ -423,10 +420,9 @@ def test_batch_does_not_wait_for_cancelled_events():
     assert event(simulation, "t2").status == "Started" and event(simulation, "t2").started_at == T0 + 100
 
 
-@pytest.mark.parametrize("knobs, source", [({}, "User"), ({"terminate_source": "Platform"}, "Platform")])
-def test_terminate_source_follows_the_knob(knobs, source):
-    simulation = make_simulation({**FREEZE, "type": "Terminate"}, knobs=knobs)
-    assert document_at(simulation, "vm1", 10)["Events"][0]["EventSource"] == source
+def test_terminate_has_the_source_user():
+    simulation = make_simulation({**FREEZE, "type": "Terminate"})
+    assert document_at(simulation, "vm1", 10)["Events"][0]["EventSource"] == "User"
 
 
 def test_notice_of_five_days_starts_after_five_days():
@@ -478,14 +474,6 @@ def test_approve_hold_is_the_default_of_hold():
     approve(simulation, "own", "vm1", 20)
     simulation.advance_to(T0 + 100)
     assert event(simulation).status == "Scheduled" and event(simulation, "own").status == "Started"
-
-
-def test_approval_needed_all_requires_every_vm_in_resources():
-    simulation = make_simulation({**FREEZE, "resources": ["vm1", "vm2"]}, knobs={"approval_needed": "all"})
-    approve(simulation, "e", "vm1", 20)
-    assert statuses(simulation, "vm1", 30) == ["Scheduled"]
-    approve(simulation, "e", "vm2", 30)
-    assert statuses(simulation, "vm1", 31) == ["Started"]
 
 
 def test_approve_changes_incarnation_raises_the_incarnation():

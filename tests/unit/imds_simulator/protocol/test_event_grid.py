@@ -24,7 +24,7 @@ def notifications(*events, until=10000.0, schema="eventgrid", **more):
     simulation = make_simulation(*events, **more)
     world, ids = simulation.world, ResourceIds(simulation.world.groups)
     made = [
-        notification(each, f"id{number}", schema, ids, world.vms, world.knobs)
+        notification(each, f"id{number}", schema, ids, world.vms)
         for number, each in enumerate(simulation.advance_to(T0 + until))
     ]
     return [(each.headers, json.loads(each.body)) for each in made if each is not None]
@@ -107,14 +107,6 @@ def test_cancelled_event_is_canceled():
 def test_event_that_begins_as_started_has_no_scheduled_notification(starts):
     bodies = [body for _headers, body in notifications({**FREEZE, "starts": starts})]
     assert [properties(body)["EventStatus"] for body in bodies] == ["Started", "Completed"]
-
-
-def test_knobs_change_spelling_type_and_not_before():
-    knobs = {"notification_ids": "lower", "notification_type": "write", "notification_not_before": "blank"}
-    bodies = [body[0] for _headers, body in notifications({**FREEZE, "approve_after": 60}, knobs=knobs)]
-    assert {body["subject"] for body in bodies} == {EVENT.lower()}
-    assert {body["eventType"] for body in bodies} == {"microsoft.maintenance/scheduledevents/write"}
-    assert [bool(properties(body)["NotBefore"]) for body in bodies] == [True, False, False]
 
 
 def test_names_in_resources_are_those_of_the_vms():

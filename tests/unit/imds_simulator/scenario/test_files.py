@@ -409,6 +409,15 @@ def test_change_knobs_with_bad_value_is_an_error(values):
         change_knobs(Knobs(), values)
 
 
+def test_removed_knob_of_a_scenario_is_an_error_with_line_and_remedy():
+    with pytest.raises(ScenarioError) as caught:
+        parse("groups: {web: {vms: {vm1: }}}\nknobs:\n  etag: off\n  event_order: newest_first\n", "s.yaml")
+    assert str(caught.value) == (
+        "s.yaml:4: knobs.event_order: the knob event_order was removed; leave it out, and see 1.4.12 "
+        "in docs/reference/scheduled-events.md for the behaviour"
+    )
+
+
 def test_describe_knobs_round_trips_and_accepts_text():
     assert change_knobs(Knobs(), describe_knobs(Knobs())) == Knobs()
     text = {

@@ -64,12 +64,6 @@ def test_acknowledge_approves_for_all_and_has_a_line_in_the_log(frozen_simulator
     assert state(frozen_simulator, event)["status"] == "Started"
 
 
-def test_acknowledge_is_complete_although_every_vm_has_to_approve(frozen_simulator, event):
-    frozen_simulator.post("/knobs", {"approval_needed": "all"})
-    assert acknowledge(frozen_simulator, path(event)).status == 200
-    assert state(frozen_simulator, event)["approved"]
-
-
 def test_acknowledge_works_while_the_vm_refuses_connections(start_simulator):
     sim = start_simulator(
         {"groups": {"web": {"vms": {"vm1": {}}}}, "faults": [{"kind": "refuse", "vm": "vm1"}]},
@@ -155,8 +149,6 @@ def test_acknowledge_twice_and_after_the_start_has_the_same_answer(frozen_simula
     assert [(each.status, each.json) for each in answers] == [(200, answers[0].json)] * 3
     approvals = [each for each in frozen_simulator.get("/log?what=approved")["lines"] if each["id"] == event]
     assert len(approvals) == 1
-    frozen_simulator.post("/knobs", {"acknowledge_started_status": 409})
-    expect_error(409, "EventAlreadyStarted", acknowledge(frozen_simulator, path(event)))
 
 
 def test_acknowledge_of_the_stable_version_has_its_answer(frozen_simulator, event):
@@ -175,16 +167,10 @@ def test_list_approves_all_of_its_events_and_has_one_line_in_the_log(frozen_simu
 
 
 def test_list_with_other_events_approves_the_rest_and_answers_207(frozen_simulator, event):
-    started = frozen_simulator.post("/events", {"resources": ["vm1"], "starts": "hardware_failure"})["id"]
-    frozen_simulator.post("/knobs", {"acknowledge_started_status": 409})
-    answer = acknowledge_list(frozen_simulator, UNKNOWN, event, started)
+    answer = acknowledge_list(frozen_simulator, UNKNOWN, event)
     assert answer.status == 207 and answer.json["error"]["code"] == "MultiStatusResponse"
     details = answer.json["error"]["details"]
-    assert [(each["target"], each["code"]) for each in details] == [
-        (UNKNOWN, "NotFound"),
-        (event, "OK"),
-        (started, "Conflict"),
-    ]
+    assert [(each["target"], each["code"]) for each in details] == [(UNKNOWN, "NotFound"), (event, "OK")]
     assert all(each["message"] for each in details)
     assert state(frozen_simulator, event)["approved"]
 

@@ -135,10 +135,8 @@ def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
     """
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
-    usual_source = (
-        knobs.terminate_source if kind == "Terminate" else ("User" if plan.starts == AUTOMATIC_APPROVAL else "Platform")
-    )
-    source = plan.source or usual_source
+    by_user = kind == "Terminate" or plan.starts == AUTOMATIC_APPROVAL
+    source = plan.source or ("User" if by_user else "Platform")
     usual = _FAILURE_DESCRIPTION if failure else _DESCRIPTIONS.get((kind, source), "")
     return EventFields(
         type=kind,

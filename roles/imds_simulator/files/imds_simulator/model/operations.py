@@ -25,11 +25,10 @@ def approvable_events(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, lis
 
     A VM may approve any event of its scope (docs/reference/scheduled-events.md 1.5, 3.1.1).
     """
-    fold = str.upper if world.knobs.id_case == "fold" else str
     by_id: dict[str, list[SimulatedEvent]] = {}
     for event in world.events_visible_to(world.scope_for(vm)):
-        by_id.setdefault(fold(event.id), []).append(event)
-    return {each: by_id.get(fold(each), []) for each in ids}
+        by_id.setdefault(event.id.upper(), []).append(event)
+    return {each: by_id.get(each.upper(), []) for each in ids}
 
 
 def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, now: float) -> list[Occurrence]:

@@ -13,7 +13,6 @@ from typing import Any
 from ..scenario.plans import BY_NOTICE, Change, IncarnationStep
 from ..times import iso
 from .events import (
-    ARM,
     CONTROL_PLANE,
     ENDED,
     PLANNED,
@@ -53,9 +52,6 @@ def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrenc
     event.pending = _schedule_changes(world, event, "appearing", moment)
     if plan.starts != BY_NOTICE:
         return start(world, event, moment, plan.starts)
-    enabled = any(scope.enabled(moment, world.rules) for scope in world.scopes_showing(event))
-    if not enabled and knobs.disabled_service == "unannounced":
-        return start(world, event, moment, "the service is not enabled")
     world.bump_incarnation(world.scopes_showing(event))
     return [occurrence(event, moment, "scheduled", not_before=iso(event.not_before))]
 
@@ -111,16 +107,11 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
-    is_complete = (
-        by in (CONTROL_PLANE, ARM)
-        or world.knobs.approval_needed == "one"
-        or set(event.content.resources) <= set(event.approvals)
-    )
-    if is_complete and event.approved_at is None:
+    if event.approved_at is None:
         event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
         world.bump_incarnation(world.scopes_showing(event))
-    return [occurrence(event, moment, "approved", by=by, complete=event.approved_at is not None)]
+    return [occurrence(event, moment, "approved", by=by)]
 
 
 def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Occurrence]:
@@ -180,7 +171,7 @@ def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
 
     NotBefore is empty once Started, and may be any text.
     """
-    dated = event.content.not_before is None and (event.status == SCHEDULED or world.knobs.started_not_before == "kept")
+    dated = event.content.not_before is None and event.status == SCHEDULED
     return event.content, event.status, event.not_before if dated else None
 
 

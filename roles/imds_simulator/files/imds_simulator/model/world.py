@@ -112,19 +112,14 @@ class World:
         """Return the key of the events of ``batch``; None if there are none."""
         if event.plan.batch is not None:
             return event.group, event.plan.batch
-        waits = (
-            event.was_terminate
-            and self.groups[event.group].kind == "scale_set"
-            and self.knobs.terminate_waits_for == "scale_set"
-        )
+        waits = event.was_terminate and self.groups[event.group].kind == "scale_set"
         return (event.group, None) if waits else None
 
     def batch(self, event: SimulatedEvent) -> Iterable[SimulatedEvent]:
         """Return the events that ``event`` has to wait for, once it is approved, or that wait for it.
 
         These are the events of its batch. Without a batch these are the Terminate events of its scale
-        set, unless the knob ``terminate_waits_for`` says otherwise (reference 2.2.8). ``event`` may be
-        one of them.
+        set (reference 2.2.8). ``event`` may be one of them.
         """
         key = self.batch_key(event)
         if key is None:
@@ -164,7 +159,7 @@ class World:
                 zone_split=self.knobs.zone_split,
                 placement_group_split=self.knobs.placement_group_split,
             )
-            first = self.knobs.incarnation_start if group.incarnation is None else group.incarnation
+            first = 1 if group.incarnation is None else group.incarnation
             scope = self._scopes.setdefault(key, Scope(key, group.name, first, first))
             self._scope_of[vm.name] = scope
         return scope

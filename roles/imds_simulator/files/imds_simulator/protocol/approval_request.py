@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+# bytes
+MAX_BODY = 65536
+
 
 class MalformedApproval(ValueError):
     """The body is not a list of start requests; the text names the reason."""

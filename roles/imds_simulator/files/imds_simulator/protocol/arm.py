@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from ..model import operations
-from ..model.events import ARM, STARTED, SimulatedEvent
+from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from .arm_target import Acknowledge, parse_acknowledge
@@ -159,9 +159,6 @@ class ArmContract:
         ]
         if not found:
             return _Refusal(404, "NotFound", f"The scheduled event '{event_id[:64]}' was not found.")
-        status = self.world.knobs.acknowledge_started_status
-        if status != 200 and all(event.status == STARTED for event in found):
-            return _Refusal(status, "EventAlreadyStarted", "The scheduled event has started.")
         return found
 
 

@@ -69,18 +69,16 @@ class ImdsContract:
         Args:
             request: the POST.
             vm: the VM that sent it.
-            body: at most ``max_body`` + 1 bytes of the body.
+            body: at most MAX_BODY + 1 bytes of the body.
             now: the time of the simulator's clock.
         """
         knobs = self.world.knobs
-        if len(body) > knobs.max_body:
+        if len(body) > approval_request.MAX_BODY:
             return _rejected(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
             ids = approval_request.event_ids(body)
         except approval_request.MalformedApproval as error_text:
             return _rejected(error(400, f"Bad request. {error_text}"), [])
-        if knobs.duplicate_ids == "reject" and len({each.upper() for each in ids}) < len(ids):
-            return _rejected(error(400, "Bad request. Duplicate event ids"), ids)
         found = operations.approvable_events(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
@@ -90,8 +88,6 @@ class ImdsContract:
             if status != 200:
                 return _rejected(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
         events = [event for each in ids for event in found[each]]
-        if knobs.started_event_status != 200 and any(event.status == "Started" for event in events):
-            return _rejected(error(knobs.started_event_status, "Bad request. The event has already started"), ids)
         occurrences = operations.approve(self._simulation, events, vm.name, now)
         note = {"ids": _loggable(ids), "new": [each.event for each in occurrences]}
         if knobs.post_body == "document":

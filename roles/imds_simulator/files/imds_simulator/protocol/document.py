@@ -66,14 +66,11 @@ def _shown_as(version: str) -> str:
 
 def _listed(world: World, scope: Scope, shown_as: str) -> list[SimulatedEvent]:
     """Return the events that the document lists, in its order."""
-    events = [
+    return [
         event
         for event in world.events_visible_to(scope)
         if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
     ]
-    if world.knobs.event_order == "newest_first":
-        events.reverse()
-    return events
 
 
 def _rendered(world: World, scope: Scope, version: str, events: Sequence[SimulatedEvent]) -> dict[str, Any]:
@@ -103,7 +100,7 @@ def _member(event: SimulatedEvent, vms: Mapping[str, Vm], knobs: Knobs, version:
 
 
 def _not_before(event: SimulatedEvent, knobs: Knobs) -> str:
-    if event.status == STARTED and knobs.started_not_before == "blank":
+    if event.status == STARTED:
         return ""
     if event.content.not_before is not None:
         return event.content.not_before

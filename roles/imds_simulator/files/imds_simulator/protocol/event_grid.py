@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..api_versions import LATEST_EVENTS_VERSION
-from ..model.events import STARTED
 from ..model.occurrence import EventSnapshot, Occurrence
 from ..scenario.groups import Vm
-from ..scenario.knobs import Knobs
 from ..scenario.notify import CLOUD_EVENTS
 from ..times import http_date, iso
 from .resource_ids import ResourceIds
@@ -27,10 +25,7 @@ ORIGIN = "eventgrid.azure.net"
 
 _ENDS = {"finished": COMPLETED, "cancelled": CANCELED}
 _PUBLISHED = frozenset(("scheduled", "started", "changed", *_ENDS))
-_EVENT_TYPES = {
-    "emitted": "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted",
-    "write": "microsoft.maintenance/scheduledevents/write",
-}
+_EVENT_TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 _API_VERSION = "2024-07-01"
 
 
@@ -52,7 +47,7 @@ class Handshake(NamedTuple):
 
 
 def notification(
-    occurrence: Occurrence, notification_id: str, schema: str, ids: ResourceIds, vms: Mapping[str, Vm], knobs: Knobs
+    occurrence: Occurrence, notification_id: str, schema: str, ids: ResourceIds, vms: Mapping[str, Vm]
 ) -> Notification | None:
     """Return the notification about ``occurrence``; None if Event Grid publishes none.
 
@@ -62,7 +57,6 @@ def notification(
         schema: "eventgrid" or "cloudevents".
         ids: the resource ids.
         vms: VM name -> VM.
-        knobs: the present knobs.
     """
     snapshot = occurrence.snapshot
     if occurrence.kind not in _PUBLISHED or snapshot is None:
@@ -71,21 +65,19 @@ def notification(
     resources = snapshot.content.resources
     location = ids.location(resources[0])
     resource_id = ids.event_id(occurrence.group, resources, occurrence.event_id)
-    if knobs.notification_ids == "lower":
-        resource_id = resource_id.lower()
     data = {
         "resourceInfo": {
             "id": resource_id,
             "name": occurrence.event_id.lower(),
             "type": "microsoft.maintenance/scheduledEvents",
             "location": location.region,
-            "properties": _properties(occurrence.event_id, snapshot, status, vms, knobs),
+            "properties": _properties(occurrence.event_id, snapshot, status, vms),
         },
         "apiVersion": _API_VERSION,
     }
     topic, kind, moment = (
         f"/subscriptions/{location.group.subscription}",
-        _EVENT_TYPES[knobs.notification_type],
+        _EVENT_TYPE,
         iso(occurrence.moment),
     )
     fields = {"event": occurrence.event, "id": occurrence.event_id, "status": status, "notification": notification_id}
@@ -157,14 +149,9 @@ def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str]
     return status == 200 and isinstance(answer, dict) and answer.get("validationResponse") == code
 
 
-def _properties(
-    event_id: str, snapshot: EventSnapshot, status: str, vms: Mapping[str, Vm], knobs: Knobs
-) -> dict[str, Any]:
+def _properties(event_id: str, snapshot: EventSnapshot, status: str, vms: Mapping[str, Vm]) -> dict[str, Any]:
     content = snapshot.content
-    if knobs.notification_not_before == "blank" and (status == COMPLETED or snapshot.status == STARTED):
-        not_before = ""
-    else:
-        not_before = http_date(snapshot.not_before) if content.not_before is None else content.not_before
+    not_before = http_date(snapshot.not_before) if content.not_before is None else content.not_before
     return {
         "EventId": event_id.lower(),
         "EventType": content.type,

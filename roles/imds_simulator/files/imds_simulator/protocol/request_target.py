@@ -30,7 +30,6 @@ class Target(NamedTuple):
     below: tuple[str, ...]
     query: Mapping[str, str]
     duplicates: bool
-    trailing_slash: bool
     answers: tuple[Answer, ...] = ()
 
     @property
@@ -57,4 +56,4 @@ def parse_target(raw: str) -> Target:
             route = ROOT
         elif name == INSTANCE or (name in (EVENTS, VERSIONS) and len(parts) == 3):
             route, below = name, tuple(parts[3:])
-    return Target(route, below, {name.lower(): value for name, value in pairs}, len(set(names)) < len(names), trailing)
+    return Target(route, below, {name.lower(): value for name, value in pairs}, len(set(names)) < len(names))

@@ -36,7 +36,7 @@ def reject(request: Request, knobs: Knobs) -> Reply | None:
     rejection = reject_headers(request, knobs)
     if rejection is not None:
         return rejection
-    if target.route == UNKNOWN or (target.trailing_slash and knobs.trailing_slash == "reject"):
+    if target.route == UNKNOWN:
         return not_found()
     if request.method not in _METHODS[target.route]:
         return method_not_allowed(_METHODS[target.route])
@@ -48,7 +48,7 @@ def reject_headers(request: Request, knobs: Knobs) -> Reply | None:
     if "X-Forwarded-For" in request.headers:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
     headerless = request.target.route == EVENTS and request.target.version == PREVIEW_VERSION
-    if not headerless and not _is_metadata_header(request.headers.get("Metadata"), knobs.metadata_value):
+    if not headerless and not _is_metadata_header(request.headers.get("Metadata", "")):
         return header_error(knobs.error_wording)
     return None
 
@@ -60,12 +60,8 @@ def reject_duplicates(target: Target) -> Reply | None:
     return None
 
 
-def _is_metadata_header(value: str | None, accepted: str) -> bool:
-    if value is None:
-        return False
-    if accepted == "any":
-        return True
-    return value == "true" or (accepted == "any_case" and value.strip().lower() == "true")
+def _is_metadata_header(value: str) -> bool:
+    return value.strip().lower() == "true"
 
 
 def _version_error(target: Target, knobs: Knobs) -> Reply | None:
@@ -81,5 +77,4 @@ def _version_error(target: Target, knobs: Knobs) -> Reply | None:
         return None
     if target.version and knobs.unknown_version_status == 404:
         return unknown_version_error()
-    own = SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions
-    return version_error(knobs.error_wording, newest(own if knobs.newest_versions == "own" else INSTANCE_VERSIONS))
+    return version_error(knobs.error_wording, newest(SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions))

@@ -14,6 +14,7 @@ from multidict import CIMultiDict
 
 from ..control.access import Access
 from ..control.request_body import BadRequest, json_object
+from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import parse_target
 from ..recording.reader import Recording
 from ..scenario.groups import Address
@@ -29,7 +30,6 @@ from .progress import Progress
 from .timeline import Timeline
 
 VM = "vm1"
-_MAX_BODY = 65536
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Replay:
         now = self._clock.now()
         if request.method == "POST":
             try:
-                body = await read_body(request, _MAX_BODY)
+                body = await read_body(request, MAX_BODY)
             except (web.RequestPayloadError, ConnectionResetError):
                 body = b""
             replayed = self._answers.approve(request.raw_path, request.headers, body, now)

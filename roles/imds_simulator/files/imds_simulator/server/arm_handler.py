@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
+from ..protocol.approval_request import MAX_BODY
 from ..protocol.arm import ArmContract, ArmRequest, arm_error_body
 from ..protocol.responses import Reply
 from ..scenario.fault import ARM_ROUTE
@@ -77,7 +78,7 @@ class _Exchange:
         """Return the reply of Azure Resource Manager."""
         engine = self._engine
         try:
-            body = await read_body(self.request, engine.world.knobs.max_body)
+            body = await read_body(self.request, MAX_BODY)
         except (web.RequestPayloadError, ConnectionResetError):
             body = b""
         result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())

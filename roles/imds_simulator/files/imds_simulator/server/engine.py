@@ -114,10 +114,9 @@ class Engine:
     def within_rate(self, vm: Vm, route: str) -> bool:
         """Return True, and count the request, if ``vm`` is below the rate limit (reference 1.7)."""
         knobs = self.world.knobs
-        if not knobs.rate_limit or (route == UNKNOWN and knobs.rate_limit_counts == "existing"):
+        if not knobs.rate_limit or route == UNKNOWN:
             return True
-        client = vm.name if knobs.rate_limit_scope == "vm" else f"{vm.name} {route}"
-        return self.rate.allows(client, knobs.rate_limit, time.monotonic())
+        return self.rate.allows(vm.name, knobs.rate_limit, time.monotonic())
 
     def register_request(self, vm: Vm, now: float) -> Scope:
         """Record a valid request for the document of ``vm`` and return the scope.

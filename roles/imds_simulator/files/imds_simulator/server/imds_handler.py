@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
+from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
@@ -139,7 +140,7 @@ class ImdsHandler:
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            body = await read_body(request, engine.world.knobs.max_body)
+            body = await read_body(request, MAX_BODY)
         except (web.RequestPayloadError, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
         result = engine.service.approve(imds_request, vm, body, engine.settle())

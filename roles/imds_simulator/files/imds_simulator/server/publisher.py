@@ -97,7 +97,7 @@ class Publisher:
         notify, snapshot = self._notify, occurrence.snapshot
         if snapshot is None or self._refused:
             return
-        made = notification(occurrence, self._new_id(), notify.schema, self._ids, self._world.vms, self._world.knobs)
+        made = notification(occurrence, self._new_id(), notify.schema, self._ids, self._world.vms)
         if made is None:
             return
         copies = 2 if self._random.random() < notify.duplicates else 1
