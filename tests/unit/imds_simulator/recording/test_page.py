@@ -46,7 +46,7 @@ def test_commands_of_the_page_run(tmp_path: Path, start_simulator: Callable[...,
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(read(tmp_path / "vm.jsonl").answers) > 25
     (command,) = commands("console")
-    arguments = [*command.split()[1:], "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+    arguments = [*command.split()[1:], "--listen", "127.0.0.1:0"]
     replay = subprocess.Popen(
         [sys.executable, *arguments], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -60,11 +60,7 @@ def test_commands_of_the_page_run(tmp_path: Path, start_simulator: Callable[...,
 
 def test_page_names_every_option_and_error_code() -> None:
     options = re.findall(r'"(--[\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
-    options += re.findall(
-        r'"(--[\w-]+)"',
-        (Path(record_command.__file__).parents[1] / "replay/replay_command.py").read_text(encoding="utf-8"),
-    )
-    assert len(options) > 12
+    assert len(options) > 7
     assert [each for each in options if f"`{each}" not in TEXT] == []
     exchange = (Path(record_command.__file__).parent / "exchange.py").read_text(encoding="utf-8")
     codes = [*re.findall(r'(?:return|_BodyError\() ?\(?"([\w-]+)"', exchange), "failed"]

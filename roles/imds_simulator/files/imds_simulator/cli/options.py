@@ -59,9 +59,9 @@ def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.Argumen
         "without an address of their own use the ports that follow; port 0: any free port "
         f"(default {DEFAULT_LISTEN})",
     )
-    add_control_options(parser, "clients of the control API have to send this token; the page asks for it")
+    _add_control_options(parser)
     parser.add_argument(
-        "--speed", metavar="N", type=to_speed, help="simulated seconds per second (default 1, or the scenario's)"
+        "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
     )
     parser.add_argument("--vm", metavar="NAME", help="name of the only VM when there is no scenario (default vm1)")
     parser.add_argument(
@@ -114,8 +114,8 @@ def exec_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_control_options(parser: argparse.ArgumentParser, token_meaning: str) -> None:
-    """Add the options of a server's control API: its address, who can reach it, and its token."""
+def _add_control_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the control API: its address, who can reach it, and its token."""
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",
@@ -128,7 +128,7 @@ def add_control_options(parser: argparse.ArgumentParser, token_meaning: str) -> 
         action="store_true",
         help="allow a --control address that is not loopback without --control-token",
     )
-    add_token_option(parser, token_meaning)
+    add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
 
 
 def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:
@@ -210,5 +210,5 @@ def _parse_speed(text: str) -> float:
 to_address = _argument_type(parse_address)
 _pair = _argument_type(_parse_pair)
 _source = _argument_type(_parse_source)
-to_speed = _argument_type(_parse_speed)
+_speed = _argument_type(_parse_speed)
 _token = _argument_type(_parse_token)
