@@ -10,10 +10,13 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.expected_conditions import alert_is_present
+from selenium.webdriver.support.wait import WebDriverWait
 
 from support import simulator_process
 from support.simulator.raw_http import send_request
 
+TOKEN = "a-token-of-tests"
 HTML = '<img src=x onerror="document.title=1"><b>name</b>'
 
 
@@ -298,14 +301,31 @@ def test_thousand_vms_stay_usable(page, start):
 
 
 @pytest.mark.all
-def test_login_form_opens_the_page(page, start):
-    simulator = start(token="a-token-of-tests")
-    page.driver.get(simulator.control)
-    page.fill("#token", "not-the-token")
-    page.find("button").click()
-    page.wait_for("#wrong", "not the token")
-    page.fill("#token", "a-token-of-tests")
-    page.find("button").click()
+def test_token_of_the_address_opens_the_page_and_leaves_the_address(page, start):
+    simulator = start(token=TOKEN)
+    page.open(f"{simulator.control}/#token={TOKEN}")
     page.wait_for("#connection", "open")
     advance(page, "1m")
     page.wait_for("#simulated", "1:00")
+    assert TOKEN not in page.driver.current_url
+
+
+@pytest.mark.all
+def test_page_without_the_token_asks_for_it_until_it_is_right(page, start):
+    simulator = start(token=TOKEN)
+    page.driver.get(simulator.control)
+    for asked, given in (("The token of", "not-the-token"), ("This is not the token", TOKEN)):
+        prompt = WebDriverWait(page.driver, 60).until(alert_is_present())
+        assert prompt.text.startswith(asked)
+        prompt.send_keys(given)
+        prompt.accept()
+    page.wait_for("#connection", "open")
+    page.driver.refresh()
+    page.wait_for("#connection", "open")
+
+
+@pytest.mark.all
+def test_page_whose_user_gives_no_token_shows_the_reason(page, start):
+    page.driver.get(start(token=TOKEN).control)
+    WebDriverWait(page.driver, 60).until(alert_is_present()).dismiss()
+    page.wait_for("#connection", "the token is missing")

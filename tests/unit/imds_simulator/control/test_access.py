@@ -81,7 +81,7 @@ def test_other_sites_may_link_to_the_page_but_not_open_the_stream(frozen_simulat
 @pytest.mark.parametrize("header", ["", "Bearer wrong-token", "Basic " + TOKEN, "Bearer " + TOKEN + "x", "Bearer \xe9"])
 def test_requests_without_the_token_are_401(guarded, header):
     headers = {"Authorization": header} if header else {}
-    for path in ("/state", "/log", "/stream", "/page.js", "/nowhere"):
+    for path in ("/state", "/log", "/stream", "/login", "/nowhere"):
         answer = send_request(guarded.control, path, headers=headers)
         assert answer.status == 401 and answer.headers["WWW-Authenticate"] == "Bearer" and TOKEN not in str(answer.body)
     assert send_request(guarded.control, "/advance", "POST", headers, b'{"seconds": 5}').status == 401
@@ -107,57 +107,15 @@ def test_resource_manager_needs_the_control_token_or_its_own(guarded, arm_token,
     assert (answer.status, answer.json["error"]["code"]) == (status, code)
 
 
-def test_page_without_the_token_is_a_login_form(guarded):
-    form = ask(guarded, "/", Accept="text/html")
-    assert form.status == 401 and b'action="/login"' in form.body and b'id="wrong" hidden' in form.body
-    own = {"Origin": guarded.control, "Content-Type": "application/x-www-form-urlencoded"}
-    wrong = send_request(guarded.control, "/login", "POST", own, b"token=nothing")
-    assert wrong.status == 401 and b'id="wrong" hidden' not in wrong.body and "Set-Cookie" not in wrong.headers
+def test_files_of_the_page_need_no_token_and_set_no_cookie(guarded):
+    for path in ("/", "/page.js", "/page.css"):
+        answer = send_request(guarded.control, path, headers=BROWSER)
+        assert answer.status == 200 and "Set-Cookie" not in answer.headers and TOKEN.encode() not in answer.body
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("application/x-www-form-urlencoded", b"token=\xff"),
-        ("application/x-www-form-urlencoded; charset=unknown", b"token=x"),
-        ("multipart/form-data", b"token=x"),
-        ("multipart/form-data; boundary=x", b"token=x"),
-    ],
-)
-def test_login_with_a_body_that_is_not_a_form_is_wrong(guarded, kind, body):
-    answer = send_request(guarded.control, "/login", "POST", {"Content-Type": kind}, body)
-    assert answer.status == 401 and "Set-Cookie" not in answer.headers
-
-
-def test_body_or_cookie_that_cannot_be_decoded_is_refused(guarded):
-    port = urlsplit(guarded.control).port
-    assert ask(guarded, "/state", Cookie=f"imds_simulator_{port}=\xff").status == 401
-    for path, status in (("/login", 401), ("/advance", 400)):
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": "gzip"}
-        kind = {"Content-Type": "application/x-www-form-urlencoded"}
-        assert send_request(guarded.control, path, "POST", {**headers, **kind}, b'{"seconds": 5}').status == status
-
-
-@pytest.mark.parametrize("way", ["form", "link"])
-def test_login_sets_a_strict_cookie_that_replaces_the_token(guarded, way):
-    if way == "form":
-        form = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = send_request(guarded.control, "/login", "POST", form, f"token={TOKEN}".encode())
-    else:
-        answer = send_request(guarded.control, f"/?token={TOKEN}", headers=BROWSER)
-    cookie = answer.headers["Set-Cookie"]
-    assert (answer.status, answer.headers["Location"]) == (303, "/")
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and TOKEN not in cookie
-    pair = cookie.partition(";")[0]
-    assert b'id="live-events"' in ask(guarded, "/", Accept="text/html", Cookie=pair).body
-    assert ask(guarded, "/state", Cookie=pair).status == 200
-    assert ask(guarded, "/advance", "POST", b'{"seconds": 1}', Cookie=pair, Origin="http://evil.example").status == 403
-    assert ask(guarded, "/state", Cookie=pair[:-1] + ("0" if pair[-1] != "0" else "1")).status == 401
-
-
-def test_wrong_token_in_the_link_shows_the_form(guarded):
-    answer = send_request(guarded.control, "/?token=wrong", headers=BROWSER)
-    assert answer.status == 401 and "Set-Cookie" not in answer.headers
+def test_body_that_cannot_be_decoded_is_refused(guarded):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": "gzip"}
+    assert send_request(guarded.control, "/advance", "POST", headers, b'{"seconds": 5}').status == 400
 
 
 @pytest.mark.parametrize("way", ["option", "environment"])

@@ -10,7 +10,6 @@ Clients that are not browsers send neither Origin nor Sec-Fetch-Site.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import socket
@@ -24,7 +23,7 @@ from ..server.arm_handler import PREFIX as ARM_PREFIX
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SAFE_METHODS = frozenset(("GET", "HEAD"))
 # these show no state; the simulated Azure Resource Manager checks the token itself
-_OPEN_PATHS = frozenset(("/health", "/login", "/page.css", "/favicon.ico"))
+_OPEN_PATHS = frozenset(("/health", "/", "/page.css", "/page.js", "/favicon.ico"))
 _OPEN_PREFIX = ARM_PREFIX + "/"
 
 
@@ -40,43 +39,27 @@ class Access:
         self.token = token
         self._names = frozenset(_names(host))
 
-    @property
-    def needs_token(self) -> bool:
-        """True if requests need a token."""
-        return bool(self.token)
-
-    def is_token(self, text: str) -> bool:
-        """Return True if ``text`` is the token."""
-        return hmac.compare_digest(text.encode(errors="replace"), self.token.encode())
-
-    def has_token(self, request: web.Request) -> bool:
-        """Return True if ``request`` has the token or the cookie of the login, or needs none."""
-        if not self.token:
-            return True
-        scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self.is_token(given.strip()):
-            return True
-        cookie = request.cookies.get(_cookie_name(request), "")
-        return hmac.compare_digest(cookie.encode(errors="replace"), self._cookie().encode())
-
-    def log_in(self, request: web.Request, answer: web.StreamResponse) -> None:
-        """Add the cookie of a login to ``answer``.
-
-        A browser sends cookies to all ports of a host. Therefore the cookie is not the token, and its name has
-        the port.
-        """
-        answer.set_cookie(_cookie_name(request), self._cookie(), httponly=True, samesite="Strict", path="/")
-
     @web.middleware
     async def middleware(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Refuse requests from other sites, and those without the token."""
         self._check_host(request)
         _check_origin(request)
         is_open = request.path in _OPEN_PATHS or request.path.startswith(_OPEN_PREFIX)
-        # without the token the page is a login form
-        if not is_open and request.path != "/" and not self.has_token(request):
-            raise unauthorized()
+        if not is_open and not self._has_token(request):
+            raise web.HTTPUnauthorized(
+                reason="the token is missing or wrong; send Authorization: Bearer TOKEN, or set "
+                "IMDS_SIMULATOR_CONTROL_TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
         return await handler(request)
+
+    def _has_token(self, request: web.Request) -> bool:
+        """Return True if ``request`` has the token, or needs none."""
+        if not self.token:
+            return True
+        scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
+        is_token = hmac.compare_digest(given.strip().encode(errors="replace"), self.token.encode())
+        return scheme.lower() == "bearer" and is_token
 
     def _check_host(self, request: web.Request) -> None:
         host = request.headers.get("Host")
@@ -88,17 +71,6 @@ class Access:
             raise web.HTTPForbidden(
                 reason="Host: this name is not known to the simulator; use its address, or set --control-token"
             )
-
-    def _cookie(self) -> str:
-        return hmac.new(self.token.encode(), b"imds_simulator page", hashlib.sha256).hexdigest()
-
-
-def unauthorized() -> web.HTTPUnauthorized:
-    """Return the answer to a request without the token."""
-    return web.HTTPUnauthorized(
-        reason="the token is missing or wrong; send Authorization: Bearer TOKEN, or set IMDS_SIMULATOR_CONTROL_TOKEN",
-        headers={"WWW-Authenticate": "Bearer"},
-    )
 
 
 def _check_origin(request: web.Request) -> None:
@@ -134,8 +106,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _cookie_name(request: web.Request) -> str:
-    port = request.transport.get_extra_info("sockname")[1] if request.transport is not None else 0
-    return f"imds_simulator_{port}"

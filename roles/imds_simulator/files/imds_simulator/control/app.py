@@ -43,7 +43,7 @@ def control_app(
         apply_refusals: opens and closes listeners as the active faults require.
         access: the rules for requests.
     """
-    page = PageRoutes(engine, endpoints, access)
+    page = PageRoutes(engine, endpoints)
 
     @web.middleware
     async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -75,13 +75,37 @@ function age(value) {
 
 // -- requests to the control API
 
+// The token is in the address (#token=TOKEN), or the user is asked for it. This tab keeps it.
+const asToken = (text) => text.replace(/[^!-~]/g, "");
+let isTokenDeclined = false;
+if (location.hash.startsWith("#token=")) {
+  sessionStorage.setItem("token", asToken(location.hash.slice("#token=".length)));
+  history.replaceState(null, "", "/");
+}
+
+// Like fetch, with the token.
+async function send(path, options) {
+  const token = sessionStorage.getItem("token");
+  const headers = {Accept: "application/json", ...options.headers};
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const answer = await fetch(path, {...options, headers});
+  if (answer.status !== 401 || isTokenDeclined) return answer;
+  // another request may have asked for it meanwhile
+  if (token === sessionStorage.getItem("token")) {
+    const given = asToken(prompt(token ? "This is not the token of this simulator. Its token:" : "The token of the control API:") || "");
+    isTokenDeclined = !given;
+    if (!given) return answer;
+    sessionStorage.setItem("token", given);
+  }
+  return send(path, options);
+}
+
 async function call(method, path, body) {
-  const answer = await fetch(path, {
+  const answer = await send(path, {
     method,
-    headers: {Accept: "application/json", "Content-Type": "application/json"},
+    headers: {"Content-Type": "application/json"},
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch(() => { throw new Error("the simulator does not answer; check that it runs"); });
-  if (answer.status === 401) location.reload();
   const data = await answer.json().catch(() => ({error: `the simulator answered ${answer.status}`}));
   if (!answer.ok) throw new Error(data.error);
   return data;
@@ -605,38 +629,40 @@ function takeChanges(data) {
   showClock();
 }
 
-function connect() {
-  if (source) source.close();
-  source = new EventSource("/stream");
+// Reads the stream until it ends; the watch connects again. EventSource cannot send the token.
+async function connect() {
+  if (source) source.abort();
+  const own = source = new AbortController();
   lastMessage = performance.now();
-  source.addEventListener("clock", (message) => take(JSON.parse(message.data)));
-  source.addEventListener("snapshot", (message) => takeAll(JSON.parse(message.data)));
-  source.addEventListener("update", (message) => takeChanges(JSON.parse(message.data)));
-  source.addEventListener("error", () => {
-    setConnection("lost; connecting again", "lost");
-    lastMessage = performance.now();
-    // the browser connects again by itself unless the answer was an error
-    if (source.readyState === EventSource.CLOSED) explainRefusal();
-  });
+  const answer = await send("/stream", {signal: own.signal}).catch(() => null);
+  if (answer && answer.ok) await readMessages(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+  const refusal = answer && !answer.ok ? (await answer.json().catch(() => ({}))).error : "";
+  if (source !== own) return;
+  source = null;
+  setConnection(refusal || "lost; connecting again", "lost");
 }
 
-async function explainRefusal() {
-  try {
-    const answer = await fetch("/stream", {headers: {Accept: "application/json"}});
-    if (answer.status === 401) location.reload();
-    else if (!answer.ok) setConnection((await answer.json()).error, "lost");
-    else answer.body.cancel();
-  } catch {
-    // the simulator does not answer; the watch connects again
+async function readMessages(reader) {
+  const takers = {clock: take, snapshot: takeAll, update: takeChanges};
+  let rest = "";
+  for (;;) {
+    const {value, done} = await reader.read().catch(() => ({done: true}));
+    if (done) return;
+    const messages = (rest + value).split("\n\n");
+    rest = messages.pop();
+    for (const message of messages) {
+      const [, kind, data] = message.match(/^event: (\w+)\ndata: (.*)$/) || [];
+      if (kind) takers[kind](JSON.parse(data));
+    }
   }
 }
 
 // A tab that is not visible needs no stream; browsers also limit the connections to one server.
 function watch() {
   if (document.hidden) {
-    if (source) source.close();
+    if (source) source.abort();
     source = null;
-  } else if (!source || source.readyState === EventSource.CLOSED || performance.now() - lastMessage > SILENCE) {
+  } else if (!source || performance.now() - lastMessage > SILENCE) {
     connect();
   }
 }

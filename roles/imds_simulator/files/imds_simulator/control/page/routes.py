@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable
 
 from aiohttp import web
 
 from ...server.engine import Engine
-from ..access import Access
 from .data import PageData
 from .stream import Stream
 
@@ -21,22 +19,18 @@ _FOLDER = Path(__file__).parent
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # with no-referrer a browser sends Origin: null with the login form
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-# characters; a longer form is not a login
-_MAX_FORM = 4096
 
 
 class PageRoutes:
-    """The page, its files, its stream, and the login."""
+    """The page, its files, and its stream."""
 
-    def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]], access: Access) -> None:
-        self._access = access
+    def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
         self._overview: list[str] = []
         self.stream = Stream(PageData(engine, endpoints, uuid.uuid4().hex))
 
@@ -47,7 +41,6 @@ class PageRoutes:
             web.get("/page.css", self.style),
             web.get("/page.js", self.script),
             web.get("/stream", self.stream.serve, allow_head=False),
-            web.post("/login", self.login),
             web.get("/favicon.ico", self.icon),
         ]
 
@@ -59,26 +52,10 @@ class PageRoutes:
         """Answer with the page to browsers, and with a list of the routes to other clients."""
         if not wants_html(request.headers.get("Accept", "")):
             return web.json_response({"endpoints": self._overview}, headers={"Vary": "Accept"})
-        token = request.query.get("token")
-        if token is not None and self._access.needs_token:
-            return self._logged_in(request) if self._access.is_token(token) else _login_form(is_wrong=True)
-        if not self._access.has_token(request):
-            return _login_form(is_wrong=False)
-        return _file("page.html", "text/html", {"Vary": "Accept, Cookie"})
-
-    async def login(self, request: web.Request) -> web.Response:
-        """Read the token of the login form and set the cookie."""
-        form: Mapping[str, Any] = {}
-        if (request.content_length or 0) <= _MAX_FORM:
-            # a body that is not a form has no token
-            with contextlib.suppress(ValueError, LookupError, web.RequestPayloadError):
-                form = await request.post()
-        if not self._access.needs_token or self._access.is_token(str(form.get("token", "")).strip()):
-            return self._logged_in(request)
-        return _login_form(is_wrong=True)
+        return _file("page.html", "text/html", {"Vary": "Accept"})
 
     async def style(self, _request: web.Request) -> web.Response:
-        """Answer with the style of the page and of the login form."""
+        """Answer with the style of the page."""
         return _file("page.css", "text/css")
 
     async def script(self, _request: web.Request) -> web.Response:
@@ -88,12 +65,6 @@ class PageRoutes:
     async def icon(self, _request: web.Request) -> web.Response:
         """Answer that there is no icon; browsers ask for it."""
         return web.Response(status=204)
-
-    def _logged_in(self, request: web.Request) -> web.Response:
-        answer = web.Response(status=303, headers={**_HEADERS, "Location": "/"})
-        if self._access.needs_token:
-            self._access.log_in(request, answer)
-        return answer
 
 
 def wants_html(accept: str) -> bool:
@@ -120,12 +91,3 @@ def _quality(parameters: list[str]) -> float:
 def _file(name: str, content_type: str, headers: Mapping[str, str] | None = None) -> web.Response:
     text = (_FOLDER / name).read_text(encoding="utf-8")
     return web.Response(text=text, content_type=content_type, headers={**_HEADERS, **(headers or {})})
-
-
-def _login_form(is_wrong: bool) -> web.Response:
-    text = (_FOLDER / "login.html").read_text(encoding="utf-8")
-    if is_wrong:
-        text = text.replace(' id="wrong" hidden', ' id="wrong"')
-    return web.Response(
-        text=text, status=401, content_type="text/html", headers={**_HEADERS, "WWW-Authenticate": "Bearer"}
-    )

@@ -28,8 +28,6 @@ MAX_CLIENTS = 32
 MAX_QUEUE = 8
 # real seconds that one write may take; then the connection is closed
 WRITE_TIMEOUT = 60.0
-# milliseconds until a browser connects again
-_RETRY = 1000
 
 
 class _Client:
@@ -84,7 +82,6 @@ class Stream:
             self._task = asyncio.get_running_loop().create_task(self._run())
         try:
             await answer.prepare(request)
-            await answer.write(f"retry: {_RETRY}\n\n".encode())
             await self._send_all(client, answer)
         except asyncio.TimeoutError:
             if request.transport is not None:
