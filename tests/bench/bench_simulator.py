@@ -29,13 +29,12 @@ from typing import NamedTuple
 
 import priority
 import simulator_servers
-from simulator_clients import Clients, different_request, same_request
+from simulator_clients import Clients
 from simulator_servers import PACKAGE_ROOT, ROOT, VMS, Server
 from table import print_table, ratio
 
 BEFORE = "07bf835"
 NOW, PAGE, OLD, CANNED = "now", "now, page open", "before", "http.server"
-NOW_DIFFERENT, OLD_DIFFERENT = "now, each request different", "before, each request different"
 WARM_UP_SECONDS = 1.0
 
 
@@ -50,10 +49,9 @@ class Result(NamedTuple):
 
 
 class Contestant(NamedTuple):
-    """A server, as a context manager, and the requests that it gets."""
+    """A server, as a context manager."""
 
     start: Callable[[], contextlib.AbstractContextManager[Server]]
-    request: Callable[[int], bytes]
     page_open: bool = False
 
 
@@ -99,10 +97,9 @@ def _contestants(core: int) -> dict[str, Contestant]:
         return simulator_servers.simulator(ROOT / PACKAGE_ROOT, core)
 
     return {
-        NOW: Contestant(now, same_request),
-        CANNED: Contestant(lambda: simulator_servers.canned(core), same_request),
-        PAGE: Contestant(now, same_request, page_open=True),
-        NOW_DIFFERENT: Contestant(now, different_request),
+        NOW: Contestant(now),
+        CANNED: Contestant(lambda: simulator_servers.canned(core)),
+        PAGE: Contestant(now, page_open=True),
     }
 
 
@@ -110,14 +107,14 @@ def _former_contestants(package_root: Path, core: int) -> dict[str, Contestant]:
     def old() -> contextlib.AbstractContextManager[Server]:
         return simulator_servers.simulator(package_root, core)
 
-    return {OLD: Contestant(old, same_request), OLD_DIFFERENT: Contestant(old, different_request)}
+    return {OLD: Contestant(old)}
 
 
 def _measure(contestant: Contestant, seconds: float, cores: Sequence[int]) -> Result:
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(contestant.start())
         server.set_rate_limit(0)
-        clients = Clients(server.port, VMS, contestant.request)
+        clients = Clients(server.port, VMS)
         stack.callback(clients.close)
         if contestant.page_open:
             stack.enter_context(simulator_servers.open_page(server, cores[-1]))
@@ -155,8 +152,6 @@ def _print_ratios(rounds: Sequence[dict[str, Result]], names: Sequence[str]) -> 
         (NOW, OLD),
         (NOW, CANNED),
         (PAGE, NOW),
-        (NOW_DIFFERENT, OLD_DIFFERENT),
-        (NOW_DIFFERENT, CANNED),
         (OLD, CANNED),
     ]
     rows = []

@@ -7,31 +7,20 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Callable
 
 from simulator_servers import source_address
 
 CONNECT_TIMEOUT = 10.0
 ANSWER_TIMEOUT = 10.0
-_HEAD = b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n"
-
-
-def same_request(_number: int) -> bytes:
-    """Return the request of a poller, whose bytes are the same each time."""
-    return _HEAD + b"\r\n"
-
-
-def different_request(number: int) -> bytes:
-    """Return a request that differs from each other one."""
-    return _HEAD + b"x-ms-client-request-id: %016d\r\n\r\n" % number
+_POLL = (
+    b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n\r\n"
+)
 
 
 class Clients:
-    """``count`` connections; ``request`` returns the bytes of a request from its number."""
+    """``count`` connections, which send polls."""
 
-    def __init__(self, port: int, count: int, request: Callable[[int], bytes]) -> None:
-        self._request = request
-        self._sent = 0
+    def __init__(self, port: int, count: int) -> None:
         self._poll = select.epoll()
         self._partial: dict[int, bytes] = {}
         self._by_descriptor: dict[int, socket.socket] = {}
@@ -91,9 +80,9 @@ class Clients:
         return latencies
 
     def _send(self, descriptor: int) -> None:
-        self._sent += 1
+
         self._partial[descriptor] = b""
-        self._by_descriptor[descriptor].send(self._request(self._sent))
+        self._by_descriptor[descriptor].send(_POLL)
 
     def _answered(self, timeout: float) -> list[int]:
         """Read what has arrived and return the descriptors whose answers are complete."""

@@ -23,7 +23,6 @@ from .server.client_errors import LOGGER
 from .server.clock import Clock, ManualClock, WallClock
 from .server.engine import Engine
 from .server.listeners import Listeners, bind, bound, cannot_listen
-from .server.receive_buffers import keep_in_heap
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,6 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
-    keep_in_heap()
     clock: Clock = ManualClock(time.time()) if options.manual_clock else WallClock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)

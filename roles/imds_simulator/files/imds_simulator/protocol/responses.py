@@ -27,12 +27,6 @@ _HEADER_ERROR = {
     "old": "Bad request: . Required metadata header not specified",
 }
 
-_MALFORMED = {
-    400: "Bad request. The request is not valid HTTP",
-    414: "URI too long. The request line is too long",
-    431: "Request header fields too large. A header of the request is too long",
-}
-
 
 @dataclass(frozen=True)
 class Reply:
@@ -93,14 +87,6 @@ def method_not_allowed(methods: Iterable[str]) -> Reply:
     """Return the error for another method than those of the path (reference 1.6)."""
     allowed = ", ".join(dict.fromkeys(methods))
     return error(405, "Method not allowed. Http method isn't allowed for this path", (("Allow", allowed),))
-
-
-def malformed_request(status: int) -> Reply:
-    """Return the error for a request that is not HTTP, or too long (reference 1.6.12).
-
-    ``status`` is 400, 414 or 431.
-    """
-    return error(status, _MALFORMED[status])
 
 
 def too_many_requests() -> Reply:

@@ -23,7 +23,7 @@ _BODY_KEYS = ("body", "json", "body_base64")
 _JSON_TYPE = "application/json; charset=utf-8"
 _CONTENT_TYPES = {"body": "text/plain; charset=utf-8", "json": _JSON_TYPE, "body_base64": "application/octet-stream"}
 # names that the log or a fault has for something else
-_RESERVED = (*ROUTES, "unknown", "malformed")
+_RESERVED = (*ROUTES, "unknown")
 # the server sends these itself; others would make the answer unreadable
 _FRAMING = frozenset(("content-length", "transfer-encoding", "connection"))
 

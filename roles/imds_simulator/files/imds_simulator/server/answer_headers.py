@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import random
+import uuid
 
 from multidict import CIMultiDict
 
@@ -14,32 +14,13 @@ from ..times import http_date
 SERVER = "IMDS/150.870.65.2042"
 
 
-class AnswerHeaders:
-    """Makes the headers; keeps the text of the present second."""
-
-    def __init__(self) -> None:
-        self._date: tuple[int, str] = (0, "")
-        self._random = random.Random()
-
-    def of(self, reply: Reply, moment: float) -> CIMultiDict[str]:
-        """Return the headers of ``reply``; ``moment`` is its Date."""
-        headers = CIMultiDict({"Server": SERVER, "Date": self.date(moment), "x-ms-request-id": self.request_id()})
-        if reply.content_type:
-            headers["Content-Type"] = reply.content_type
-        for name, value in reply.headers:
-            headers[name] = value
-        return headers
-
-    def date(self, moment: float) -> str:
-        """Return the value of Date at ``moment``."""
-        second = int(moment)
-        if second != self._date[0]:
-            self._date = (second, http_date(second))
-        return self._date[1]
-
-    def request_id(self) -> str:
-        """Return a random UUID; uuid.uuid4 takes four times as long, because it asks the kernel."""
-        # the version 4 and the variant 2 of RFC 4122
-        bits = self._random.getrandbits(128) & ~(0xF << 76 | 0x3 << 62) | (0x4 << 76 | 0x2 << 62)
-        text = f"{bits:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+def answer_headers(reply: Reply, moment: float) -> CIMultiDict[str]:
+    """Return the headers of ``reply``; ``moment`` is its Date."""
+    headers = CIMultiDict(
+        {"Server": SERVER, "Date": http_date(int(moment)), "x-ms-request-id": str(uuid.uuid4())},
+    )
+    if reply.content_type:
+        headers["Content-Type"] = reply.content_type
+    for name, value in reply.headers:
+        headers[name] = value
+    return headers

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulated IMDS over HTTP: one handler for every listener.
-
-Each request runs it, therefore it is short.
-"""
+"""The simulated IMDS over HTTP: one handler for every listener."""
 
 from __future__ import annotations
 
@@ -16,15 +13,14 @@ from multidict import CIMultiDict
 from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
-from ..protocol.responses import JSON_TYPE, Reply, error, malformed_request, too_many_requests
+from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..protocol.static_answers import StaticAnswers, static_reply
 from ..scenario.groups import Vm
 from .active_faults import ActiveFault
-from .answer_headers import AnswerHeaders
+from .answer_headers import answer_headers
+from .client_errors import LOGGER
 from .engine import Engine
 from .faulty_answers import FaultyAnswers
-from .http_protocol import ImdsServer
-from .repeated_requests import RepeatedRequests
 from .request_log import RequestInfo, log_request, source_of
 
 # the faults with which the client gets the whole document
@@ -38,8 +34,6 @@ class ImdsHandler:
         self._engine = engine
         self._by_source = {vm.source: vm for vm in engine.world.vms.values() if vm.source}
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
-        self._headers = AnswerHeaders()
-        self._repeated = RepeatedRequests(engine, self._headers)
         self._unknown_addresses: set[str] = set()
         self._faulty = FaultyAnswers(engine)
         self._static = StaticAnswers(engine.scenario.answers)
@@ -51,21 +45,11 @@ class ImdsHandler:
             vm: the VM at that address; None: clients are identified by their source address.
         """
 
-        def vm_at(source: str) -> Vm | None:
-            return vm or self._by_source.get(source, self._default)
-
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, vm_at(source_of(request)))
+            return await self._handle(request, vm or self._by_source.get(source_of(request), self._default))
 
-        def answer_malformed(request: web.BaseRequest, status: int) -> web.Response:
-            return self._answer_malformed(request, vm_at(source_of(request)), status)
-
-        return ImdsServer(handle, answer_malformed, self._repeated, vm_at)
-
-    def _answer_malformed(self, request: web.BaseRequest, vm: Vm | None, status: int) -> web.Response:
-        reply = malformed_request(status)
-        log_request(self._engine, request, RequestInfo(vm.name if vm else "", "malformed", ""), status, None)
-        return web.Response(status=status, body=reply.body, headers=self.headers(reply))
+        # aiohttp answers a request that is not valid HTTP by 400, and closes the connection
+        return web.Server(handle, access_log=None, logger=LOGGER)
 
     async def _handle(self, request: web.BaseRequest, vm: Vm | None) -> web.StreamResponse:
         engine = self._engine
@@ -165,7 +149,7 @@ class ImdsHandler:
 
         ``skew``: seconds that Date is off.
         """
-        return self._headers.of(reply, self._engine.clock.now() + skew)
+        return answer_headers(reply, self._engine.clock.now() + skew)
 
 
 class _Exchange:

@@ -47,10 +47,6 @@ def log_request(
 
 
 def source_of(request: web.BaseRequest) -> str:
-    """Return the source address of a request."""
-    return plain_address(request.remote or "")
-
-
-def plain_address(address: str) -> str:
-    """Return ``address`` as the client writes it: a dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1."""
+    """Return the source address of a request; a dual-stack socket shows 10.0.0.1 as ::ffff:10.0.0.1."""
+    address = request.remote or ""
     return address[7:] if address.startswith("::ffff:") else address
