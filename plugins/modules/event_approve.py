@@ -87,7 +87,7 @@ seealso:
   - module: azure_imds.scheduled_events.event_info
   - module: azure_imds.scheduled_events.event_wait
   - name: Policies
-    description: Conditions and actions of the rules in O(policy) and O(policy_file).
+    description: Conditions and effects of the rules in O(policy) and O(policy_file).
     link: https://github.com/azure-imds/scheduled_events/blob/main/docs/policies.md
   - name: Scheduled events with Ansible
     description: Complete playbooks, and the hosts that each is for.
@@ -118,8 +118,7 @@ EXAMPLES = r"""
             type: [Reboot, Redeploy]
             only_me: true
             utc_hours: 22-5
-          do:
-            - approve: after_prepare
+          approve: after_prepare
 
 - name: Fail on hosts that are not ready
   ansible.builtin.fail:
@@ -146,7 +145,7 @@ EXAMPLES = r"""
             is_leader: first
             resources:
               all: "{{ ansible_play_batch | map('extract', hostvars) | map(attribute='coming.resource_name') }}"
-          do: approve
+          approve: now
 """
 
 RETURN = r"""

@@ -17,7 +17,7 @@ from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
 from .event_types import parse_event_type
 from .identity import affects, affects_only, leader_rank
 from .named_tuple import NamedTuple
-from .values import parse_choice, parse_seconds
+from .values import parse_boolean, parse_choice, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
@@ -91,9 +91,8 @@ def _type_condition(read: Callable[[ScheduledEvent, PolicyContext], str | None])
 
 def _boolean_condition(read: Callable[[ScheduledEvent, PolicyContext], bool]) -> Callable[[Any], Condition]:
     def make(value: Any) -> Condition:
-        if not isinstance(value, bool):
-            raise ValueError(f"expected true or false, not {value!r}")
-        return lambda event, context: read(event, context) is value
+        wanted = parse_boolean(value)
+        return lambda event, context: read(event, context) is wanted
 
     return make
 

@@ -4,13 +4,13 @@
 
 The first rule that matches decides; if none matches, nothing is approved. An event with an unknown
 type, status, source or resource type never matches a rule that approves. An event that only advises
-matches a rule only if that names its type, or does nothing but log and notify. This file is pure: it
-sends no request and keeps no state.
+matches a rule with an approval only if that rule names its type. This file is pure: it sends no
+request and keeps no state.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from . import approval_rules
 from .approval_rules import BlockCode, Blocked
@@ -18,28 +18,28 @@ from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises, warning_about
 from .named_tuple import NamedTuple
-from .values import did_you_mean, parse_choice, parse_seconds
+from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"
 MANUAL = "manual"
 NEVER = "never"
 APPROVALS = (NOW, AFTER_PREPARE, MANUAL, NEVER)
-ACTIONS = ("prepare", "approve", "recover", "notify", "hold", "emergency", "log")
+RULE_KEYS = ("name", "when", "approve", "hold")
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
-    "observe": [{"name": "only watch", "when": {}, "do": ["log"]}],
+    "observe": [{"name": "only watch", "when": {}}],
     # the Python sample of Microsoft's documentation, limited to events that affect this VM
     # (reference 7.2)
     "documented": [
-        {"name": "running already", "when": {"status": "Started"}, "do": ["log"]},
-        {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "do": ["approve"]},
+        {"name": "running already", "when": {"status": "Started"}},
+        {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "approve": "now"},
         {
             "name": "short freeze",
             "when": {"concerns_me": True, "type": "Freeze", "duration": {"min": 0, "lt": 9}},
-            "do": ["approve"],
+            "approve": "now",
         },
-        {"name": "everything else", "when": {}, "do": ["log"]},
+        {"name": "everything else", "when": {}},
     ],
 }
 
@@ -54,18 +54,18 @@ class Decision(NamedTuple):
     Attributes:
         approval: "now", "after_prepare", "manual" or "never", as the rule has it.
         due: whether an approval is to be sent now.
-        actions: the actions of the rule, such as ("prepare", "approve").
         rule: name of the rule, or None where none matched.
         reason: one sentence for the operator.
         code: why the approval is not due; None where it is.
+        hold: whether no preparation may begin.
     """
 
     approval: str
     due: bool
-    actions: tuple[str, ...]
     rule: str | None
     reason: str
     code: BlockCode | None = None
+    hold: bool = False
 
 
 class _ApprovalRule(NamedTuple):
@@ -74,13 +74,13 @@ class _ApprovalRule(NamedTuple):
     when: str = NEVER
     delay: float = 0.0
     time_left: float | None = None
-    after_failure: bool = False
+    on_failure: str = "hold"
 
     def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Blocked | None:
         """Return why the rule does not allow the approval now, or None."""
         if self.when == MANUAL:
             return approval_rules.MANUAL
-        if context.prepared == "failed" and not self.after_failure:
+        if context.prepared == "failed" and self.on_failure == "hold":
             return approval_rules.PREPARATION_FAILED
         if self.when == AFTER_PREPARE and context.prepared not in ("ok", "failed"):
             return approval_rules.NOT_PREPARED
@@ -96,8 +96,8 @@ class _Rule(NamedTuple):
     name: str
     location: str
     conditions: tuple[tuple[str, Condition], ...]
-    actions: tuple[str, ...]
     approval: _ApprovalRule
+    hold: bool
     warnings: tuple[str, ...]
 
     def approves(self) -> bool:
@@ -105,7 +105,7 @@ class _Rule(NamedTuple):
 
     def follows_advice(self) -> bool:
         """Return True if the rule may match an event that only advises."""
-        return any(name == "type" for name, _holds in self.conditions) or set(self.actions) <= {"hold", "log", "notify"}
+        return self.approval.when == NEVER or any(name == "type" for name, _holds in self.conditions)
 
 
 class SourceLocations:
@@ -163,7 +163,7 @@ class Policy:
         """Return a policy of rules as plain data.
 
         Args:
-            rules: a list of ``{name, when, do}``.
+            rules: a list of ``{name, when, approve}`` or ``{name, when, hold}``.
             locations: locations for error texts.
             name: of the policy.
 
@@ -230,96 +230,77 @@ class Policy:
                 return self._decision(rule, event, context)
         if unknown:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
-            return Decision(NEVER, False, ("log",), None, f"{reason}; nothing is approved", unknown.code)
+            return Decision(NEVER, False, None, f"{reason}; nothing is approved", unknown.code)
         reason = f"no rule names {event.event_type}, which only advises" if is_advice else "no rule matched"
-        return Decision(NEVER, False, ("log",), None, f"{reason}; nothing is approved", BlockCode.NO_RULE)
+        return Decision(NEVER, False, None, f"{reason}; nothing is approved", BlockCode.NO_RULE)
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
         names = ", ".join(name for name, _holds in rule.conditions) or "any event"
         matched = f"rule {rule.name!r} ({rule.location}) matched by {names}"
-        if not rule.approves() and rule.approval.when != MANUAL:
+        if rule.approval.when == NEVER:
             reason = f"{matched}; it does not approve"
-            return Decision(NEVER, False, rule.actions, rule.name, reason, BlockCode.NOT_APPROVING)
+            return Decision(NEVER, False, rule.name, reason, BlockCode.NOT_APPROVING, rule.hold)
         blocked = approval_rules.blocked_by_state(event, approved=context.approved_by_us)
         blocked = blocked or rule.approval.blocked_by(event, context)
         if blocked is None:
-            return Decision(rule.approval.when, True, rule.actions, rule.name, f"{matched}; it approves")
+            return Decision(rule.approval.when, True, rule.name, f"{matched}; it approves")
         reason = f"{matched}; it approves, but not now: {blocked.text}"
-        return Decision(rule.approval.when, False, rule.actions, rule.name, reason, blocked.code)
+        return Decision(rule.approval.when, False, rule.name, reason, blocked.code)
 
 
 def _rule(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _Rule:
-    _check_keys(data, ("name", "when", "do"), path, locations)
-    if "do" not in data:
-        raise PolicyError(f"{locations.describe(path)}: a rule needs do")
+    if isinstance(data, dict) and "do" in data:
+        location = locations.describe((*path, "do"))
+        raise PolicyError(f"{location}: no longer a key; write approve: or hold: in the rule")
+    _check_keys(data, RULE_KEYS, path, locations)
+    if "approve" in data and "hold" in data:
+        raise PolicyError(f"{locations.describe((*path, 'hold'))}: approve and hold exclude each other; remove one")
     when = data.get("when")
     when = {} if when is None else when
     _check_keys(when, tuple(CONDITIONS), (*path, "when"), locations)
     conditions, warnings = [], []
     for condition, value in when.items():
-        location = locations.describe((*path, "when", condition))
-        try:
-            conditions.append((condition, CONDITIONS[condition](value)))
-        except ValueError as error:
-            raise PolicyError(f"{location}: {error}") from None
+        here = (*path, "when", condition)
+        conditions.append((condition, _parsed(CONDITIONS[condition], value, here, locations)))
         if condition in ("type", "previous_type"):
             types = value if isinstance(value, list) else [value]
+            location = locations.describe(here)
             warnings += [f"{location}: {text}" for text in map(warning_about, types) if text is not None]
-    actions, approval = _actions(data["do"], (*path, "do"), locations)
+    approval = _approval(data["approve"], (*path, "approve"), locations) if "approve" in data else _ApprovalRule()
+    hold = _parsed(parse_boolean, data.get("hold", False), (*path, "hold"), locations)
     name = data.get("name")
     return _Rule(
         "" if name is None else str(name),
         locations.describe(path),
         tuple(conditions),
-        actions,
         approval,
+        hold,
         tuple(warnings),
     )
 
 
-def _actions(data: Any, path: tuple[object, ...], locations: SourceLocations) -> tuple[tuple[str, ...], _ApprovalRule]:
-    actions: dict[str, None] = {}
-    approval = _ApprovalRule()
-    for index, item in enumerate(data if isinstance(data, list) else [data]):
-        location = (*path, index) if isinstance(data, list) else path
-        try:
-            if isinstance(item, dict):
-                if len(item) != 1:
-                    raise ValueError(f"expected one action with its setting, not {len(item)}")
-                ((keyword, setting),) = item.items()
-            else:
-                keyword, setting = item, None
-            action = parse_choice(keyword, ACTIONS, "action")
-            if action in actions:
-                raise ValueError(f"{action} is repeated")
-            if action == "approve":
-                approval = _approval(setting)
-            elif setting is not None:
-                raise ValueError(f"{action} takes no setting")
-        except ValueError as error:
-            raise PolicyError(f"{locations.describe(location)}: {error}") from None
-        actions[action] = None
-    if not actions:
-        raise PolicyError(f"{locations.describe(path)}: expected at least one action")
-    if "hold" in actions and approval.when in (NOW, AFTER_PREPARE):
-        raise PolicyError(f"{locations.describe(path)}: hold and approve exclude each other")
-    return tuple(actions), approval
+_APPROVAL_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "when": lambda value: parse_choice(value, APPROVALS, "time of approval"),
+    "delay": parse_seconds,
+    "time_left": parse_seconds,
+    "on_failure": lambda value: parse_choice(value, ("hold", "approve"), "on_failure"),
+}
 
 
-def _approval(setting: Any) -> _ApprovalRule:
-    if setting is None:
-        return _ApprovalRule(NOW)
-    if not isinstance(setting, dict):
-        return _ApprovalRule(parse_choice(setting, APPROVALS, "time of approval"))
-    for key in setting:
-        parse_choice(key, ("when", "delay", "time_left", "on_failure"), "key")
-    on_failure = parse_choice(setting.get("on_failure", "hold"), ("hold", "approve"), "on_failure")
-    return _ApprovalRule(
-        when=parse_choice(setting.get("when", NOW), APPROVALS, "time of approval"),
-        delay=parse_seconds(setting.get("delay", 0)),
-        time_left=parse_seconds(setting["time_left"]) if "time_left" in setting else None,
-        after_failure=on_failure == "approve",
-    )
+def _approval(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _ApprovalRule:
+    if not isinstance(data, dict):
+        return _ApprovalRule(_parsed(_APPROVAL_PARSERS["when"], data, path, locations))
+    _check_keys(data, tuple(_APPROVAL_PARSERS), path, locations)
+    read = {key: _parsed(_APPROVAL_PARSERS[key], value, (*path, key), locations) for key, value in data.items()}
+    return _ApprovalRule(**{"when": NOW, **read})
+
+
+def _parsed(parse: Callable[[Any], Any], value: Any, path: tuple[object, ...], locations: SourceLocations) -> Any:
+    """Return the parsed value, or raise PolicyError with its location."""
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise PolicyError(f"{locations.describe(path)}: {error}") from None
 
 
 def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], locations: SourceLocations) -> None:

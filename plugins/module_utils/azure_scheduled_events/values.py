@@ -26,6 +26,13 @@ def parse_seconds(value: Any) -> float:
     return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
+def parse_boolean(value: Any) -> bool:
+    """Return the value if it is true or false, else raise ValueError."""
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, not {value!r}")
+    return value
+
+
 def parse_api_versions(value: Any) -> tuple[str, ...]:
     """Return api-versions of Scheduled Events in the order of fall-back, each once.
 

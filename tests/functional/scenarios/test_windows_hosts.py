@@ -107,10 +107,10 @@ def test_policy_file_is_read_from_the_host(
     options = {"endpoint": azure.endpoints["vm1"], "policy_file": POLICY, "receipts": str(tmp_path / "receipts")}
     missing = hosts.module("win1", "event_approve", **options)
     assert POLICY in missing["msg"]
-    windows.write_file(POLICY, "rules:\n- name: all\n  do: destroy\n")
+    windows.write_file(POLICY, "rules:\n- name: all\n  approve: soon\n")
     wrong = hosts.module("win1", "event_approve", **options)
     assert f"{POLICY}:3" in wrong["msg"]
-    windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  do: approve\n")
+    windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  approve: now\n")
     done = hosts.module("win1", "event_approve", **options)
     assert done.get("approved") == [EVENT_ID], done
     assert approvals(azure) == ["vm1"]

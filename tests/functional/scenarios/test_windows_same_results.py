@@ -30,7 +30,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("event_wait", {"poll_interval": 0.1}),
     ("event_approve", {"types": ["Reboot"]}),
     ("event_approve", {"policy": "documented"}),
-    ("event_approve", {"policy": {"rules": [{"do": "destroy"}]}}),
+    ("event_approve", {"policy": {"rules": [{"approve": "soon"}]}}),
 ]
 
 

@@ -162,7 +162,7 @@ class Coordinator:
         if not host.is_up or self._agenda.now < host.outage_until or self._chance.random() < self._loss / 2:
             return {"failed": True, "msg": "no answer"}
         document = self._group.document(self._agenda.now, self._chance.random() < 0.5)
-        rules = [{"name": "all", "when": {"resources": {"all": decision["resources"]}}, "do": "approve"}]
+        rules = [{"name": "all", "when": {"resources": {"all": decision["resources"]}}, "approve": "now"}]
         criteria = ApprovalCriteria.parse(
             Selection(event_ids=(decision["event_id"],)), Policy.from_mapping({"rules": rules}), "none", {}, True
         )

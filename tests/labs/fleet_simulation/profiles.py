@@ -17,7 +17,7 @@ from support.daemon.hook_scripts import write_hook
 
 # seconds
 HOOK_TIMEOUT = 90.0
-POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
+POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "pairs": {},
     "persistent": {"hooks": {"prepare/10-drain": {"persists": True}}, "margin": "10s"},

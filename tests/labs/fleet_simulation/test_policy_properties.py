@@ -56,17 +56,17 @@ WHEN = st.fixed_dictionaries(
         "status": st.sampled_from(tuple(EVENT_STATUSES)),
     },
 )
-DO = st.sampled_from(
+EFFECTS = st.sampled_from(
     (
-        ["log"],
-        ["hold"],
-        ["approve"],
-        ["prepare", {"approve": "after_prepare"}],
-        ["prepare", {"approve": "manual"}],
-        [{"approve": {"when": "now", "delay": "60s"}}],
+        {},
+        {"hold": True},
+        {"approve": "now"},
+        {"approve": "after_prepare"},
+        {"approve": "manual"},
+        {"approve": {"when": "now", "delay": "60s"}},
     )
 )
-RULES = st.lists(st.fixed_dictionaries({"when": WHEN, "do": DO}), min_size=1, max_size=4)
+RULES = st.lists(st.builds(lambda when, effect: {"when": when, **effect}, WHEN, EFFECTS), min_size=1, max_size=4)
 POLICIES = st.one_of(RULES.map(Policy.from_rules), st.sampled_from(tuple(PRESETS)).map(Policy.preset))
 
 

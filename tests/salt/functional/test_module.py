@@ -207,7 +207,7 @@ def as_salt_call(minion: Minion) -> Minion:
 def test_path_in_a_job_needs_allow_paths(minion: Minion, azure: Azure, tmp_path: Path, argument: str) -> None:
     azure.announce("vm1")
     path = tmp_path / argument
-    path.write_text("rules: [{when: {type: Freeze}, do: approve}]") if argument == "policy_file" else path.mkdir(
+    path.write_text("rules: [{when: {type: Freeze}, approve: now}]") if argument == "policy_file" else path.mkdir(
         mode=0o700
     )
     words = {argument: str(path), "types": ["Reboot"], "test": True}
@@ -228,7 +228,7 @@ def test_errors_quote_a_policy_file_for_salt_call_only(minion: Minion, tmp_path:
     minion.reload()
     for content in (
         "root:$6$secret:1::",
-        "rules: [{when: {secret: 1}, do: approve}]",
+        "rules: [{when: {secret: 1}, approve: now}]",
         "\tsecret",
         "secret: [",
         "!!python/secret x",
@@ -237,7 +237,7 @@ def test_errors_quote_a_policy_file_for_salt_call_only(minion: Minion, tmp_path:
         with pytest.raises(SaltInvocationError, match="is not a policy") as refused:
             minion.call("approve", policy_file=str(secret))
         assert "secret" not in str(refused.value)
-    secret.write_text("rules: [{when: {tipe: Freeze}, do: approve}]")
+    secret.write_text("rules: [{when: {tipe: Freeze}, approve: now}]")
     with pytest.raises(SaltInvocationError, match="did you mean type"):
         as_salt_call(minion).call("approve", policy_file=str(secret))
 
@@ -270,7 +270,7 @@ def test_proxy_minion_is_refused(minion: Minion) -> None:
 
 def test_policy_with_an_error_names_the_place(minion: Minion) -> None:
     with pytest.raises(SaltInvocationError, match="did you mean type"):
-        minion.call("approve", policy={"rules": [{"when": {"tipe": "Freeze"}, "do": "approve"}]})
+        minion.call("approve", policy={"rules": [{"when": {"tipe": "Freeze"}, "approve": "now"}]})
 
 
 def test_configuration_of_the_minion_comes_before_its_pillar(tmp_path: Path, azure: Azure) -> None:

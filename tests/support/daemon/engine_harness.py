@@ -37,9 +37,7 @@ from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_h
 from support.daemon.simulated_azure import Azure
 from support.wait import wait_until
 
-AFTER_PREPARE = {
-    "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
-}
+AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
 
 
 class EngineHarness(HarnessViews):

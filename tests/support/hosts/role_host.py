@@ -38,9 +38,7 @@ mark ended
 HOOKS = [{"stage": stage, "name": "10-mark", "content": HOOK} for stage in STAGES]
 APPROVE_WHEN_PREPARED = {
     "name": "all of mine",
-    "rules": [
-        {"name": "prepared first", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}
-    ],
+    "rules": [{"name": "prepared first", "when": {"concerns_me": True}, "approve": "after_prepare"}],
 }
 
 

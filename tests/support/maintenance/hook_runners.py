@@ -23,7 +23,7 @@ READ = "Read the state of the hook runners"
 DECIDE = "Decide which events may be approved"
 POLICY = {
     "name": "prepared first",
-    "rules": [{"name": "mine", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}],
+    "rules": [{"name": "mine", "when": {"concerns_me": True}, "approve": "after_prepare"}],
 }
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from azure_scheduled_events.conditions import CONDITIONS, PolicyContext
 from azure_scheduled_events.document import ScheduledEvent, parse_document
-from azure_scheduled_events.policy import ACTIONS, PRESETS, Decision, Policy
+from azure_scheduled_events.policy import APPROVALS, PRESETS, Decision, Policy
 from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
 from tools.repository.markdown import anchors, links
@@ -44,16 +44,18 @@ def test_the_preset_is_shown_as_it_is() -> None:
     assert yaml.safe_load(blocks(POLICIES, "yaml")[0])["rules"] == PRESETS["documented"]
 
 
-def test_every_condition_and_action_is_documented_and_no_other() -> None:
-    table = POLICIES.split("## Conditions")[1].split("## Actions")[0]
+def test_every_condition_and_effect_is_documented_and_no_other() -> None:
+    table, effects = POLICIES.split("## Conditions")[1].split("## Advice")[0].split("## Approve and hold")
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(CONDITIONS)
-    assert set(ACTIONS) <= set(re.findall(r"`(\w+)`", POLICIES.split("## Actions")[1]))
+    assert set(APPROVALS) <= set(re.findall(r"`(?:approve: )?(\w+)`", effects))
+    shown = re.findall(r"^\| `(.+?)`.* \|", effects, re.MULTILINE)
+    assert Policy.from_rules([yaml.safe_load(effect.replace("...", "after_prepare")) for effect in shown])
 
 
 def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
     (shown,) = blocks(POLICIES, "text")
     with pytest.raises(ValueError, match=re.escape(shown.strip())):
-        parse_policy("rules:\n- when:\n    tipe: Freeze\n  do: log\n", "policy.yml")
+        parse_policy("rules:\n- when:\n    tipe: Freeze\n", "policy.yml")
 
 
 def test_the_request_for_approval_by_azure_has_the_documented_members() -> None:
@@ -77,8 +79,8 @@ def test_no_example_delays_the_approval_of_a_predicted_failure() -> None:
     hook_runner = Policy.from_mapping(yaml.safe_load(patient)["policy"])
     for policy in (cluster, hook_runner):
         decision = decision_on("Redeploy", policy)
-        assert decision.approval == "after_prepare" and {"prepare", "approve"} <= set(decision.actions)
-    assert decision_on("Reboot", hook_runner).actions == ("notify", "hold")
+        assert (decision.approval, decision.hold) == ("after_prepare", False)
+    assert decision_on("Reboot", hook_runner).hold
 
 
 def test_the_program_of_the_helper_runs() -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from azure_scheduled_events.conditions import CONDITIONS
 from azure_scheduled_events.event_types import EVENT_TYPES
-from azure_scheduled_events.policy import ACTIONS, PRESETS
+from azure_scheduled_events.policy import PRESETS, RULE_KEYS
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import HookSettings, Settings, load_settings
 from hook_runner.hooks.inputs import event_environment
@@ -64,7 +64,7 @@ def words() -> set[str]:
         *Settings._fields,
         *HookSettings._fields,
         *CONDITIONS,
-        *ACTIONS,
+        *RULE_KEYS,
         *PRESETS,
         *EVENT_TYPES,
         *record,
@@ -141,7 +141,7 @@ def test_every_table_with_settings_is_checked() -> None:
         "hooks.d/before/10-drain",
         "azure-scheduled-events drain",
         "settings: {typs: [Reboot]}",
-        "{when: {kind: Reboot}, do: [hold]}",
+        "{when: {kind: Reboot}, hold: true}",
         "{use: kubernetes, graceperiod: 30}",
         "hook_runner_hoks: []",
     ],

@@ -26,7 +26,7 @@ from support.wait import wait_until
 VMS = ("web1", "web2", "web3")
 # seconds between two scrapes
 SCRAPE_INTERVAL = 5
-POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]}
+POLICY = {"rules": [{"name": "own", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
 # STAGE/NAME -> body; the VM is known by its folder
 HOOKS = {
     "prepare/10-drain": 'sleep "$((3 * ${VM#web}))"',

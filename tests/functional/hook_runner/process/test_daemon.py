@@ -195,9 +195,7 @@ def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, m
     vm.wait(lambda: vm.harness.marks("hang"))
     assert vm.times_logged("waits up to 15 minutes") == 1
     vm.harness.hook("prepare/20-b")
-    vm.harness.configure(
-        timeout=9, policy={"name": "other", "rules": [{"when": {}, "do": ["prepare", {"approve": "after_prepare"}]}]}
-    )
+    vm.harness.configure(timeout=9, policy={"name": "other", "rules": [{"when": {}, "approve": "after_prepare"}]})
     assert vm.process is not None
     vm.process.send_signal(signal.SIGHUP)
     vm.wait(lambda: vm.times_notified("READY=1") == 2)

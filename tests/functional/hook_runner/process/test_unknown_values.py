@@ -24,7 +24,7 @@ UNKNOWN = {
     "A-RESOURCE-TYPE": {"ResourceType": "Disk"},
 }
 KNOWN = "KNOWN"
-APPROVE = {"rules": [{"when": {}, "do": ["prepare", "approve"]}]}
+APPROVE = {"rules": [{"when": {}, "approve": "now"}]}
 
 
 def watching(azure: Azure, make_daemon: MakeDaemon, policy: object) -> DaemonProcess:

@@ -18,7 +18,7 @@ MakeVm = Callable[..., EngineHarness]
 
 ADVICE = "SpotRebalanceRecommendation"
 # approves whatever it may
-ALWAYS = {"rules": [{"name": "always", "when": {}, "do": ["prepare", "approve"]}]}
+ALWAYS = {"rules": [{"name": "always", "when": {}, "approve": "now"}]}
 
 
 def test_advice_is_shown_and_starts_nothing(azure: Azure, vm: EngineHarness) -> None:
@@ -40,7 +40,7 @@ def test_advice_is_shown_and_starts_nothing(azure: Azure, vm: EngineHarness) -> 
 
 
 def test_advice_is_followed_by_hooks_and_rules_that_name_it(azure: Azure, vm: EngineHarness) -> None:
-    rule = {"name": "advice", "when": {"type": ADVICE}, "do": {"approve": "after_prepare"}}
+    rule = {"name": "advice", "when": {"type": ADVICE}, "approve": "after_prepare"}
     vm.configure(policy={"rules": [rule]}, hooks={"10-a": {"types": [ADVICE]}})
     azure.show(azure.entry(EventId="advice", EventType=ADVICE))
     vm.poll()
@@ -104,7 +104,7 @@ def test_hook_that_runs_for_an_advice_counts_for_a_preempt(azure: Azure, make_vm
 
 
 def test_rule_that_holds_everything_holds_an_advice(azure: Azure, vm: EngineHarness) -> None:
-    rules = [{"name": "nothing by itself", "when": {}, "do": "hold"}, {"when": {"type": ADVICE}, "do": "approve"}]
+    rules = [{"name": "nothing by itself", "when": {}, "hold": True}, {"when": {"type": ADVICE}, "approve": "now"}]
     vm.configure(policy={"rules": rules}, hooks={"10-a": {"types": [ADVICE]}})
     azure.show(azure.entry(EventType=ADVICE))
     vm.poll()

@@ -148,7 +148,7 @@ def test_an_approval_is_repeated_only_after_another_look(azure: Azure, vm: Engin
 
 
 def test_t65_nothing_is_sent_for_what_has_started(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy={"rules": [{"when": {}, "do": ["approve"]}]})
+    vm = make_vm(policy={"rules": [{"when": {}, "approve": "now"}]})
     azure.schedule("Reboot", starts="automatic_approval")
     vm.poll()
     vm.poll(after=5)
@@ -226,7 +226,7 @@ def test_t68_a_failed_preparation_approves_nothing_and_is_recovered_from(azure: 
 def test_t68_a_policy_may_approve_a_failed_preparation(azure: Azure, make_vm: MakeVm) -> None:
     rule = {
         "when": {"concerns_me": True},
-        "do": ["prepare", {"approve": {"when": "after_prepare", "on_failure": "approve"}}],
+        "approve": {"when": "after_prepare", "on_failure": "approve"},
     }
     vm = make_vm(policy={"rules": [rule]})
     vm.hook("prepare/10-a", FAILS)
@@ -275,8 +275,8 @@ def test_an_event_that_changes_before_its_approval_is_judged_again(
     azure: Azure, make_vm: MakeVm, change: dict[str, object]
 ) -> None:
     rules = [
-        {"when": {"type": "Freeze", "source": "Platform", "duration": {"lt": 9}}, "do": ["approve"]},
-        {"when": {}, "do": ["log"]},
+        {"when": {"type": "Freeze", "source": "Platform", "duration": {"lt": 9}}, "approve": "now"},
+        {"when": {}},
     ]
     vm = make_vm(policy={"rules": rules})
     azure.fault("unavailable", method="POST", requests=1)

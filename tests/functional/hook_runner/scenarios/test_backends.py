@@ -16,7 +16,7 @@ from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 
 MakeVm = Callable[..., EngineHarness]
-LATE = {"rules": [{"when": {"first_seen_age": {"min": 10}}, "do": [{"approve": "after_prepare"}]}, {"do": ["prepare"]}]}
+LATE = {"rules": [{"when": {"first_seen_age": {"min": 10}}, "approve": "after_prepare"}]}
 
 
 def _alternate(azure: Azure, vm: EngineHarness, listed: Iterator[bool], polls: int = 20) -> None:

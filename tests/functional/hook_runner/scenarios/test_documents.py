@@ -15,7 +15,7 @@ from support.daemon.simulated_azure import Azure
 MakeVm = Callable[..., EngineHarness]
 
 # approves whatever it may
-ALWAYS = {"rules": [{"name": "always", "when": {}, "do": ["prepare", "approve"]}]}
+ALWAYS = {"rules": [{"name": "always", "when": {}, "approve": "now"}]}
 
 
 def test_t31_the_impossible_step_back_is_noted_and_changes_nothing(azure: Azure, vm: EngineHarness) -> None:

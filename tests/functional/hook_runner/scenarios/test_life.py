@@ -227,9 +227,7 @@ def test_t21_the_next_one_comes_as_the_last_one_ends_and_one_recovery_serves_bot
 
 def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_vm: MakeVm) -> None:
     own: dict[str, Any] = {
-        "policy": {
-            "rules": [{"name": "own", "when": {"only_me": True}, "do": ["prepare", {"approve": "after_prepare"}]}]
-        }
+        "policy": {"rules": [{"name": "own", "when": {"only_me": True}, "approve": "after_prepare"}]}
     }
     first, second = (with_hooks(make_vm(name, **own)) for name in ("pool_1", "pool_2"))
     one = azure.schedule("Terminate", "pool_1", batch="scale-in")
@@ -246,8 +244,8 @@ def test_t24_each_terminate_is_approved_by_its_own_vm_only(azure: Azure, make_vm
 
 def test_t25_an_event_waits_for_days_by_policy_and_through_restarts(azure: Azure, make_vm: MakeVm) -> None:
     rules = [
-        {"name": "later", "when": {"time_left": {"gt": "2h"}}, "do": ["notify", "hold"]},
-        {"name": "now", "do": ["prepare", {"approve": "after_prepare"}]},
+        {"name": "later", "when": {"time_left": {"gt": "2h"}}, "hold": True},
+        {"name": "now", "approve": "after_prepare"},
     ]
     vm = with_hooks(make_vm(policy={"rules": rules}))
     event = azure.schedule("Reboot", notice="5d")

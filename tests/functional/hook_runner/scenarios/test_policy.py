@@ -17,7 +17,7 @@ from support.daemon.small_disk import Disk
 
 MakeVm = Callable[..., EngineHarness]
 
-MANUAL = {"rules": [{"when": {}, "do": ["prepare", {"approve": "manual"}]}]}
+MANUAL = {"rules": [{"when": {}, "approve": "manual"}]}
 
 
 def by_hand(harness: EngineHarness, event: str, force: bool = False, release_others: bool = False) -> tuple[bool, str]:
@@ -52,7 +52,7 @@ def test_documented_policy_approves_after_the_prepare_hooks(
 
 
 def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy={"rules": [{"when": {}, "do": ["prepare", "approve"]}]})
+    vm = make_vm(policy={"rules": [{"when": {}, "approve": "now"}]})
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
@@ -60,9 +60,7 @@ def test_approved_at_once_is_approved_before_the_preparation_ends(azure: Azure, 
 
 
 def test_approved_at_time_left(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(
-        policy={"rules": [{"when": {}, "do": ["prepare", {"approve": {"when": "after_prepare", "time_left": "5m"}}]}]}
-    )
+    vm = make_vm(policy={"rules": [{"when": {}, "approve": {"when": "after_prepare", "time_left": "5m"}}]})
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     vm.poll(after=599)
@@ -72,7 +70,7 @@ def test_approved_at_time_left(azure: Azure, make_vm: MakeVm) -> None:
 
 
 def test_approved_after_a_delay_that_a_restart_does_not_begin_anew(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy={"rules": [{"when": {}, "do": [{"approve": {"delay": "30s"}}]}]})
+    vm = make_vm(policy={"rules": [{"when": {}, "approve": {"delay": "30s"}}]})
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     vm.restart("reboot")
@@ -83,7 +81,7 @@ def test_approved_after_a_delay_that_a_restart_does_not_begin_anew(azure: Azure,
 
 
 def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -> None:
-    rules = [{"when": {"gate": "quiet"}, "do": ["prepare", {"approve": "after_prepare"}]}, {"when": {}, "do": ["log"]}]
+    rules = [{"when": {"gate": "quiet"}, "approve": "after_prepare"}, {"when": {}}]
     vm = make_vm(policy={"rules": rules})
     gate = vm.folder / "gate"
     # no rule uses the second gate
@@ -100,8 +98,8 @@ def test_a_gate_is_open_while_its_file_is_there(azure: Azure, make_vm: MakeVm) -
 
 def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, make_vm: MakeVm) -> None:
     rules = [
-        {"when": {"time_left": {"gt": "10m"}}, "do": ["hold", "notify"]},
-        {"when": {}, "do": ["prepare", {"approve": "after_prepare"}]},
+        {"when": {"time_left": {"gt": "10m"}}, "hold": True},
+        {"when": {}, "approve": "after_prepare"},
     ]
     vm = make_vm(policy={"rules": rules})
     vm.hook("prepare/10-a")
@@ -116,7 +114,7 @@ def test_hold_waits_until_time_left_is_below_and_then_prepares(azure: Azure, mak
 
 
 def test_what_was_held_and_never_prepared_is_still_recovered_from(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy={"rules": [{"when": {}, "do": ["hold"]}]})
+    vm = make_vm(policy={"rules": [{"when": {}, "hold": True}]})
     for stage in ("prepare", "started", "recover"):
         vm.hook(stage + "/10-a")
     azure.schedule("Reboot", notice=60, started_for=60)

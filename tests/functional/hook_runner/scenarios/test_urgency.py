@@ -16,8 +16,8 @@ from support.daemon.simulated_azure import Azure
 MakeVm = Callable[..., EngineHarness]
 HOLD_FREEZE = {
     "rules": [
-        {"name": "freezes wait", "when": {"type": "Freeze"}, "do": ["hold"]},
-        {"name": "others", "when": {"concerns_me": True}, "do": ["prepare", {"approve": "after_prepare"}]},
+        {"name": "freezes wait", "when": {"type": "Freeze"}, "hold": True},
+        {"name": "others", "when": {"concerns_me": True}, "approve": "after_prepare"},
     ]
 }
 

@@ -41,7 +41,7 @@ policy:
   rules:
   - name: short
     when: {type: freeze}
-    do: [approve]
+    approve: now
 leader: first
 takeover_after: 2m
 margin: 10
@@ -182,12 +182,12 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("gates: {quiet: quiet}\n", "config.yml:1: gates: expected an absolute path"),
         ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
         (
-            "policy:\n  rules:\n  - when:\n      tipe: Freeze\n    do: log\n",
+            "policy:\n  rules:\n  - when:\n      tipe: Freeze\n",
             "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?",
         ),
         (
-            "policy:\n  rules:\n  - when: {}\n    do: [aprove]\n",
-            "config.yml:4: policy.rules[0].do[0]: unknown action 'aprove'; did you mean approve?",
+            "policy:\n  rules:\n  - when: {}\n    do: [approve]\n",
+            "config.yml:4: policy.rules[0].do: no longer a key; write approve: or hold: in the rule",
         ),
         ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
         ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),

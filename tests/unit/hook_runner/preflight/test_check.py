@@ -173,7 +173,7 @@ def test_policy_that_approves_nothing_is_a_warning_as_in_the_service(stage: Stag
 
 
 def test_a_policy_that_waits_for_preparation_without_hooks_is_a_warning(stage: Stage) -> None:
-    policy = {"rules": [{"when": {"concerns_me": True}, "do": [{"approve": "after_prepare"}]}]}
+    policy = {"rules": [{"when": {"concerns_me": True}, "approve": "after_prepare"}]}
     assert "there is no prepare hook: it approves at once" in said(stage.check(policy=policy), WARNING)
     stage.hook("prepare/10-a")
     assert said(stage.check(policy=policy), WARNING) == ""
@@ -324,7 +324,7 @@ def test_approval_that_does_not_wait_for_prepare_hooks_is_a_warning(
 ) -> None:
     for hook in hooks:
         stage.hook(hook)
-    report = stage.check(policy={"rules": [{"when": {}, "do": [{"approve": "now"}]}]})
+    report = stage.check(policy={"rules": [{"when": {}, "approve": "now"}]})
     assert any(finding.what == "policy" and "approve: now" in finding.text for finding in report.findings) == warns
     assert not any(
         finding.what == "policy" and "approve: now" in finding.text

@@ -139,7 +139,7 @@ class Approver:
         try:
             decision = policy.decide(record.event, context)
         except OwnNameUnknown as error:
-            return Decision(NEVER, False, ("hold",), None, str(error))
+            return Decision(NEVER, False, None, str(error), hold=True)
         awaited = awaited_gates(policy, record.event, context, decision)
         return (
             decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision

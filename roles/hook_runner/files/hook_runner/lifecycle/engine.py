@@ -339,7 +339,7 @@ class Engine:
             if phase == PREPARE:
                 self._prepare(record, holders)
             elif record.approval_asked_by:
-                self.approver.send_if_due(record, Decision(NEVER, False, (), None, ""), "ok")
+                self.approver.send_if_due(record, Decision(NEVER, False, None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
         prepared = self.preparation_state(record)
@@ -347,12 +347,9 @@ class Engine:
         evaluated = (decision.rule, decision.approval)
         if record.attempt.logged_decision != evaluated:
             record.attempt.logged_decision = evaluated
-            level = "notice" if "notify" in decision.actions else "info"
-            self._timeline.log(record, level, decision.reason)
+            self._timeline.log(record, "info", decision.reason)
         pause = self.pausing.current()
-        record.on_hold = prepared == "none" and (
-            pause is not None or ("hold" in decision.actions and not record.approval_asked_by)
-        )
+        record.on_hold = prepared == "none" and (pause is not None or (decision.hold and not record.approval_asked_by))
         if pause is not None:
             self.stage_runner.put_off(record, pause.text())
             prepared = self.preparation_state(record)

@@ -81,7 +81,7 @@ def test_plan_approves_an_unknown_type_only_by_id_or_type(plan):
     assert plan(unknown, sources=["User"]) == [("A", "not_due")]
     assert plan(unknown, types=["Hibernate"]) == [("A", "approve")]
     assert plan(unknown, event_ids=["A"]) == [("A", "approve")]
-    assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [
+    assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [
         ("A", "not_due")
     ]
 
@@ -95,8 +95,8 @@ def test_plan_approves_an_advice_only_by_id_or_type(plan):
 
 def test_plan_approves_an_advice_by_a_rule_that_names_it(plan):
     advice = event("A", event_type="SpotRebalanceRecommendation")
-    assert plan(advice, policy=Policy.from_rules([{"when": {}, "do": "approve"}])) == [("A", "not_due")]
-    named = {"when": {"type": "SpotRebalanceRecommendation"}, "do": "approve"}
+    assert plan(advice, policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [("A", "not_due")]
+    named = {"when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
     assert plan(advice, policy=Policy.from_rules([named])) == [("A", "approve")]
 
 
@@ -131,7 +131,7 @@ def test_plan_with_a_policy_approves_within_the_selection(plan):
 
 
 def test_plan_passes_preparation_and_gates_to_the_policy(plan):
-    policy = Policy.from_rules([{"when": {"gate": "quorum"}, "do": [{"approve": "after_prepare"}]}])
+    policy = Policy.from_rules([{"when": {"gate": "quorum"}, "approve": "after_prepare"}])
     assert plan(event("A"), policy=policy, prepared="ok") == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="failed", gates={"quorum": True}) == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="ok", gates={"quorum": True}) == [("A", "approve")]
@@ -146,7 +146,7 @@ def test_plan_without_own_name_raises(plan):
 
 
 def test_parsed_criteria_hold_the_policy_by_any_of_its_forms():
-    rules = {"rules": [{"when": {}, "do": "approve"}]}
+    rules = {"rules": [{"when": {}, "approve": "now"}]}
     for policy in ("documented", rules, Policy.from_mapping(rules)):
         criteria = ApprovalCriteria.parse(Selection(), policy, "OK", None, False)
         assert criteria.policy.may_approve() and (criteria.prepared, criteria.gates) == ("ok", {})

@@ -52,12 +52,12 @@ def context(**values):
 
 def holds(when, found=None, **values):
     """Return True if a rule with this condition matches."""
-    policy = Policy.from_rules([{"name": "it", "when": when, "do": "log"}])
+    policy = Policy.from_rules([{"name": "it", "when": when}])
     return policy.decide(found or event(), context(**values)).rule == "it"
 
 
 def approving(setting="now", found=None, **values):
-    policy = Policy.from_rules([{"name": "it", "when": {}, "do": [{"approve": setting}]}])
+    policy = Policy.from_rules([{"name": "it", "when": {}, "approve": setting}])
     return policy.decide(found or event(), context(**values))
 
 
@@ -88,7 +88,7 @@ def test_documented_preset_approves_what_the_sample_does_for_this_vm(found, rule
 
 def test_observe_preset_approves_nothing():
     decision = Policy.preset("observe").decide(event(source="User"), context())
-    assert (decision.approval, decision.due, decision.actions) == ("never", False, ("log",))
+    assert (decision.approval, decision.due, decision.hold) == ("never", False, False)
 
 
 @pytest.mark.parametrize(
@@ -108,32 +108,34 @@ def test_unknown_value_never_matches_a_rule_that_approves(values, code):
 
 
 def test_unknown_value_matches_a_rule_that_does_not_approve():
-    policy = Policy.from_rules(
-        [{"name": "all", "when": {}, "do": "approve"}, {"name": "rest", "when": {}, "do": ["notify", "prepare"]}]
-    )
+    policy = Policy.from_rules([{"name": "all", "when": {}, "approve": "now"}, {"name": "rest", "hold": True}])
     decision = policy.decide(event(event_type="Hibernate"), context())
-    assert (decision.rule, decision.actions, decision.due) == ("rest", ("notify", "prepare"), False)
+    assert (decision.rule, decision.hold, decision.due) == ("rest", True, False)
 
 
-def test_advice_matches_a_rule_that_names_it_or_only_logs_and_notifies():
+def test_advice_matches_a_rule_that_names_it_or_has_no_approval():
     advice = event(event_type="SpotRebalanceRecommendation")
-    everything = {"name": "all", "when": {}, "do": ["prepare", "approve"]}
-    shown = {"name": "shown", "when": {}, "do": ["log", "notify"]}
-    named = {"name": "named", "when": {"type": "SpotRebalanceRecommendation"}, "do": "approve"}
+    everything = {"name": "all", "when": {}, "approve": "now"}
+    asked = {"name": "asked", "when": {}, "approve": "manual"}
+    watched = {"name": "watched", "when": {}}
+    held = {"name": "held", "when": {}, "hold": True}
+    named = {"name": "named", "when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
     decisions = [
         Policy.from_rules(rules).decide(advice, context())
-        for rules in ([everything], [everything, shown], [everything, named])
+        for rules in ([everything], [asked], [everything, watched], [everything, held], [everything, named])
     ]
     assert [(decision.rule, decision.due) for decision in decisions] == [
         (None, False),
-        ("shown", False),
+        (None, False),
+        ("watched", False),
+        ("held", False),
         ("named", True),
     ]
     assert decisions[0].reason == "no rule names SpotRebalanceRecommendation, which only advises; nothing is approved"
 
 
 def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
-    policy = Policy.from_rules([{"name": "new", "when": {"type": ["Freeze", "hibernate"]}, "do": ["notify", "hold"]}])
+    policy = Policy.from_rules([{"name": "new", "when": {"type": ["Freeze", "hibernate"]}, "hold": True}])
     assert policy.decide(event(event_type="Hibernate"), context()).rule == "new"
     (text,) = policy.warnings
     assert text.startswith("policy: rules[0].when.type: event type 'hibernate' is unknown; no rule approves it")
@@ -141,25 +143,25 @@ def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
 
 @pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False), ("never", False)])
 def test_may_approve_is_true_only_for_a_rule_that_approves(setting, may):
-    assert Policy.from_rules([{"name": "it", "do": [{"approve": setting}]}]).may_approve() is may
+    assert Policy.from_rules([{"name": "it", "approve": setting}]).may_approve() is may
     assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
 
 
 def test_approval_times_are_those_of_the_rules():
-    rules = [{"do": "log"}, {"do": [{"approve": "after_prepare"}]}]
+    rules = [{"name": "watched"}, {"approve": "after_prepare"}]
     assert Policy.from_rules(rules).approval_times() == {"never", "after_prepare"}
     assert Policy.preset("observe").approval_times() == {"never"}
 
 
 def test_decision_without_a_matching_rule_approves_nothing():
-    policy = Policy.from_rules([{"when": {"type": "Reboot"}, "do": "approve"}])
+    policy = Policy.from_rules([{"when": {"type": "Reboot"}, "approve": "now"}])
     decision = policy.decide(event(), context())
     assert (decision.approval, decision.due, decision.rule) == ("never", False, None)
 
 
 def test_the_first_rule_that_matches_decides():
     policy = Policy.from_rules(
-        [{"name": "1", "when": {"type": "Freeze"}, "do": "hold"}, {"name": "2", "when": {}, "do": "approve"}]
+        [{"name": "1", "when": {"type": "Freeze"}, "hold": True}, {"name": "2", "when": {}, "approve": "now"}]
     )
     assert policy.decide(event(), context()).rule == "1"
     assert policy.decide(event(event_type="Reboot"), context()).rule == "2"
@@ -258,7 +260,7 @@ def test_without_own_name_a_rule_that_needs_it_is_an_error(condition):
     "setting, values, approval, code",
     [
         ("now", {}, "now", None),
-        (None, {}, "now", None),
+        ({}, {}, "now", None),
         ("never", {}, "never", "not_approving"),
         ("manual", {"prepared": "ok"}, "manual", "manual"),
         ("after_prepare", {}, "after_prepare", "not_prepared"),
@@ -298,43 +300,40 @@ def test_a_started_event_is_never_due():
         (None, "at least one rule"),
         ({"when": {}}, "at least one rule"),
         (["approve"], "expected a mapping"),
-        ([{"when": {}}], "needs do"),
-        ([{"wen": {}, "do": "log"}], "unknown key 'wen'; did you mean when?"),
-        ([{"when": {"tpye": "Freeze"}, "do": "log"}], r"rules\[0\].when.tpye: unknown key 'tpye'; did you mean type?"),
-        ([{"when": {"type": "Freese"}, "do": "log"}], "unknown event type 'Freese'; did you mean Freeze?"),
-        ([{"when": {"type": []}, "do": "log"}], "empty list"),
-        ([{"when": {"duration": {"below": 9}}, "do": "log"}], "unknown bound 'below'"),
-        ([{"when": {"duration": {}}, "do": "log"}], "at least one of min"),
-        ([{"when": {"duration": "long"}, "do": "log"}], "expected seconds"),
-        ([{"when": {"time_left": "unknown"}, "do": "log"}], "expected seconds"),
-        ([{"when": {"time_left": True}, "do": "log"}], "expected seconds"),
-        ([{"when": {"concerns_me": "yes please"}, "do": "log"}], "expected true or false"),
-        ([{"when": {"description": "("}, "do": "log"}], "not a regular expression"),
-        ([{"when": {"description": 5}, "do": "log"}], "expected a regular expression"),
-        ([{"when": {"resources": [5]}, "do": "log"}], "expected texts"),
-        ([{"when": {"resources": {"some": ["x"]}}, "do": "log"}], "unknown key 'some'"),
-        ([{"when": {"is_leader": "loudest"}, "do": "log"}], "unknown strategy 'loudest'"),
-        ([{"when": {"is_leader": {"takeover": 5}}, "do": "log"}], "did you mean takeover_after"),
-        ([{"when": {"utc_hours": "night"}, "do": "log"}], "expected hours"),
-        ([{"when": {"utc_hours": "24-3"}, "do": "log"}], "expected hours"),
-        ([{"when": {"weekday": "Caturday"}, "do": "log"}], "unknown weekday"),
-        ([{"when": {"prepared": "done"}, "do": "log"}], "unknown state of preparation"),
-        ([{"when": {"api_version_min": "new"}, "do": "log"}], "expected an api-version"),
-        ([{"when": "always", "do": "log"}], "expected a mapping"),
-        ([{"do": []}], "at least one action"),
-        ([{"do": "aprove"}], "unknown action 'aprove'; did you mean approve?"),
-        ([{"do": [{"approve": "soon"}]}], "unknown time of approval 'soon'"),
-        ([{"do": [{"approve": {"after": 5}}]}], "unknown key 'after'"),
-        ([{"do": [{"approve": {"on_failure": "cry"}}]}], "unknown on_failure 'cry'"),
-        ([{"do": [{"approve": "now", "log": None}]}], "one action"),
-        ([{"do": [{"log": "loud"}]}], "log takes no setting"),
-        ([{"do": ["approve", "hold"]}], "exclude each other"),
-        ([{"do": [{"approve": "never"}, "approve"]}], "approve is repeated"),
-        ([{"do": [{"approve": {"delay": float("nan")}}]}], "expected seconds"),
-        ([{"when": {"duration": 10**400}, "do": "log"}], "expected seconds"),
-        ([{"when": {"time_left": float("inf")}, "do": "log"}], "expected seconds"),
-        ([{"when": {"description": "a{99999999999999999999}"}, "do": "log"}], "not a regular expression"),
-        ([{"do": 5}], "unknown action 5"),
+        ([{"wen": {}}], "unknown key 'wen'; did you mean when?"),
+        ([{"when": {"tpye": "Freeze"}}], r"rules\[0\].when.tpye: unknown key 'tpye'; did you mean type?"),
+        ([{"when": {"type": "Freese"}}], "unknown event type 'Freese'; did you mean Freeze?"),
+        ([{"when": {"type": []}}], "empty list"),
+        ([{"when": {"duration": {"below": 9}}}], "unknown bound 'below'"),
+        ([{"when": {"duration": {}}}], "at least one of min"),
+        ([{"when": {"duration": "long"}}], "expected seconds"),
+        ([{"when": {"time_left": "unknown"}}], "expected seconds"),
+        ([{"when": {"time_left": True}}], "expected seconds"),
+        ([{"when": {"concerns_me": "yes please"}}], "expected true or false"),
+        ([{"when": {"description": "("}}], "not a regular expression"),
+        ([{"when": {"description": 5}}], "expected a regular expression"),
+        ([{"when": {"resources": [5]}}], "expected texts"),
+        ([{"when": {"resources": {"some": ["x"]}}}], "unknown key 'some'"),
+        ([{"when": {"is_leader": "loudest"}}], "unknown strategy 'loudest'"),
+        ([{"when": {"is_leader": {"takeover": 5}}}], "did you mean takeover_after"),
+        ([{"when": {"utc_hours": "night"}}], "expected hours"),
+        ([{"when": {"utc_hours": "24-3"}}], "expected hours"),
+        ([{"when": {"weekday": "Caturday"}}], "unknown weekday"),
+        ([{"when": {"prepared": "done"}}], "unknown state of preparation"),
+        ([{"when": {"api_version_min": "new"}}], "expected an api-version"),
+        ([{"when": "always"}], "expected a mapping"),
+        ([{"do": ["approve"]}], r"rules\[0\].do: no longer a key; write approve: or hold: in the rule"),
+        ([{"aprove": "now"}], "unknown key 'aprove'; did you mean approve?"),
+        ([{"approve": None}], "unknown time of approval None; there are: now, after_prepare, manual, never"),
+        ([{"approve": "soon"}], r"rules\[0\].approve: unknown time of approval 'soon'"),
+        ([{"approve": {"after": 5}}], r"rules\[0\].approve.after: unknown key 'after'"),
+        ([{"approve": {"on_failure": "cry"}}], r"rules\[0\].approve.on_failure: unknown on_failure 'cry'"),
+        ([{"approve": {"delay": float("nan")}}], r"rules\[0\].approve.delay: expected seconds"),
+        ([{"approve": "now", "hold": True}], r"rules\[0\].hold: approve and hold exclude each other; remove one"),
+        ([{"hold": "5m"}], r"rules\[0\].hold: expected true or false, not '5m'"),
+        ([{"when": {"duration": 10**400}}], "expected seconds"),
+        ([{"when": {"time_left": float("inf")}}], "expected seconds"),
+        ([{"when": {"description": "a{99999999999999999999}"}}], "not a regular expression"),
     ],
 )
 def test_invalid_rule_is_refused_with_its_location(rules, complaint):
@@ -360,7 +359,7 @@ def test_invalid_policy_is_refused(data, complaint):
 
 def test_a_policy_may_name_a_preset_or_hold_rules():
     assert Policy.from_mapping({"preset": "documented"}).name == "documented"
-    assert Policy.from_mapping({"name": "mine", "rules": [{"when": None, "do": "log"}]}).name == "mine"
+    assert Policy.from_mapping({"name": "mine", "rules": [{"when": None}]}).name == "mine"
 
 
 @pytest.mark.parametrize(

@@ -46,11 +46,11 @@ def test_default_folder_is_that_of_the_user():
 
 
 def test_policy_is_read_from_the_host():
-    policy = policy_of_host(PATH, fetching(b"rules:\n- {name: all, when: {type: [Freeze]}, do: approve}\n"))
+    policy = policy_of_host(PATH, fetching(b"rules:\n- {name: all, when: {type: [Freeze]}, approve: now}\n"))
     assert policy.may_approve()
 
 
-@pytest.mark.parametrize("content", [b"rules: [", b"", b"rules:\n- {name: all, do: destroy}\n", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"rules: [", b"", b"rules:\n- {name: all, approve: soon}\n", b"\xff\xfe"])
 def test_unusable_policy_is_an_invalid_option_that_names_the_file(content):
     with pytest.raises(InvalidOptions) as raised:
         policy_of_host(PATH, fetching(content))
