@@ -18,7 +18,7 @@ GONE = "gone"
 
 # An event, or a VM of its Resources, counts as gone when it is missing from this many good documents
 # in a row, because the documents of IMDS's backends may differ for a moment. An unchanged document
-# (304) counts.
+# counts.
 ABSENCES_NEEDED = 2
 
 

@@ -11,7 +11,6 @@ from typing import Any, Callable, Iterable, Sequence
 from .document import API_VERSION, EventDocument, parse_document
 from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
-from .named_tuple import NamedTuple
 from .timestamps import parse_time
 from .transport import Request, Response, Transport, TransportFactory, TransportInterface
 from .values import parse_api_versions
@@ -30,8 +29,6 @@ _CONNECT_TIMEOUT = 3.0
 # Azure switches the service off after a day without a call, and the next answer is as slow as the
 # first (reference 4.1.3)
 _SERVICE_IDLE_LIMIT = 24 * 3600.0
-# 304 is used but not relied on: the whole document is requested this often (reference 1.2.7)
-_MAX_CACHE_AGE = 60.0
 # reference 1.6: the same request fails again
 _NOT_RETRYABLE = (400, 401, 403, 405)
 _PROXY_STATUSES = (401, 403, 407, 502, 504)
@@ -44,13 +41,6 @@ _VERSION_KEPT, _VERSION_SILENT = 3600.0, 120.0
 
 # a longer document is parsed each time instead of being kept
 _KEPT_BODY = 1024 * 1024
-
-
-class _CachedDocument(NamedTuple):
-    etag: str
-    headers: dict[str, str]
-    document: EventDocument
-    confirmed: float
 
 
 class Imds:
@@ -105,7 +95,6 @@ class Imds:
         self._version_until: float | None = None
         self._sent_before = 0
         self._last_answer_at: float | None = None
-        self._cached: _CachedDocument | None = None
         self._read: tuple[bytes, EventDocument | None] = (b"", None)
 
     @property
@@ -136,23 +125,18 @@ class Imds:
 
         Raises:
             ImdsUnreachable: no answer came in time.
-            ImdsRefused: the answer has another status than 200 and 304.
+            ImdsRefused: the answer has another status than 200.
             ImdsUnreadable: the answer has no readable document.
         """
         was_kept = self._is_version_kept()
         version, answer = self._read_answer(within, hold)
-        if answer.status == 304 and self._cached is not None:
-            document = self._cached.document
-        else:
-            try:
-                document = self._parsed(answer.body)
-            except ImdsUnreadable as error:
-                self._cached = None
-                self._discard_discovered_endpoint()
-                raise ImdsUnreadable(
-                    f"{self._endpoint} answered 200 to GET scheduledevents, but {error}", self._endpoint, 200
-                ) from error
-            self._cached = self._tagged(answer.headers.get("ETag"), document)
+        try:
+            document = self._parsed(answer.body)
+        except ImdsUnreadable as error:
+            self._discard_discovered_endpoint()
+            raise ImdsUnreadable(
+                f"{self._endpoint} answered 200 to GET scheduledevents, but {error}", self._endpoint, 200
+            ) from error
         self._last_answer_at = self._clock()
         if version != self._version or not was_kept:
             self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
@@ -175,7 +159,7 @@ class Imds:
                     raise
                 refusals.append(error)
                 untried.remove(self._version)
-        self._cached, self._read = None, (b"", None)
+        self._read = (b"", None)
         for version in untried:
             try:
                 return version, self._answer_of(version, None if ends is None else ends - self._clock())
@@ -192,19 +176,10 @@ class Imds:
         return self._clock() < min(self._version_until, self._last_answer_at + _VERSION_SILENT)
 
     def _answer_of(self, version: str, within: float | None, hold: float = 0.0) -> Response:
-        headers, cached = _HEADERS, self._cached
-        held = hold > 0 and self._read[1] is not None
-        # a wrong 304 would hide a change for as long as the request is held, in addition to the age
-        if not held and cached is not None and self._clock() - cached.confirmed < _MAX_CACHE_AGE:
-            headers = cached.headers
-        request = Request("GET", _EVENTS_PATH % version, headers)
-        if held:
+        request = Request("GET", _EVENTS_PATH % version, _HEADERS)
+        if hold > 0 and self._read[1] is not None:
             request = request._replace(known=self._read[0], hold=hold)
-        answer = self._events_exchange(request, within)
-        if answer.status == 304 and headers is _HEADERS:
-            self._cached = None
-            raise ImdsUnreadable(f"{self._endpoint} answered 304 to an unconditional request", self._endpoint, 304)
-        return answer
+        return self._events_exchange(request, within)
 
     def _parsed(self, body: bytes) -> EventDocument:
         """Return the document of a body, which is parsed only if it differs from the last one."""
@@ -213,13 +188,6 @@ class Imds:
             document = parse_document(body)
             self._read = (body, document) if len(body) <= _KEPT_BODY else (b"", None)
         return document
-
-    def _tagged(self, etag: str | None, document: EventDocument) -> _CachedDocument | None:
-        if not etag:
-            return None
-        last = self._cached
-        headers = last.headers if last is not None and last.etag == etag else {**_HEADERS, "If-None-Match": etag}
-        return _CachedDocument(etag, headers, document, self._clock())
 
     def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
         """Approve events, which releases every VM in their ``Resources``; safe to repeat (reference 1.5).
@@ -291,7 +259,7 @@ class Imds:
         except ImdsUnreachable:
             self._discard_discovered_endpoint()
             raise
-        if answer.status == 200 or (answer.status == 304 and request.method == "GET"):
+        if answer.status == 200:
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
                 raise ImdsUnreadable(

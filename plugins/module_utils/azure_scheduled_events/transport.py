@@ -302,7 +302,7 @@ class Transport:
             pieces.append(piece)
         announced = response.headers.get("Content-Length", "")
         # compared as text: a number may have more digits than int() takes
-        if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0") and response.status != 304:
+        if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0"):
             raise ImdsUnreadable(
                 f"the answer of {self._endpoint} was cut short: {length} of {announced} bytes came",
                 self._endpoint,

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -73,11 +72,6 @@ def test_alternating_documents_do_not_end_the_wait(ids: list[str] | None) -> Non
 def test_absence_is_confirmed_within_a_second() -> None:
     outcome, waited, polls = wait(NONE, interval=60)
     assert (outcome, polls, waited.elapsed) == ("reached", 2, 1.0)
-
-
-def test_unchanged_document_confirms_absence() -> None:
-    tagged = Step(json.dumps(NONE).encode(), headers=('ETag: "8"',))
-    assert wait(THERE, tagged, Step(b"", 304))[::2] == ("reached", 3)
 
 
 def test_error_between_two_documents_does_not_affect_absence() -> None:

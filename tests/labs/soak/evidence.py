@@ -155,7 +155,7 @@ def polls_from(
     polls = []
     for request in requests:
         at = request["moment"]
-        if (request["method"], request["route"]) != ("GET", "scheduledevents") or request["status"] not in (200, 304):
+        if (request["method"], request["route"]) != ("GET", "scheduledevents") or request["status"] != 200:
             continue
         if request["fault"] == "body":
             polls.append(Poll(at, next(each.keys for each in reversed(stale) if each.since <= at)))

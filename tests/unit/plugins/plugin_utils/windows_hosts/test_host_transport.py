@@ -105,11 +105,9 @@ def test_lost_connection_is_an_unreachable_service():
 
 
 def test_client_uses_the_headers_of_the_host():
-    host = Host(answer(DOCUMENT, eTaG='"7"', date="Mon, 23 Nov 2026 15:00:00 GMT"), dict(answer(b""), status=304))
+    host = Host(answer(DOCUMENT, dAtE="Mon, 23 Nov 2026 15:00:00 GMT"))
     imds = Imds(ENDPOINT, transport=lambda *_arguments: host.transport)
     assert imds.events().server_time.isoformat() == "2026-11-23T15:00:00+00:00"
-    assert imds.events().events == ()
-    assert host.options[1]["headers"]["If-None-Match"] == '"7"'
 
 
 def test_module_that_fails_after_it_has_worked_is_run_again():
