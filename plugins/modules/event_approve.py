@@ -76,12 +76,14 @@ options:
       - Directory on the target for the receipts of approvals. A receipt holds for the event ID and its C(NotBefore),
         because Azure may reuse an ID for another occurrence. When the time has changed, the module approves the event
         again.
+      - A receipt holds until the next reboot. A file of receipts that is damaged is replaced, with a warning.
       - The default is C(/run/azure-scheduled-events/approvals) for root, and
         C(~/.local/state/azure-scheduled-events/approvals) for other users.
       - The directory must belong to root or to the user who approves, and must not be writable by others. The module
         does not use any other directory.
       - The receipts of a Windows host are on the controller, in the directory C(hosts/NAME) below this one. NAME is the
-        name of the host in the inventory, that of C(delegate_to) if the task has it.
+        name of the host in the inventory, that of C(delegate_to) if the task has it. They hold until the next reboot of
+        the controller.
     type: path
 seealso:
   - module: azure_imds.scheduled_events.event_info

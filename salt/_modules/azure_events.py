@@ -581,9 +581,9 @@ def approve(
         gates: for the policy: results of own checks by name.
         release_others: whether to approve events that affect other VMs too.
         receipts: folder with receipts, by which a repeated approval is recognised. A receipt is valid
-            for the event's ID and its NotBefore. A job may name a policy_file or receipts only if the
-            minion's own configuration has ``azure_events: {allow_paths: true}``; ``salt-call`` on the
-            minion always may.
+            for the event's ID and its NotBefore until the next reboot. A job may name a policy_file or
+            receipts only if the minion's own configuration has ``azure_events: {allow_paths: true}``;
+            ``salt-call`` on the minion always may.
         test: send nothing, and return what would be sent.
         timeout: seconds in all.
 

@@ -88,6 +88,4 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     if send:
         items, problems = send_approvals(session.pacer, plan, receipts, session.time_left())
         warnings += problems
-        if document.complete:
-            receipts.prune(event.event_id for event in document.events)
     return ApprovalResult(document, session.resource_name, plan, items, warnings)

@@ -46,14 +46,18 @@ def send_approvals(
 
 def _write_receipts(receipts: Receipts, approved: Iterable[ApprovalOutcome]) -> list[str]:
     now = as_utc_text(datetime.now(timezone.utc))
+    damaged = False
     try:
         for item in approved:
-            receipts.write(item.event_id, now, item.event.not_before if item.event is not None else None)
+            not_before = item.event.not_before if item.event is not None else None
+            damaged = receipts.write(item.event_id, now, not_before) or damaged
     except OSError as error:
         return [
             f"receipts: the approval cannot be noted ({error}), and will be sent again next time;"
             " name a folder that this user or root owns and that no other user can write to"
         ]
+    if damaged:
+        return [f"receipts: {receipts.path} was damaged; it is replaced, and approvals that it had are sent again"]
     return []
 
 

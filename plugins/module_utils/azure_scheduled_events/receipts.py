@@ -1,51 +1,68 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Receipts of approvals that IMDS accepted, because its document has no flag for them.
+"""Receipts of the approvals that IMDS accepted in this boot, because its document has no flag for them.
 
-Each event has one small file. A folder that another user can write to is not used on Linux: a forged
-receipt would prevent an approval. On Windows the folder's access control list has to prevent that.
+One file has all of a folder. A folder that another user can write to is not used on Linux: a forged receipt would
+prevent an approval. On Windows the folder's access control list has to prevent that.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import errno
 import json
+import os
 import sys
 from datetime import datetime
-from typing import Any, Callable, Iterable
+from functools import partial
+from typing import Any, Callable
 
 from .boot import boot_id
+from .replacement import read_file, replace_file
 from .timestamps import as_utc_text
 
-if sys.platform == "win32":
-    from .windows_receipt_folder import ReceiptFolder, create_folder, default_folder, open_folder
-else:
-    from .posix_receipt_folder import ReceiptFolder, create_folder, default_folder, open_folder
+# of root
+DEFAULT_FOLDER = "/run/azure-scheduled-events/approvals"
+# of other users; /run/user is cleared at the end of the user's last session, before the next run of a playbook
+USER_FOLDER = "~/.local/state/azure-scheduled-events/approvals"
 
-__all__ = ["Receipts", "default_folder"]
+_WRITABLE_BY_OTHERS = 0o022
 
 
-def stamped_boot() -> str:
-    """Return the boot that receipts of this system hold for; "" on Linux, where they hold for any boot.
-
-    On Linux a reboot clears the folder of root. Windows has no such folder.
-    """
-    return boot_id() if sys.platform == "win32" else ""
+def default_folder() -> str:
+    """Return the folder for receipts of the current user; that of root if the user has no home directory."""
+    if sys.platform == "win32":
+        data = os.environ.get("PROGRAMDATA", "")
+        return os.path.join(data if os.path.isabs(data) else r"C:\ProgramData", "azure-scheduled-events", "approvals")
+    own = os.path.expanduser(USER_FOLDER)
+    return own if os.geteuid() != 0 and os.path.isabs(own) else DEFAULT_FOLDER
 
 
 class Receipts:
-    """The receipts of this host's approvals at one endpoint.
+    """The receipts of this host's approvals at one endpoint; ``path`` is that of their file.
 
     Args:
         folder: path of the folder; created with the first receipt.
         endpoint: base URL of the IMDS that accepted them.
-        boot: returns the identity of this boot; receipts of another boot do not count. "" stands for any boot.
+        boot: returns the identity of this boot.
     """
 
-    def __init__(self, folder: str, endpoint: str, boot: Callable[[], str] = stamped_boot) -> None:
+    def __init__(self, folder: str, endpoint: str, boot: Callable[[], str] = boot_id) -> None:
+        self.path = os.path.join(folder, "receipts.json")
         self._folder = folder
         self._endpoint = endpoint
         self._boot = boot
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the receipts of this boot at this endpoint; none if the folder or its file cannot be used.
+
+        Returns:
+            The receipts, with ``event_id``, ``approved_at`` in ISO 8601 and, where it was known, ``not_before``.
+        """
+        try:
+            return [each for each in self._of_this_boot() or () if each.get("endpoint") == self._endpoint]
+        except OSError:
+            return []
 
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
         """Return when the event was approved.
@@ -58,79 +75,67 @@ class Receipts:
         Returns:
             The time in ISO 8601; None if there is no readable receipt.
         """
-        try:
-            with open_folder(self._folder) as folder:
-                note = _read(self._name(event_id), folder)
-        except OSError:
-            return None
-        if note is None or str(note.get("event_id", "")).casefold() != event_id.casefold():
-            return None
-        noted = note.get("not_before")
-        if noted is not None and not_before is not None and noted != as_utc_text(not_before):
-            return None
-        if _is_of_another_boot(note, self._boot()):
-            return None
-        return str(note.get("approved_at", ""))
+        for each in self.read():
+            if _is_about(each, event_id):
+                noted = each.get("not_before")
+                if noted is None or not_before is None or noted == as_utc_text(not_before):
+                    return str(each.get("approved_at", ""))
+        return None
 
-    def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> None:
-        """Write the receipt of an accepted approval atomically.
+    def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> bool:
+        """Write the receipt of an accepted approval: the file as a whole or not at all.
+
+        Of two processes that write at the same moment one may lose its receipt; the approval is then sent again.
 
         Args:
             event_id: of the event.
             approved_at: the time in ISO 8601.
             not_before: of the event as it was approved, or None where unknown.
 
+        Returns:
+            True if the file was damaged; it is replaced.
+
         Raises:
             OSError: the receipt cannot be written.
         """
-        create_folder(self._folder)
-        note = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
+        # on Windows, Python 3.12.4 and later (3.9.20, 3.10.15, 3.11.10) then permit access only to the owner, the
+        # administrators and the system; others inherit the list of the parent folder
+        os.makedirs(self._folder, mode=0o700 if sys.platform == "win32" else 0o755, exist_ok=True)
+        held = self._of_this_boot()
+        receipt = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
         if not_before is not None:
-            note["not_before"] = as_utc_text(not_before)
-        boot = self._boot()
-        if boot:
-            note["boot"] = boot
-        with open_folder(self._folder) as folder:
-            folder.write(self._name(event_id), json.dumps(note))
-
-    def prune(self, event_ids: Iterable[str]) -> None:
-        """Remove the receipts of all other events and boots; ``event_ids`` are those of a complete document."""
-        kept = {self._name(event_id) for event_id in event_ids}
-        boot = self._boot()
+            receipt["not_before"] = as_utc_text(not_before)
+        others = [
+            each for each in held or () if each.get("endpoint") != self._endpoint or not _is_about(each, event_id)
+        ]
+        draft = os.path.join(self._folder, ".draft-" + os.urandom(8).hex())
         try:
-            with open_folder(self._folder) as folder:
-                for name in folder.names():
-                    if not name.endswith(".json") or (name in kept and not boot):
-                        continue
-                    note = _read(name, folder)
-                    if note is None or note.get("endpoint") != self._endpoint:
-                        continue
-                    if name not in kept or _is_of_another_boot(note, boot):
-                        _remove(name, folder)
+            with open(draft, "x", encoding="ascii", opener=partial(os.open, mode=0o644)) as file:
+                json.dump({"boot": self._boot(), "receipts": [*others, receipt]}, file)
+            replace_file(draft, self.path)
         except OSError:
-            pass  # an unusable folder has no receipts
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            raise
+        return held is None
 
-    def _name(self, event_id: str) -> str:
-        # hashed, because an id may hold any characters
-        identity = f"{self._endpoint}\n{event_id.casefold()}"
-        return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest() + ".json"
+    def _of_this_boot(self) -> list[dict[str, Any]] | None:
+        """Return the receipts of this boot, of all endpoints; None if the file is damaged; raise OSError."""
+        if sys.platform != "win32":
+            found = os.stat(self._folder)
+            if found.st_uid not in (0, os.geteuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
+                raise PermissionError(errno.EPERM, "another user can write to the folder", self._folder)
+        try:
+            content = json.loads(read_file(self.path, encoding="ascii"))
+        except FileNotFoundError:
+            return []
+        except (ValueError, RecursionError):
+            return None
+        receipts = content.get("receipts") if isinstance(content, dict) else None
+        if not isinstance(receipts, list) or not all(isinstance(each, dict) for each in receipts):
+            return None
+        return receipts if content.get("boot") == self._boot() else []
 
 
-def _is_of_another_boot(note: dict[str, Any], boot: str) -> bool:
-    return bool(boot) and note.get("boot") != boot
-
-
-def _read(name: str, folder: ReceiptFolder) -> dict[str, Any] | None:
-    """Return the receipt in a file of the folder, or None if the file is missing or unreadable."""
-    try:
-        note = json.loads(folder.read(name))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return note if isinstance(note, dict) else None
-
-
-def _remove(name: str, folder: ReceiptFolder) -> None:
-    try:
-        folder.remove(name)
-    except OSError:
-        pass  # the receipt of an event that is over has no effect
+def _is_about(receipt: dict[str, Any], event_id: str) -> bool:
+    return str(receipt.get("event_id", "")).casefold() == event_id.casefold()

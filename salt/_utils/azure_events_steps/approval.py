@@ -63,8 +63,6 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     items, warnings = send_approvals(session.pacer, plan, notes, session.time_left())
     for text in warnings:
         log.warning("azure_events: %s", text)
-    if seen.document.complete:
-        notes.prune(event.event_id for event in seen.document.events)
     (item,) = items
     return job.answer(answers.NOT_LISTED if item.outcome == approval_plan.NOT_FOUND else item.outcome, item.reason)
 

@@ -130,6 +130,14 @@ def test_approval_without_a_writable_receipt_warns(azure: Simulator, approver: A
     assert len(warnings) == 1 and "cannot be noted" in warnings[0]
 
 
+def test_damaged_receipts_are_replaced_with_a_warning(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
+    ids = [schedule(azure), schedule(azure)]
+    (tmp_path / "receipts.json").write_text("{")
+    _outcomes, (warning,) = send_approvals(approver.pacer, approver.plan(*ids), approver.receipts, 60)
+    assert warning.startswith(f"receipts: {tmp_path / 'receipts.json'} was damaged")
+    assert all(approver.receipts.find(event_id) for event_id in ids)
+
+
 @pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])
 def test_approval_of_a_changed_event_is_not_repeated(
     azure: Simulator, approver: Approver, change: dict[str, object]

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from azure_scheduled_events.posix_receipt_folder import DEFAULT_FOLDER
-from azure_scheduled_events.receipts import Receipts
+from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
+from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.preflight.other_handlers import RECENT, check_other_handlers
 from hook_runner.preflight.report import WARNING, Report
 
@@ -47,12 +46,10 @@ def test_beacon_of_salt_is_a_warning(tmp_path: Path, name: str, text: str) -> No
 
 def test_recent_approval_by_a_module_is_a_warning(tmp_path: Path) -> None:
     folder = str(tmp_path / DEFAULT_FOLDER.lstrip("/"))
-    Receipts(folder, "http://127.0.0.1:8080").write("E-2", "2026-11-21T12:00:00Z", None)
+    now = datetime.now(UTC)
+    Receipts(folder, "http://127.0.0.1:8080").write("E-2", as_utc_text(now))
+    Receipts(folder, ENDPOINT).write("E-3", as_utc_text(now - RECENT - timedelta(minutes=1)))
     assert findings(tmp_path) == []
-    Receipts(folder, ENDPOINT).write("E-1", "2026-11-21T12:00:00Z", None)
+    Receipts(folder, ENDPOINT).write("E-1", as_utc_text(now))
     assert findings(tmp_path) == [(WARNING, folder)]
     assert findings(tmp_path, approves=False) == []
-    old = time.time() - RECENT - 60
-    for entry in os.scandir(folder):
-        os.utime(entry.path, (old, old))
-    assert findings(tmp_path) == []

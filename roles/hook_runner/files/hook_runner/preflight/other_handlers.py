@@ -8,16 +8,17 @@ from __future__ import annotations
 import glob
 import os
 import re
-import time
+from datetime import datetime, timedelta, timezone
 
-from azure_scheduled_events.posix_receipt_folder import DEFAULT_FOLDER
+from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
+from azure_scheduled_events.timestamps import parse_time
 from hook_runner.preflight.report import WARNING, Report
 
 SALT_CONFIGURATION = ("/etc/salt/minion", "/etc/salt/minion.d/*.conf")
 # a beacon in a minion's configuration, as a key of `beacons` or as an item of a list
 _BEACON = re.compile(r"^\s+(?:-\s+)?azure_events\s*:", re.MULTILINE)
-# seconds; older approvals are ignored
-RECENT = 7 * 86400.0
+# older approvals are ignored
+RECENT = timedelta(days=7)
 _ADVICE = 'one component has to own a host, see "One owner for each host" in docs/hook-runner.md'
 
 
@@ -41,13 +42,10 @@ def check_other_handlers(endpoint: str, approves: bool, report: Report, root: st
     if not approves:
         return
     folder = os.path.join(root, DEFAULT_FOLDER.lstrip("/"))
-    recent = [path for path in glob.glob(os.path.join(folder, "*.json")) if time.time() - _changed_at(path) < RECENT]
-    receipts = [path for path in recent if f'"{endpoint}"' in _text(path)]
-    if receipts:
-        text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (
-            len(receipts),
-            _ADVICE,
-        )
+    given = [parse_time(str(each.get("approved_at", ""))) for each in Receipts(folder, endpoint).read()]
+    recent = sum(at is not None and datetime.now(timezone.utc) - at < RECENT for at in given)
+    if recent:
+        text = "%d approvals of event_approve or of Salt were given on this host within a week; %s" % (recent, _ADVICE)
         report.add(WARNING, "other handlers", folder, text)
 
 
@@ -62,10 +60,3 @@ def _text(path: str) -> str:
 def _without_comments(text: str) -> str:
     """Return the text without its comments."""
     return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
-
-
-def _changed_at(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
