@@ -14,9 +14,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     DEFAULT_ENDPOINT,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.named_tuple import (
-    NamedTuple,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
@@ -105,7 +102,7 @@ class EventCall:
             self.warn(f"scheduled events: {len(warnings) - _WARNINGS_SHOWN} more defects of the document")
 
 
-class EventTask(NamedTuple):
+class EventTask(t.NamedTuple):
     """A module as a value.
 
     Attributes:

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 from .approval_plan import APPROVE, APPROVED, FAILED, OTHERS_AFFECTED, ApprovalCriteria, ApprovalOutcome, plan_approvals
 from .approval_sending import send_approvals
 from .document import EventDocument, escape_surrogates
-from .named_tuple import NamedTuple
 from .printable import printable
 from .receipts import Receipts
 from .session import ImdsSession

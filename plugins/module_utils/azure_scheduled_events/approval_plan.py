@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from types import MappingProxyType
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
 from .approval_rules import BlockCode, blocked_by_scope, blocked_by_state, unknown_value
 from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
-from .named_tuple import NamedTuple
 from .policy import Policy
 from .receipts import Receipts
 from .selection import Selection

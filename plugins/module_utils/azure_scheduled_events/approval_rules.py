@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, ScheduledEvent
 from .event_types import EVENT_TYPES
 from .identity import affects_only
-from .named_tuple import NamedTuple
 from .printable import printable
 
 

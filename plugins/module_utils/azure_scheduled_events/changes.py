@@ -8,8 +8,9 @@ DocumentIncarnation (it skips, repeats and goes back).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .document import EventDocument, ScheduledEvent
-from .named_tuple import NamedTuple
 
 APPEARED = "appeared"
 CHANGED = "changed"

@@ -11,12 +11,11 @@ from __future__ import annotations
 import fnmatch
 import re
 from datetime import datetime
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
 from .event_types import parse_event_type
 from .identity import affects, affects_only, leader_rank
-from .named_tuple import NamedTuple
 from .values import parse_boolean, parse_choice, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

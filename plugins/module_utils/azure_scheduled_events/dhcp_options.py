@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Iterable, Iterator
-
-from .named_tuple import NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 _HEADER = struct.Struct("<5I")
 _ENDPOINT_OF_AZURE = 245

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Iterable, Mapping, overload
+from typing import Any, Iterable, Mapping, NamedTuple, overload
 
 from .errors import ImdsUnreadable
 from .event_types import EVENT_TYPES
-from .named_tuple import NamedTuple
 from .printable import printable
 from .timestamps import as_utc_text, parse_not_before
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 import collections
 import random
 import time
-from typing import Callable, TypeVar
+from typing import Callable, NamedTuple, TypeVar
 
 from .errors import ImdsError
 from .imds import Imds
-from .named_tuple import NamedTuple
 
 T = TypeVar("T")
 

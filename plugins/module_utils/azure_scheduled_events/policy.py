@@ -10,14 +10,13 @@ request and keeps no state.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import approval_rules
 from .approval_rules import BlockCode, Blocked
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises, warning_about
-from .named_tuple import NamedTuple
 from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds
 
 NOW = "now"

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises, parse_event_type, warning_about
 from .identity import affects, is_same_vm
-from .named_tuple import NamedTuple
 
 SELF = "self"
 ANY = "any"

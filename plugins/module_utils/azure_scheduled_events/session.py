@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .document import EventDocument
 from .errors import ImdsError, ImdsUnreachable, OwnNameUnknown
 from .identity import resource_name_of
 from .imds import Imds
-from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .transport import Transport, TransportFactory
 

@@ -13,10 +13,9 @@ import http.client
 import socket
 import time
 import traceback
-from typing import Any, Callable, Mapping, Protocol
+from typing import Any, Callable, Mapping, NamedTuple, Protocol
 
 from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
-from .named_tuple import NamedTuple
 
 try:
     import requests

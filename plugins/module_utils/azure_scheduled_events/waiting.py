@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from .changes import ABSENCES_NEEDED
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
-from .named_tuple import NamedTuple
 from .pacing import Pacer
 from .selection import ANY, Selection
 from .session import ANSWER_TIMEOUT, ImdsSession

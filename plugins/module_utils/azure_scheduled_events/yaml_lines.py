@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 
 class YamlError(ValueError):

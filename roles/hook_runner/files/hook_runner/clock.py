@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable
+from typing import Callable, NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.atomic_file import replace_file
 
 # answers in a row that must agree before a date that contradicts this clock is accepted

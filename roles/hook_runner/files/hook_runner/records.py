@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
+from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.named_tuple import NamedTuple
 
 PREPARE = "prepare"
 EMERGENCY = "emergency"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from azure_scheduled_events.event_types import warning_about
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
 from azure_scheduled_events.values import did_you_mean, parse_api_versions
 from azure_scheduled_events.yaml_lines import YamlError, load_with_lines, read_text

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Sequence
-
-from azure_scheduled_events.named_tuple import NamedTuple
+from typing import Any, NamedTuple, Sequence
 
 CALL, RETURN, ERROR = 1, 2, 3
 _PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY_SERIAL, _DESTINATION, _SIGNATURE, _UNIX_FDS = 1, 2, 3, 4, 5, 6, 8, 9

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import stat
 from enum import Enum
+from typing import NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.config.values import HOOK_NAME
 from hook_runner.permissions import permission_problem, printable_path

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
-from typing import Sequence
+from typing import NamedTuple, Sequence
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.records import RECOVER, STAGES
 
 FILE = "about"

@@ -18,9 +18,8 @@ import select
 import shutil
 import time
 from collections.abc import Mapping
-from typing import Callable
+from typing import Callable, NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks import processes, run_identity, units
 from hook_runner.hooks.run_identity import RunIdentity
 from hook_runner.hooks.spawning import HostEnds, spawn_supervisor

@@ -13,9 +13,8 @@ import array
 import os
 import socket
 import time
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks import dbus_message
 from hook_runner.hooks.spawning import SYSTEMD, HostEnds
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.hook_limits import LIMITS
 from hook_runner.hooks import systemd_manager
 from hook_runner.hooks.processes import UNITS

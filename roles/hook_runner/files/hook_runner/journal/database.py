@@ -13,10 +13,9 @@ import sqlite3
 import stat
 import tempfile
 import time
-from typing import Callable
+from typing import Callable, NamedTuple
 from urllib.parse import quote
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.journal import rows
 from hook_runner.journal.schema import (
     UnusableJournal,

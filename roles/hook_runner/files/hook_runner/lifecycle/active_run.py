@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from azure_scheduled_events.named_tuple import NamedTuple
+from typing import NamedTuple
+
 from hook_runner.lifecycle.claims import Claim
 from hook_runner.records import Cause, EventRecord, HookRun
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable
+from typing import Callable, Iterable, NamedTuple
 
 from azure_scheduled_events.approval_rules import (
     ALREADY_APPROVED,
@@ -17,7 +17,6 @@ from azure_scheduled_events.approval_rules import (
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import API_VERSION, ScheduledEvent, escape_surrogates
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
 from hook_runner.gates import open_gates

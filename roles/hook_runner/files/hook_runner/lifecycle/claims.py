@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.stage_plan import LATE_BUDGET, is_late, prepare_budget
 from hook_runner.records import EventRecord

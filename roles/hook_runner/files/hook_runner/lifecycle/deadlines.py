@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.clock import ServerClock
 from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.active_run import ActiveRun, Ending

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from azure_scheduled_events.values import parse_seconds

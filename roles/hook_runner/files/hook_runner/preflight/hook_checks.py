@@ -10,9 +10,8 @@ import selectors
 import signal
 import subprocess
 import time
-from typing import IO, Iterable, Sequence
+from typing import IO, Iterable, NamedTuple, Sequence
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import PATH

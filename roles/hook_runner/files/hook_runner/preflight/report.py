@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.printable import printable
 
 ERROR = "error"

@@ -14,9 +14,9 @@ import tempfile
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
 from hook_runner.hooks.inputs import event_environment, event_json

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import collections
 from datetime import datetime
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.printable import printable
 from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine

@@ -8,10 +8,10 @@ from __future__ import annotations
 import grp
 import os
 import time
+from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.clock import ServerClock, boot_id
 from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import Settings

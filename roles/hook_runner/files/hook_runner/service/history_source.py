@@ -10,9 +10,8 @@ write it.
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.named_tuple import NamedTuple
 from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
 from hook_runner.journal.reader import JournalReader, JournalUnreadable
 from hook_runner.reporting import history

@@ -9,14 +9,13 @@ import collections
 import threading
 import time
 from datetime import datetime
-from typing import Callable, Optional, Union
+from typing import Callable, NamedTuple, Optional, Union
 
 from azure_scheduled_events.changes import holds_unchanged
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.imds import Imds
-from azure_scheduled_events.named_tuple import NamedTuple
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ANSWERS_NEEDED
 
