@@ -22,16 +22,12 @@ PAGE = MarkdownIt("commonmark").enable("table").render((REPOSITORY / README).rea
 
 # commands that this test does not run, with the reason
 LEFT_OUT = {
-    "make test": "this test is a part of it",
     "make rehearsal": "tests/functional/readme/test_rehearsal.py runs it, as a user without a home directory",
     "ansible-galaxy collection install azure_imds.scheduled_events": "tests/system/recipes has its own Galaxy server",
 }
 IN_A_PROJECT = "ansible-playbook "  # tests/system/recipes runs them
-# tests of docs/simulator and its pages run the same commands; pip would change the environment of the tests
-SIMULATOR = ("pip install ./roles/imds_simulator/files", "imds-simulator ")
-ELSEWHERE = (IN_A_PROJECT, *SIMULATOR)
 COMMANDS = [printed.name for printed in printed_in(README) if printed.kind == COMMAND]
-HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(ELSEWHERE)]
+HERE = [command for command in COMMANDS if command not in LEFT_OUT and not command.startswith(IN_A_PROJECT)]
 
 
 @pytest.fixture(scope="session")
@@ -50,10 +46,11 @@ def test_command_runs(command: str, environment: dict[str, str]) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_commands_of_the_simulator_are_those_of_its_pages() -> None:
-    pages = ["docs/simulator.md", "docs/simulator/imds-address.md"]
-    printed = [found.name for page in pages for found in printed_in(page)]
-    assert [command for command in COMMANDS if command.startswith(SIMULATOR) and command not in printed] == []
+def test_files_of_salt_are_those_of_its_guide() -> None:
+    """tests/salt/guide follows the guide."""
+    files = [printed.text for printed in printed_in(README) if printed.name.startswith("# /")]
+    assert len(files) == 2
+    assert set(files) <= {printed.text for printed in printed_in("docs/salt.md")}
 
 
 def test_links_are_absolute_and_lead_to_a_file_and_a_heading() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The first example of the README: each host handles its own freeze."""
+"""The example of docs/ansible.md in which each host handles its own freeze."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.recipes.fleet import Fleet
 from support.recipes.project import Project, write_inventory
 from support.wait import wait_until
 
-README = "README.md"
+GUIDE = "docs/ansible.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
 STEPS = [
     "{0} leave-load-balancer",
@@ -23,7 +23,7 @@ STEPS = [
     "{0} join-load-balancer",
 ]
 
-pytestmark = [pytest.mark.all, pytest.mark.follows(README, "freeze.yml", COMMAND)]
+pytestmark = [pytest.mark.all, pytest.mark.follows(GUIDE, "freeze.yml", COMMAND)]
 
 
 def expected_steps(*names: str) -> list[str]:
@@ -34,7 +34,7 @@ def expected_steps(*names: str) -> list[str]:
 @pytest.fixture
 def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
     made = fleet("web1", "web2")
-    project.take(README, "freeze.yml")
+    project.take(GUIDE, "freeze.yml")
     write_inventory(project, "web", made.hosts)
     return made
 
@@ -66,7 +66,7 @@ def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet
 
 def test_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
     pair = fleet("web1 web2")
-    project.take(README, "freeze.yml")
+    project.take(GUIDE, "freeze.yml")
     write_inventory(project, "web", pair.hosts)
     event_id = pair.announce("Freeze", "web1", "web2")
     ran = project.start(COMMAND)

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from support.recipes.fleet import Fleet
-from support.recipes.printed import find
 from support.recipes.project import Project, write_connections, write_inventory
 
 README, GUIDE, ROLE_README = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
-README_COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 maintenance.yml"
+README_COMMAND = "ansible-playbook --inventory hosts.yml site.yml"
 GUIDE_COMMAND = "ansible-playbook maintenance.yml"
 CHECK = "ansible-playbook --check --diff maintenance.yml"
 BY_NAME = (
@@ -81,11 +80,11 @@ def shape(line: str) -> str:
     return re.sub(r"[0-9A-F]{8}-[-0-9A-F]{27}|\d\d:\d\d:\d\d", lambda match: "0" * len(match[0]), line)
 
 
-@pytest.mark.follows(README, "maintenance.yml", "group_vars/web.yml", README_COMMAND)
+@pytest.mark.follows(README, "site.yml", README_COMMAND)
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1 web2", "web3")
-    project.take(README, "maintenance.yml", "group_vars/web.yml")
+    project.take(README, "site.yml")
     project.take(GUIDE, "drain.yml", "undrain.yml")
     write_inventory(project, "web", web.hosts)
     web.announce("Reboot", "web1", "web2")
@@ -204,13 +203,3 @@ def test_ready_hooks_restart_a_service_around_the_event(fleet: Callable[..., Fle
         started.append(invocation())
     assert len(set(started)) == 3 and all("ActiveState=active" in each for each in started), started
     assert workers.steps() == ["worker1 approved", "Freeze worker1 started", "Freeze worker1 finished"] * 2
-
-
-@pytest.mark.all
-def test_readme_and_guide_print_the_same_playbook() -> None:
-    assert find(README, "maintenance.yml").text == find(GUIDE, "maintenance.yml").text
-    in_readme, in_guide = (
-        find(*place).text.splitlines()[1:]
-        for place in ((README, "group_vars/web.yml"), (GUIDE, "inventory/group_vars/web.yml"))
-    )
-    assert in_readme == in_guide

@@ -130,10 +130,6 @@ SALT_SESSION = "the session salt(3008) does the same"
 SALT_LOOP = "it takes long; the session salt(3008) runs these tests once"
 VERBS_OF_GUIDE = "tests/unit/imds_simulator/test_docs.py runs these verbs as docs/simulator.md prints them"
 STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
-CURL_IN_EXEC = (
-    "imds-simulator exec --imds-address --scenario user-reboot -- curl -fsS -H Metadata:true"
-    ' "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"'
-)
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
 IN_DOCKER = (
     "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE"
@@ -176,7 +172,8 @@ BY_NAME = {
         "make rehearsal": "tests/functional/readme/test_readme.py",
         "make collection": "tests/functional/readme/test_readme.py",
         INSTALL: "tests/functional/readme/test_readme.py",
-        "ansible-doc azure_imds.scheduled_events.event_approve": "tests/functional/readme/test_readme.py",
+        "# /srv/pillar/azure.sls": "tests/functional/readme/test_readme.py",
+        "# /etc/salt/master.d/azure.conf": "tests/functional/readme/test_readme.py",
     },
     "docs/simulator.md": {
         "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py",
@@ -204,12 +201,6 @@ LEFT_OUT = {
         ".venv/bin/python -m pytest tests/unit/hook_runner/lifecycle": "the lane of this test runs these tests",
         RELEASE: "it removes the fragments; the lane lint checks them",
         ".venv/bin/nox -l": "it lists the sessions, and runs none",
-    },
-    "README.md": {
-        "make test": "it is running now",
-        INSTALL_SIMULATOR: INSTALLS_WHEEL,
-        CURL_IN_EXEC: "tests/system/namespace/test_imds_address_page.py runs it",
-        "imds-simulator --scenario live-migration": STARTED,
     },
     "docs/hook-runner.md": {
         "#!/bin/sh": (
