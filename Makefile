@@ -41,7 +41,7 @@ COLLECTIONS := .cache/collections
 PUBLISHED := galaxy.yml README.md $(shell find extensions plugins playbooks roles meta -type f ! -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help venv rehearsal test test-all $(LANES) $(OTHER_LANES) $(ON_REQUEST) soak chaos demo-zero-loss bench pictures recordings docs collection wheel simulator-wheel clean
+.PHONY: help venv rehearsal test test-all $(LANES) $(OTHER_LANES) $(ON_REQUEST) soak chaos demo-zero-loss bench docs collection wheel simulator-wheel clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,14 +84,6 @@ demo-zero-loss: $(VENV)/for-tests
 
 bench: $(VENV)/for-rehearsal  ## measure, and print the tables
 	@for bench in tests/bench/bench_*.py; do $(WITH_SOURCES) $(VENV)/bin/python "$$bench" || exit 1; done
-
-# PICTURES="time-lines states": only these; screenshots needs Chromium and its driver, states needs graphviz if they change
-pictures: $(VENV)/for-tests
-	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.pictures $(PICTURES)
-
-# RECORDINGS="host": only these; playbook and salt need root, dashboard needs prometheus
-recordings: $(VENV)/for-tests
-	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.pictures.record $(RECORDINGS)
 
 docs: $(VENV)/for-tests  ## build the site of the documentation in .cache/docs, and print the path of its first page
 	@$(WITH_SOURCES) $(VENV)/bin/python -m tools.docs_site

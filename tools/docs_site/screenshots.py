@@ -15,7 +15,6 @@ FOLDER = CACHE / "docs-screenshots"
 PAGES = {
     "first-page": "index.html",
     "module": "collections/azure_imds/scheduled_events/event_approve_module.html#parameters",
-    "time-lines": "time-lines.html",
     "salt": "api/salt/modules.html",
     "search": "search.html?q=NotBefore",
 }

@@ -11,7 +11,7 @@ from statistics import median
 
 from demo.load import Answer
 from demo.result import Phases, Result
-from tools.pictures.svg import document, text
+from demo.svg import document, text
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
 HEAD, PANEL, STRIP, GAP, FOOT = 44, 136, 10, 46, 34
@@ -51,7 +51,7 @@ def drawing(results: Sequence[Result]) -> str:
         body += [f'<g transform="translate({LEFT} {top})">', *_panel(result, across, end), "</g>"]
     body.append(text(WIDTH / 2, height - 10, "seconds since the begin of the load", "small", "middle"))
     title = "; ".join(_summary(result) for result in results)
-    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK, natural=True)
+    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK)
 
 
 def _summary(result: Result) -> str:

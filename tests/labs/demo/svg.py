@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Parts of the SVGs of this repository: self-contained, with a background of their own, on light and dark pages."""
+"""Parts of a self-contained SVG, which has a background of its own on light and dark pages."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ def document(
     *,
     light: str,
     dark: str,
-    description: str = "",
-    natural: bool = False,
 ) -> str:
     """Return the text of a file.
 
@@ -47,18 +45,15 @@ def document(
         light: further rules of CSS; the classes text, title, small, page, frame, grid, announced and
             interrupted have some.
         dark: further rules for a dark page.
-        description: longer than the title.
-        natural: show the picture in this size where there is room; otherwise in the width of the page.
     """
     width, height = (f"{value:.0f}" for value in size)
-    lengths = f' width="{width}" height="{height}"' if natural else ""
     return "\n".join(
         [
             f"<!-- written by `{command}` -->",
             "<!-- SPDX-License-Identifier: GPL-3.0-or-later -->",
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"{lengths} role="img">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+            f' width="{width}" height="{height}" role="img">',
             f"<title>{escape(title)}</title>",
-            *([f"<desc>{escape(description)}</desc>"] if description else []),
             f"<style>\n{_LIGHT}\n{light}\n@media (prefers-color-scheme: dark) {{\n{_DARK}\n{dark}\n}}\n</style>",
             f'<rect class="page" width="{width}" height="{height}" rx="6"/>',
             *body,
@@ -67,7 +62,7 @@ def document(
     )
 
 
-def text(x: float, y: float, words: str, kind: str, anchor: str = "start", more: str = "") -> str:
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
     """Return a text.
 
     Args:
@@ -76,7 +71,5 @@ def text(x: float, y: float, words: str, kind: str, anchor: str = "start", more:
         words: the text.
         kind: its class.
         anchor: start, middle or end.
-        more: the end of the text, of the class time.
     """
-    end = f'<tspan class="time">{escape(more)}</tspan>' if more else ""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}{end}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
