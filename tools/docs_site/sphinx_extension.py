@@ -17,7 +17,6 @@ from sphinx.application import Sphinx
 from tools.docs_site.api_pages import HELPER_FOLDER
 from tools.docs_site.other_sites import link_elsewhere
 from tools.docs_site.salt_modules import KINDS, import_salt_modules
-from tools.docs_site.search_words import EnglishWithStatusCodes
 from tools.docs_site.site_map import BRANCH, GITHUB, site_of
 from tools.docs_site.transforms import Anchors, Languages, LinkedPictures, LinksToPages, NoContents, ShortTitles
 
@@ -53,7 +52,6 @@ def state_of_build() -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the parts of the extension."""
     app.add_config_value("state_of_build", state_of_build(), "env", types=frozenset({str}))
-    app.add_search_language(EnglishWithStatusCodes)
     import_salt_modules(REPOSITORY)
     for transform in (Anchors, LinksToPages, LinkedPictures, Languages, NoContents, ShortTitles):
         app.add_transform(transform)
