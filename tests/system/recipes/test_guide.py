@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Other statements of docs/ansible.md: the settings, the rehearsal, the messages."""
+"""Other statements of docs/ansible.md: the settings and the rehearsal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-import yaml
 
 from support.recipes.fleet import Fleet
 from support.recipes.printed import printed_in
@@ -23,8 +22,6 @@ pytestmark = pytest.mark.all
 GUIDE = "docs/ansible.md"
 ASK = "ansible web --module-name azure_imds.scheduled_events.event_info"
 (REHEARSE,) = (printed.name for printed in printed_in(GUIDE) if "imds_simulator exec" in printed.name)
-ANSIBLE_MESSAGES = {"Timeout exceeded"}
-UNITS = {"min": 60, "h": 3600}
 
 
 @pytest.mark.follows(GUIDE, "ansible.cfg", ASK)
@@ -59,33 +56,3 @@ def test_ssh_accepts_the_options() -> None:
 @pytest.mark.follows(GUIDE, REHEARSE)
 def test_rehearsal_succeeds(project: Project) -> None:
     assert "prepared" in project.run(REHEARSE).must_succeed().text
-
-
-def test_time_limits_are_those_of_the_role() -> None:
-    defaults = yaml.safe_load((REPOSITORY / "roles/maintenance/defaults/main.yml").read_text(encoding="utf-8"))
-    rows = re.findall(
-        r"^\| `(maintenance_\w+)` \| (\d+) (min|h) \|", (REPOSITORY / GUIDE).read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert len(rows) == 4
-    assert {name: int(number) * UNITS[unit] for name, number, unit in rows} == {
-        name: defaults[name] for name, _number, _unit in rows
-    }
-
-
-def test_messages_of_the_table_exist_in_the_collection() -> None:
-    table = (REPOSITORY / GUIDE).read_text(encoding="utf-8").split("## Troubleshooting")[1]
-    messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
-    parts = {
-        part.strip(" ),?") for message in messages for part in re.split("…", message) if part.strip(" ),?")
-    } - ANSIBLE_MESSAGES
-    paths = [
-        path
-        for folder in ("plugins", "roles/maintenance")
-        for path in (REPOSITORY / folder).rglob("*.*")
-        if path.suffix in (".py", ".yml")
-    ]
-    sources = [path.read_text(encoding="utf-8") for path in paths]
-    # join adjacent string literals
-    code = re.sub(r'"\n\s*f?"', "", "\n".join(sources))
-    assert len(messages) > 15
-    assert [part for part in parts if part not in code] == []
