@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,29 @@ def test_run_as_another_user() -> None:
     assert commands.must_run(("id", "-un"), Deadline(AMPLE), user="nobody") == "nobody\n"
     assert commands.must_run(("id", "-un"), Deadline(AMPLE), user="root") == "root\n"
     assert commands.run(("id", "-un"), Deadline(AMPLE), user="no-such-user").status != 0
+
+
+def test_sigterm_that_arrives_while_a_program_is_started_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    popen, started = subprocess.Popen, []
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        signal.raise_signal(signal.SIGTERM)
+        return started[-1]
+
+    def end(*_signal: object) -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(SystemExit):
+            commands.run(["/bin/sleep", "600"], Deadline(600))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert started[0].returncode == -signal.SIGKILL
 
 
 def test_sigterm_to_the_hook_ends_the_program_that_it_runs(tmp_path: Path) -> None:

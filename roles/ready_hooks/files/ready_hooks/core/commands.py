@@ -61,10 +61,9 @@ def run(
         HookError: the program does not exist, cannot be started, or prints too much.
         OutOfTime: it did not end in time.
     """
-    with _file_of(given) as stdin:
-        process = _start(as_user(arguments, user), stdin=stdin, output=subprocess.PIPE, environment=environment)
-    limit = deadline.left() if most is None else min(most, deadline.left())
-    with _ended_at_last(process):
+    command = as_user(arguments, user)
+    with _file_of(given) as stdin, _running(command, stdin, subprocess.PIPE, environment) as process:
+        limit = deadline.left() if most is None else min(most, deadline.left())
         output, errors = _communicate(process, arguments, limit)
     return Result(process.returncode, _text(output), _text(errors))
 
@@ -77,9 +76,8 @@ def run_through(
     user: str | None = None,
 ) -> int:
     """Run a program as `run` does, with the standard input and output of this process; return its status."""
-    process = _start(as_user(arguments, user), stdin=None, output=None, environment=environment)
-    limit = deadline.left() if most is None else min(most, deadline.left())
-    with _ended_at_last(process):
+    with _running(as_user(arguments, user), None, None, environment) as process:
+        limit = deadline.left() if most is None else min(most, deadline.left())
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -111,8 +109,43 @@ def _file_of(text: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _start(
+@contextlib.contextmanager
+def _running(
     arguments: Sequence[str], stdin: IO[bytes] | None, output: int | None, environment: Mapping[str, str] | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program; end its process group if the block raises an error, such as OutOfTime or SystemExit by SIGTERM.
+
+    A SIGTERM that arrives during the start counts in the block: it must not leave the program running.
+    """
+    arrived: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: arrived.append(number))
+    try:
+        process = _start(arguments, stdin, output, environment)
+    except BaseException:
+        signal.signal(signal.SIGTERM, before)
+        raise
+    try:
+        signal.signal(signal.SIGTERM, before)
+        for number in arrived:
+            signal.raise_signal(number)
+        yield process
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _start(
+    arguments: Sequence[str],
+    stdin: IO[bytes] | None,
+    output: int | None,
+    environment: Mapping[str, str] | None,
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
@@ -127,23 +160,6 @@ def _start(
         raise HookError(
             arguments[0], f"it cannot be started: {error.strerror}", "install it, or correct its path"
         ) from None
-
-
-@contextlib.contextmanager
-def _ended_at_last(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End the process group if the block raises an error, such as OutOfTime or SystemExit by a signal."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-    finally:
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
 
 
 def _communicate(
