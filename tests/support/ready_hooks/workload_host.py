@@ -33,7 +33,8 @@ class WorkloadHost:
         self.host = host
         library = host.file(LIBRARY)
         shutil.rmtree(library, ignore_errors=True)
-        shutil.copytree(SOURCES, library, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        # without links, as the role installs them: one is to a file of the helper
+        shutil.copytree(SOURCES, library, ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(self, *command: str, check: bool = True, given: str | None = None, limit: float = 60.0) -> Completed:
         """Run a command in the host."""

@@ -13,7 +13,7 @@ from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
 from azure_scheduled_events.event_types import warning_about
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
-from azure_scheduled_events.values import did_you_mean, parse_api_versions
+from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_boolean
 from azure_scheduled_events.yaml_lines import YamlError, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.hook_limits import read_limits
@@ -144,7 +144,7 @@ _PARSERS: dict[str, values.Parser] = {
     "margin": values.seconds(0, 3600),
     "kill_after": values.seconds(0, 600),
     "when_started": values.choice("action", "stop", "finish"),
-    "dry_run": values.boolean,
+    "dry_run": parse_boolean,
     "hooks_directory": values.path,
     "journal": values.path,
     "run_directory": values.path,
@@ -162,8 +162,8 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
     "types": values.event_types,
     "on_failure": values.choice("reaction", "continue", "stop", "ignore"),
     "needs": values.seconds(0, 30 * 86400),
-    "rerun": values.boolean,
-    "persists": values.boolean,
+    "rerun": parse_boolean,
+    "persists": parse_boolean,
     "unit": read_limits,
 }
 

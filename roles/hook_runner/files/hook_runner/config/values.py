@@ -32,13 +32,6 @@ def text(value: Any) -> str:
     return value
 
 
-def boolean(value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, not {value!r}")
-    return value
-
-
 def seconds(least: float, most: float) -> Parser:
     """Return a parser for a time from `least` to `most` seconds."""
 
