@@ -136,10 +136,7 @@ def is_event_id(value: Any) -> bool:
 def urgency(event_type: str, not_before: str, key: str) -> tuple[int, str, str]:
     """Return a sort key: events that remove the VM first, then by NotBefore.
 
-    Args:
-        event_type: Azure's type.
-        not_before: ISO 8601 UTC; "" (unknown) comes first.
-        key: of the event.
+    ``not_before`` is ISO 8601 UTC; "" (unknown) comes first.
     """
     return (0 if is_ending(event_type) else 1, not_before, key)
 

@@ -33,7 +33,6 @@ class Readiness(NamedTuple):
     Attributes:
         vm: name as the event has it.
         minion: its minion, or "".
-        ok: whether it is ready.
         code: "prepared", "covered", or why it is not ready.
         text: the same as a sentence, with the minion's answer.
     """
@@ -58,11 +57,7 @@ def required(maintenance: Maintenance) -> dict[str, str]:
 def readiness(state: State | StateUpdate, maintenance: Maintenance, vm: str, name: str) -> Readiness:
     """Return whether a VM is ready, and if not, the latest answer of its minion.
 
-    Args:
-        state: the engine's state.
-        maintenance: the event.
-        vm: key of the VM.
-        name: of the VM as the event has it.
+    ``vm`` is the key of the VM, ``name`` its name as the event has it.
     """
     owner = state.names.minion_of(vm)
     if owner is None:

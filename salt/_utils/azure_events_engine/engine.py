@@ -95,13 +95,8 @@ class _Return(NamedTuple):
 class MaintenanceEngine:
     """The engine, given the events of the bus and the time.
 
-    Args:
-        settings: of the master's configuration.
-        ports: of the master.
-        store: the file with the state.
-        secret: signs the runner's requests.
-        clock: returns monotonic seconds.
-        wall: returns seconds since 1970.
+    ``secret`` signs the runner's requests. ``clock`` returns monotonic seconds, ``wall`` seconds since
+    1970.
     """
 
     def __init__(

@@ -35,7 +35,6 @@ def request_due(update: StateUpdate) -> None:
 
 
 def _poll_late(update: StateUpdate, keys: list[str]) -> None:
-    """Poll the minions whose return is late."""
     for key in keys:
         for minion, member in update.maintenances[key].members.items():
             if member.job and update.now - member.asked_at >= update.settings.answer:

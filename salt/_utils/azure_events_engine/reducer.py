@@ -18,10 +18,7 @@ _JOB_TIMEOUT = 7200.0
 def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]:
     """Return the state after an input, and the actions to execute.
 
-    Args:
-        state: the state before; stays as it is.
-        given: the event that has happened.
-        now: monotonic seconds.
+    ``now`` is in monotonic seconds.
     """
     update = StateUpdate(state, now)
     if isinstance(given, Tick):

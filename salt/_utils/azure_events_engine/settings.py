@@ -57,11 +57,7 @@ class Settings(NamedTuple):
 
 
 def parse_settings(given: Any) -> Settings:
-    """Return the settings that the master's configuration describes.
-
-    Raises:
-        ValueError: the configuration is invalid; the text names the key.
-    """
+    """Return the settings of the master's configuration; raise ValueError, which names the key, if it is invalid."""
     if given is None:
         return Settings()
     if not isinstance(given, Mapping):

@@ -18,7 +18,6 @@ class Minion(NamedTuple):
         complaint: the problem of its last answer, or "".
         unavailable: why its IMDS gives no document, or "".
         working: key of the event whose preparation or recovery it works on, or "".
-        poll_wanted: whether it is to be polled for its status.
         poll_job: token of the poll that it has not answered, 0 for none.
         poll_sent_at, poll_at: time of the last poll, and before which it is not polled again.
         poll_pause: seconds between two polls because of hints; grows while the answers bring no
@@ -112,10 +111,8 @@ class Maintenance(NamedTuple):
 
     Attributes:
         members: by minion id.
-        approval: accepted, or not answered yet.
         refusals: by minion id, the time before which the engine does not approve through it again,
             and why.
-        hold: by an operator, or None.
         forced: an operator's order to approve regardless, as an Approval without a minion.
         announced: names of the bus events that were sent; "held" has its reason in withheld.
         withheld: the last reason that was announced.
@@ -174,8 +171,6 @@ class State(NamedTuple):
     """The whole state. Times are monotonic seconds.
 
     Attributes:
-        settings: of the master's configuration.
-        names: which minion is which VM.
         minions: by minion id.
         maintenances: those that are not over, by event key.
         over: those that are over, for the status.

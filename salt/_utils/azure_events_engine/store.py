@@ -61,11 +61,7 @@ class Store:
         return Loaded(maintenances, names, problem)
 
     def save(self, changes: Mapping[str, Maintenance | None], names: Mapping[str, str]) -> None:
-        """Write maintenances (None removes one) and observed names, all or none.
-
-        Raises:
-            StoreError: nothing was written.
-        """
+        """Write maintenances (None removes one) and observed names; nothing is written if it raises StoreError."""
         rows = [
             (key, maintenance.hold is not None, json.dumps(as_dict(maintenance)))
             for key, maintenance in changes.items()
@@ -200,12 +196,9 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
-    """Return the maintenance of stored values.
+    """Return the maintenance of stored values; raise ValueError, LookupError or TypeError for others.
 
     A preparation counts only after the minion has reported it again.
-
-    Raises:
-        ValueError, LookupError, TypeError: the values are not a maintenance.
     """
     approval = Approval(**dict(given["approval"], job=0, asked_at=now)) if given["approval"] is not None else None
     lists = [tuple(resources) for resources in given["resources"]]
