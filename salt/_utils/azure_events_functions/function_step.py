@@ -17,10 +17,8 @@ from azure_events_steps.configuration import SLS, Step
 class FunctionStep:
     """Calls functions of a minion, in a process of its own.
 
-    It survives pickling, for a system without fork.
-
-    Args:
-        opts: the minion's configuration with its grains and pillar.
+    It survives pickling, for a system without fork. ``opts`` is the minion's configuration with its
+    grains and pillar.
     """
 
     def __init__(self, opts: Mapping[str, Any]) -> None:
@@ -29,16 +27,10 @@ class FunctionStep:
         self._logging = salt._logging.get_logging_options_dict()
 
     def __call__(self, step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
-        """Run the step.
+        """Run the step; return whether it succeeded, and its output.
 
         The functions are loaded again, because connections of the job's functions belong to its process.
-
-        Args:
-            step: a function or an SLS file.
-            variables: environment variables about the event; an SLS file gets EVENT_ID in its pillar.
-
-        Returns:
-            Whether the step succeeded, and its output.
+        An SLS file gets EVENT_ID of the variables in its pillar.
         """
         self._log_as_the_minion()
         context: dict[str, Any] = {}

@@ -53,9 +53,7 @@ def is_success(stage: str, outcome: str) -> bool:
 class Job:
     """One call of a function, with the event that it is about as IMDS lists it.
 
-    Args:
-        stage: PREPARE, RECOVER or APPROVE.
-        event_id: None for a preparation by hand.
+    ``stage`` is PREPARE, RECOVER or APPROVE. ``event_id`` is None for a preparation by hand.
     """
 
     def __init__(self, stage: str, event_id: str | None) -> None:

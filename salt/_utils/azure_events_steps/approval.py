@@ -28,16 +28,10 @@ log = logging.getLogger(__name__)
 
 
 def approve_prepared(minion: Minion, job: Job, resources: Sequence[str], receipts: str) -> dict[str, Any]:
-    """Approve the event if this minion has prepared for it in this boot.
+    """Approve the event if this minion has prepared for it in this boot; return the answer of the job.
 
-    Args:
-        minion: this minion.
-        job: the event to approve.
-        resources: names of the VMs that are ready; the event and the record must not name others.
-        receipts: folder with the receipts of approvals.
-
-    Returns:
-        The answer of the job.
+    ``resources`` are the names of the VMs that are ready; the event and the record must not name
+    others. ``receipts`` is the folder with the receipts of approvals.
     """
     try:
         with minion.locked(lock.APPROVAL, job) as held:

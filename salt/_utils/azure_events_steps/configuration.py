@@ -64,7 +64,6 @@ class Configuration(NamedTuple):
         selections: that of the section and that of the beacon ``azure_events``; an event has to
             meet all of them.
         minimum_notice: seconds that must be left until NotBefore when a preparation begins.
-        endpoint, api_versions: of IMDS.
         resource_name: this VM's name; None reads it from IMDS.
     """
 
@@ -78,14 +77,10 @@ class Configuration(NamedTuple):
 
 
 def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
-    """Return the configuration that the section describes.
+    """Return the configuration; raise ValueError, which names the key, if it is invalid.
 
-    Args:
-        section: the merged mapping of pillar and minion configuration; None for none.
-        beacon: the configuration of the beacon ``azure_events`` as Salt has it; None for none.
-
-    Raises:
-        ValueError: the configuration is invalid; the text names the key.
+    ``section`` is the merged mapping of pillar and minion configuration, ``beacon`` the configuration of
+    the beacon ``azure_events`` as Salt has it. Either is None if there is none.
     """
     if section is not None and not isinstance(section, Mapping):
         raise ValueError(f"{SECTION}: expected a mapping, not {type(section).__name__}")
@@ -105,11 +100,7 @@ def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
 
 
 def parse_steps(key: str, value: Any) -> tuple[Step, ...]:
-    """Return the steps of a list.
-
-    Raises:
-        ValueError: the list is invalid; the text names the item.
-    """
+    """Return the steps of a list; raise ValueError, which names the item, if the list is invalid."""
     if not isinstance(value, list):
         raise ValueError(
             f"{key}: expected a list of steps, not {type(value).__name__}; an empty list has nothing to do"

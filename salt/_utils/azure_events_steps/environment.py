@@ -18,12 +18,8 @@ _CMD_SYNTAX = str.maketrans(dict.fromkeys('"%&()<>^|!', "?"))
 def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name: str | None) -> dict[str, str]:
     """Return EVENT_ID and the other variables; an unknown value is empty.
 
-    Args:
-        stage: "prepare" or "recover".
-        event_id: of the event; "" for a preparation by hand.
-        event: in the shape of ``azure_events.list``, or a part of it; empty for a preparation by
-            hand.
-        resource_name: this VM's name, or None.
+    ``stage`` is "prepare" or "recover". ``event`` has the shape of ``azure_events.list``, or a part of
+    it. For a preparation by hand ``event_id`` and ``event`` are empty. ``resource_name`` is this VM's.
     """
     seconds = event.get("duration_seconds")
     values = {
@@ -47,12 +43,10 @@ def variables(stage: str, event_id: str, event: Mapping[str, Any], resource_name
 
 
 def for_step(event: Mapping[str, str], timeout: float, seconds_left: float | None) -> dict[str, str]:
-    """Return the variables of one step.
+    """Return the variables of one step, which include those of `variables` in ``event``.
 
-    Args:
-        event: those of `variables`.
-        timeout: seconds after which the step is ended.
-        seconds_left: until the event may start; None if that is not known.
+    ``timeout`` is in seconds. ``seconds_left`` is the time until the event may start, None if that is
+    not known.
     """
     return {
         **event,

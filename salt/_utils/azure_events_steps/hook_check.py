@@ -26,11 +26,7 @@ CHECK_TIMEOUT = 30.0
 
 
 def check(minion: Minion) -> dict[str, Any]:
-    """Return the findings of each ready hook of the steps.
-
-    Args:
-        minion: this minion.
-    """
+    """Return the findings of each ready hook of the steps."""
     recovering = {(step.name, step.action) for step in minion.configuration.recover or () if step.kind == USE}
     left = list(hook_records.unclaimed(hook_records.FOLDER, recovering))
     found = _checks(minion)

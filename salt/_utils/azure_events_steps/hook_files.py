@@ -79,10 +79,8 @@ class HookFiles:
         """Replace the copy by the files of the master; return why that failed, or "".
 
         The installed package needs no copy. Without an answer of the master the function returns
-        after the timeout.
-
-        Args:
-            urgent: whether an older copy is better than a wait of more than the refresh_timeout.
+        after the timeout. ``urgent`` means that an older copy is better than a wait of more than the
+        refresh_timeout.
         """
         found = self.find()
         if found == self._installed:

@@ -16,11 +16,9 @@ _REPORTING = ("log", "notify")
 
 
 def unclaimed(folder: str, recovering: Container[tuple[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each record without a step that undoes it.
+    """Yield a sentence for each record in the folder without a step that undoes it.
 
-    Args:
-        folder: of the records; it need not exist.
-        recovering: name and kind of the ready hooks that run in a recovery.
+    The folder need not exist. ``recovering`` has name and kind of the ready hooks that run in a recovery.
     """
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))):
         name = os.path.basename(path)[: -len(".json")]

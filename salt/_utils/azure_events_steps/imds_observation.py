@@ -60,13 +60,8 @@ def ended_events(
 ) -> frozenset[str]:
     """Return those of the events that ABSENCES_NEEDED good documents in a row no longer list.
 
-    Args:
-        session: with IMDS.
-        event_ids: the events to check.
-        record_observation: is called with each observation.
-
-    Raises:
-        ImdsError: IMDS gave no good document.
+    ``record_observation`` is called with each observation. The function raises ImdsError if IMDS gave no
+    good document.
     """
     over = set(event_ids)
     for number in range(ABSENCES_NEEDED):

@@ -37,13 +37,8 @@ MAX_AGE = 1.0
 class Minion:
     """This minion.
 
-    Args:
-        cachedir: the minion's cachedir.
-        configuration: the section azure_events.
-        call: runs a step that is a function or an SLS file.
-        hook_files: the files of the ready hooks; None for a minion without them.
-        lock_timeout: seconds to wait for another job of this minion.
-        sleep: sleeps for some seconds.
+    ``call`` runs a step that is a function or an SLS file. ``hook_files`` is None for a minion without
+    ready hooks. ``lock_timeout`` is the number of seconds to wait for another job of this minion.
     """
 
     def __init__(
@@ -119,14 +114,7 @@ class Minion:
     def run(self, job: Job, steps: tuple[Step, ...], now: Record, held: lock.Lock) -> tuple[list[StepResult], Record]:
         """Run the steps until one fails, except those that have succeeded in this phase before.
 
-        Args:
-            job: the call.
-            steps: of the preparation or the recovery.
-            now: the record.
-            held: the lock.
-
-        Returns:
-            The results of all steps, and the record afterwards.
+        Return the results of all steps, and the record afterwards.
         """
         results = [not_run(step, SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)

@@ -24,15 +24,8 @@ from .selection import AFFECTS, evaluate
 def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
     """Run the steps of the preparation, unless they have succeeded in this boot.
 
-    A preparation by hand does not read IMDS.
-
-    Args:
-        minion: this minion.
-        job: the call.
-        test: only report what would run.
-
-    Returns:
-        The answer of the job.
+    Return the answer of the job. A preparation by hand does not read IMDS. With ``test`` it only
+    reports what would run.
     """
     try:
         answer = _checked(minion, job)

@@ -51,10 +51,8 @@ class ReadyHook(NamedTuple):
 def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
     """Return the ready hook of an item with the key ``use``.
 
-    The hook itself checks its options: ``azure_events.check`` has the result.
-
-    Raises:
-        ValueError: the item is invalid; the text names the key.
+    The ValueError for an invalid item names the key. The hook itself checks its options:
+    ``azure_events.check`` has the result.
     """
     use = item[USE]
     if use not in NAMES:
@@ -77,12 +75,8 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
 def arguments(python: str, folder: str, use: str, verb: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the command line of a ready hook.
 
-    Args:
-        python: the interpreter; it ignores variables and packages of the user, and writes no bytecode.
-        folder: the folder ``ready_hooks``.
-        use: one of NAMES.
-        verb: prepare, recover or check.
-        options: of the hook.
+    The interpreter ignores variables and packages of the user, and writes no bytecode. ``folder`` is the
+    folder ``ready_hooks``, ``use`` one of NAMES, and ``verb`` prepare, recover or check.
     """
     return (python, "-sEB", folder, use, verb, "--json", json.dumps(options, sort_keys=True))
 
@@ -99,7 +93,6 @@ def _check_option(key: Any, value: Any) -> None:
 
 
 def _settings(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return the settings of an item."""
     given = item.get("settings") or {}
     if not isinstance(given, Mapping):
         raise ValueError(f"settings: expected a mapping, not {given!r}")

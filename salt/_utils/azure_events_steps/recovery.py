@@ -23,31 +23,17 @@ _UNKNOWN = "the record has no preparation for it"
 def recover(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
     """Run the steps of the recovery if all events that the minion was prepared for are over.
 
-    A recovery by hand also ends a preparation by hand.
-
-    Args:
-        minion: this minion.
-        job: the call.
-        test: only report what would run.
-
-    Returns:
-        The answer of the job.
+    Return the answer of the job. A recovery by hand also ends a preparation by hand. With
+    ``test`` it only reports what would run.
     """
     return _recover(minion, [job], test)[0]
 
 
 def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
-    """Recover from every event in the record that is over.
+    """Recover from every event in the record that is over; return one answer for each event in the record.
 
-    Args:
-        minion: this minion.
-        test: only report what would run.
-
-    Returns:
-        One answer for each event in the record.
-
-    Raises:
-        ValueError, OSError: the record cannot be read.
+    With ``test`` it only reports what would run. The function raises ValueError or OSError if the
+    record cannot be read.
     """
     found = minion.file.read()
     jobs = (

@@ -34,12 +34,8 @@ def evaluate(
 ) -> SelectionResult:
     """Return whether the configuration selects the event for this VM.
 
-    Args:
-        event: as IMDS lists it.
-        own_name: this VM's name.
-        configuration: of the minion.
-        now: aware time, best by the server's clock.
-        notice: whether to apply minimum_notice, as at the beginning of a preparation.
+    ``now`` is an aware time, best by the server's clock. ``notice`` applies minimum_notice, as at the
+    beginning of a preparation.
     """
     if not affects(event, own_name):
         return SelectionResult(AFFECTS, f"the event does not affect this VM ({own_name})")

@@ -21,11 +21,8 @@ from .selection import evaluate
 def status(minion: Minion, event_id: str | None = None, problem: str = "") -> dict[str, Any]:
     """Return the status; a failure of IMDS is part of it.
 
-    Args:
-        minion: this minion.
-        event_id: of the only event to show, whichever VM it affects; None shows all events that
-            affect this VM.
-        problem: why IMDS is not read; "" reads it.
+    ``event_id`` is that of the only event to show, whichever VM it affects; None shows all events that
+    affect this VM. ``problem`` says why IMDS is not read; "" reads it.
     """
     answer: dict[str, Any] = {
         "version": VERSION,

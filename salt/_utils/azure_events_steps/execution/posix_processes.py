@@ -53,8 +53,7 @@ def descendants(ancestor: int) -> list[int]:
 def end_descendants(first: int) -> None:
     """End all descendants of this process with SIGTERM, and after _GRACE seconds with SIGKILL.
 
-    Args:
-        first: the first descendant. Its process group is ended on systems without /proc too.
+    The process group of the first descendant is ended on systems without /proc too.
     """
     asked: set[int] = set()
     began = time.monotonic()

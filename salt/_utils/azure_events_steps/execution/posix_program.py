@@ -21,13 +21,8 @@ class ProgramResult(NamedTuple):
 def run_program(command: Sequence[str], environment: Mapping[str, str], timeout: float) -> ProgramResult | None:
     """Run a program in "/" until its end; kill its process group and return None at the timeout.
 
-    Args:
-        command: the program and its arguments.
-        environment: all variables of the program.
-        timeout: seconds.
-
-    Raises:
-        OSError: the program cannot be started.
+    ``environment`` has all variables of the program; ``timeout`` is in seconds. The function raises
+    OSError if the program cannot be started.
     """
     process = subprocess.Popen(  # pylint: disable=consider-using-with
         command,

@@ -71,9 +71,8 @@ def output_end(text: str) -> str:
 def decode_windows_output(data: bytes, code_page: str) -> str:
     """Return the text that a program on Windows has written: UTF-8 if it is that, else the code page.
 
-    Args:
-        data: the output, or its last TAIL bytes, which may begin within a character.
-        code_page: the codec for output that is not UTF-8.
+    ``data`` is the output, or its last TAIL bytes, which may begin within a character. ``code_page`` is
+    the codec for output that is not UTF-8.
     """
     begins = 0
     while len(data) >= TAIL and begins < _LONGEST_CHARACTER - 1 and data[begins] & 0xC0 == 0x80:

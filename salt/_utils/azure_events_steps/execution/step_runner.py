@@ -24,15 +24,9 @@ else:
 def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited: Sequence[int] = ()) -> StepResult:
     """Run the step, and wait for its end or its timeout.
 
-    Args:
-        step: the step.
-        variables: environment variables of a command, added to those of this process.
-        call: runs a step of another kind; it is called in a process of its own. On Windows it must
-            survive pickling.
-        not_inherited: descriptors that the step must not keep open.
-
-    Returns:
-        The result.
+    ``variables`` are environment variables of a command, added to those of this process. ``call`` runs a
+    step of another kind; it is called in a process of its own, and on Windows it must survive pickling.
+    ``not_inherited`` are descriptors that the step must not keep open.
     """
     began = time.monotonic()
     outcome, output = supervise(step, variables, call, not_inherited)

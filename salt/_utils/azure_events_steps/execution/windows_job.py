@@ -86,8 +86,7 @@ class Job:
     def start(self, pid: int) -> None:
         """Put a suspended process of this process into the job, and resume it.
 
-        Raises:
-            OSError: Windows refuses that; the process is still suspended.
+        After an OSError the process is still suspended.
         """
         process = _checked(_kernel.OpenProcess(_RIGHTS, False, pid))
         try:
