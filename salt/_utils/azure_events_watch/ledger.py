@@ -206,11 +206,8 @@ def advance(
 ) -> tuple[Ledger, tuple[Notice, ...]]:
     """Return the ledger after one more good document, and the changes, ends first.
 
-    Args:
-        ledger: the events so far; stays as it is.
-        document: the latest good document.
-        now: aware time of the changes.
-        is_selected: whether an event meets the selection, disregarding statuses.
+    ``now`` is the aware time of the changes. ``is_selected`` says whether an event meets the selection,
+    disregarding statuses.
     """
     return _Advance(ledger, document, now, is_selected).result()
 

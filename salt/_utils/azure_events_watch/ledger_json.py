@@ -36,11 +36,7 @@ def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def ledger_from_json(data: dict[str, Any]) -> Ledger:
-    """Return the ledger of a state file's content.
-
-    Raises:
-        ValueError: the content is not a ledger.
-    """
+    """Return the ledger of a state file's content; raise ValueError if the content is not a ledger."""
     try:
         entries = [_entry(dict(item)) for item in data["entries"]]
         listed = {entry.key: entry for entry in entries if entry.is_listed}

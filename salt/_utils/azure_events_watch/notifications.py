@@ -72,15 +72,9 @@ class NotificationQueue:
     ) -> tuple[list[dict[str, Any]], dict[str, bool]]:
         """Return the data of the beacon events to send now, which then count as sent.
 
-        Args:
-            snapshot: of the watcher.
-            selection: which statuses to send.
-            repeat: seconds between repeats of a listed event.
-            now: monotonic seconds.
-            more: fields to add to each event.
-
-        Returns:
-            The data of the events, and for each key in them whether the event is listed.
+        The second value has for each key in them whether the event is listed. ``selection`` says which
+        statuses to send, ``repeat`` is the number of seconds between repeats of a listed event, ``now``
+        is in monotonic seconds, and ``more`` are fields to add to each event.
         """
         batch = _Batch(more)
         announced: dict[str, bool] = {}

@@ -11,11 +11,7 @@ from azure_scheduled_events.document import ScheduledEvent
 
 
 class PreparedEvents:
-    """Reads the record in the folder of a beacon's state file.
-
-    Args:
-        path: of the state file.
-    """
+    """Reads the record in the folder of a beacon's state file, which is at ``path``."""
 
     def __init__(self, path: str) -> None:
         self._file = RecordFile(os.path.dirname(os.path.dirname(path)))

@@ -29,7 +29,6 @@ class Settings(NamedTuple):
 
     Attributes:
         name: of the beacon; any except "azure_events" needs ``beacon_module: azure_events``.
-        endpoint, api_versions: of IMDS.
         resource_name: this VM's name; None reads it from IMDS.
         timeout, first_timeout: seconds for one answer, and for the first one of all.
         poll_interval: seconds between two polls while IMDS is healthy.
@@ -68,16 +67,11 @@ def cached_settings(config: Any, section: Mapping[str, Any]) -> Settings:
 
 
 def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
-    """Return the settings that a beacon's configuration describes.
+    """Return the settings of a beacon; raise ValueError, which names the key, if they are invalid.
 
-    Args:
-        config: a list of mappings, as Salt passes it.
-        section: the section azure_events. It has defaults for endpoint, api_version and
-            resource_name, and the selection of the minion, which limits that of the beacon of the
-            same name.
-
-    Raises:
-        ValueError: the configuration is invalid; the text names the key.
+    ``config`` is a list of mappings, as Salt passes it. ``section`` is the section azure_events. It has
+    defaults for endpoint, api_version and resource_name, and the selection of the minion, which limits
+    that of the beacon of the same name.
     """
     given = _merged(config)
     for key in given:
@@ -99,8 +93,7 @@ def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
 def _restrict_to_minion(selection: Selection, section: Mapping[str, Any]) -> Selection:
     """Return the beacon's selection, limited to the events that this minion prepares for.
 
-    Raises:
-        ValueError: no event is in both selections.
+    The function raises ValueError if no event is in both selections.
     """
     whole = parse_selection({key: section.get(key) for key in ("types", "statuses", "sources")})
     common = {}
@@ -130,11 +123,7 @@ def is_from_salt(config: Any) -> bool:
 
 
 def parse_selection(options: Mapping[str, Any]) -> Selection:
-    """Return the selection that the options describe.
-
-    Raises:
-        ValueError: an option is invalid; the text names it.
-    """
+    """Return the selection that the options describe; raise ValueError, which names the option, if one is invalid."""
     # the result of a search without a hit must not select this VM
     if options.get("affects") in ([], ()):
         raise ValueError("affects: an empty list names no VM; leave it out for this one")
@@ -144,8 +133,7 @@ def parse_selection(options: Mapping[str, Any]) -> Selection:
 def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str | None]:
     """Return endpoint, api-versions and this VM's name, from ``given`` or else the defaults.
 
-    Raises:
-        ValueError: an option is invalid; the text names it.
+    The ValueError for an invalid option names the option.
     """
     where = {key: given.get(key) if given.get(key) is not None else defaults.get(key) for key in _CONNECTION}
     name = where["resource_name"]
@@ -168,8 +156,7 @@ def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> t
 def parse_duration(key: str, value: Any, minimum: float) -> float:
     """Return the seconds of a number or of a text such as 15m, at least ``minimum``.
 
-    Raises:
-        ValueError: the value is not a duration, or too short; the text names the key.
+    The ValueError for a value that is not a duration, or too short, names the key.
     """
     try:
         seconds = parse_seconds(value)
@@ -181,12 +168,9 @@ def parse_duration(key: str, value: Any, minimum: float) -> float:
 
 
 def _check_salt_options(given: Mapping[Any, Any]) -> None:
-    """Check the options that Salt reads without a check of its own.
+    """Check the options that Salt reads without a check of its own; the ValueError names the option.
 
     Salt fails at the second tick with them, and then for all beacons of the minion.
-
-    Raises:
-        ValueError: an option is invalid; the text names it.
     """
     interval = given.get("interval", 1)
     number = isinstance(interval, (int, float)) and not isinstance(interval, bool)

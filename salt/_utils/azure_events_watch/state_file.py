@@ -35,8 +35,7 @@ def state_path(cachedir: str, beacon: str) -> str:
 def read(path: str) -> dict[str, Any] | None:
     """Return the content of a state file, or None if there is none.
 
-    Raises:
-        ValueError: the file cannot be read, or is not a state file.
+    The function raises ValueError if the file cannot be read, or is not a state file.
     """
     data = load(path)
     if data is not None and not isinstance(data.get("entries"), list):

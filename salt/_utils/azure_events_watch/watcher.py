@@ -76,10 +76,7 @@ class Watcher:
     ``snapshot`` may be read from any thread at any time without waiting; after a change it is
     another object. ``checked`` is the time of the last good answer in seconds since 1970, or None.
 
-    Args:
-        settings: of the beacon.
-        path: of the state file.
-        earlier: the state of an earlier watcher, which has stopped.
+    ``path`` is that of the state file. ``earlier`` is the state of an earlier watcher, which has stopped.
     """
 
     def __init__(self, settings: Settings, path: str, earlier: WatchState | None = None) -> None:

@@ -42,14 +42,9 @@ def pending_notifications(
 ) -> list[dict[str, Any]]:
     """Return the data of the events to send to a master now; start the watcher if none runs.
 
-    It waits for IMDS for at most _POLL_TIMEOUT seconds.
-
-    Args:
-        settings: of the beacon.
-        path: of the state file.
-        listener: identifies the master.
-        session: the session key of the master, or None if unknown. With a new key the master may
-            have lost what it was sent, and all is sent again.
+    It waits for IMDS for at most _POLL_TIMEOUT seconds. ``path`` is that of the state file; ``listener``
+    identifies the master. ``session`` is the session key of the master, or None if unknown. With a new
+    key the master may have lost what it was sent, and all is sent again.
     """
     watcher = _running_watcher(settings, path)
     watcher.poll_now(_POLL_TIMEOUT)
