@@ -20,9 +20,7 @@ KINDS = ("module", "role", "filter", "test")
 def pages(collection: Path, trees: Path) -> dict[str, bytes]:
     """Return place -> content of all pages.
 
-    Args:
-        collection: a copy of the collection at .../ansible_collections/azure_imds/scheduled_events.
-        trees: a folder for the output.
+    ``collection`` is a copy at .../ansible_collections/azure_imds/scheduled_events; ``trees`` takes the output.
     """
     output = trees / "collection-pages"
     shutil.rmtree(output, ignore_errors=True)

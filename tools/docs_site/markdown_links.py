@@ -17,8 +17,7 @@ ATTRIBUTES = {"link_open": "href", "image": "src"}
 def replace_targets(text: str, change: Callable[[str], str]) -> str:
     """Return the text with the result of `change` for each target; code and autolinks stay as they are.
 
-    Raises:
-        ValueError: a target is written in a way that this function cannot replace.
+    The function raises ValueError for a target that is written in a way that it cannot replace.
     """
     tokens, definitions = parsed(text)
     lines = text.splitlines(keepends=True)

@@ -55,11 +55,8 @@ def sections(first_page: str, inside_folders: frozenset[str] = frozenset()) -> l
     """Return the sections of the first page with the documents to which their links lead.
 
     A document is in the section in which it first leads a row or an item, or else in the last section that links it.
-    A link with a fragment does not count.
-
-    Args:
-        first_page: the Markdown text, with links that are relative to the source tree.
-        inside_folders: documents that belong to the first page of their folder.
+    A link with a fragment does not count. The links of the page are relative to the source tree; `inside_folders` are
+    the documents that belong to the first page of their folder.
     """
     found = [link for link in links(first_page) if link.document not in inside_folders]
     chosen: dict[str, Link] = {}
@@ -123,10 +120,7 @@ def documents_of(entry: str) -> str:
 def folder_documents(page: str, folder: str, documents: Iterable[str]) -> list[str]:
     """Return the documents of a folder that its first page links, in the order of the links.
 
-    Args:
-        page: the Markdown text, with links that are relative to its folder.
-        folder: the folder in the source tree.
-        documents: all documents.
+    `page` is the Markdown text, with links that are relative to `folder`, the folder in the source tree.
     """
     here = {posixpath.join(folder, posixpath.basename(name)) for name in documents if posixpath.dirname(name) == folder}
     linked = dict.fromkeys(

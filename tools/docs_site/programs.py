@@ -14,16 +14,9 @@ from tools.docs_site.source_error import SourceError
 
 
 def run_program(name: str, *arguments: str | Path, collection: Path, folder: Path) -> None:
-    """Run a program to its end.
+    """Run a program to its end in the working directory `folder`; raise SourceError if it failed.
 
-    Args:
-        name: of the program.
-        arguments: its arguments.
-        collection: the copy of the collection that Ansible finds.
-        folder: the working directory.
-
-    Raises:
-        SourceError: the program failed.
+    `collection` is the copy of the collection that Ansible finds.
     """
     ended = subprocess.run(
         [programs() / name, *arguments],

@@ -19,9 +19,7 @@ PARTS = ("galaxy.yml", "CHANGELOG.rst", "changelogs", "meta", "plugins", "roles"
 def page(collection: Path, folder: Path) -> bytes:
     """Return the page: the committed release notes, and before them the fragments.
 
-    Args:
-        collection: a copy of the collection.
-        folder: takes a copy of its parts, because antsibull-changelog changes them.
+    `folder` takes a copy of the parts of the collection, because antsibull-changelog changes them.
     """
     shutil.rmtree(folder, ignore_errors=True)
     for part in PARTS:

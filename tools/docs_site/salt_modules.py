@@ -71,11 +71,7 @@ def import_salt_modules(repository: Path) -> None:
 
 
 def load(name: str, path: Path) -> ModuleType:
-    """Import a file under a name.
-
-    Raises:
-        ImportError: the file cannot be imported.
-    """
+    """Import a file under a name; raise ImportError if it cannot be imported."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path}: not a Python module")

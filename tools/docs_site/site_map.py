@@ -32,8 +32,7 @@ IMAGES = (".png", ".svg")
 class SiteMap:
     """The place of each file of the repository in the source tree of the site.
 
-    Args:
-        files: the paths of all files, relative to the repository.
+    `files` are the paths of all files, relative to the repository.
     """
 
     def __init__(self, files: Iterable[PurePosixPath]) -> None:
@@ -49,12 +48,8 @@ class SiteMap:
     def target(self, page: str, link: str) -> str:
         """Return the target that a link of a page has in the site.
 
-        Args:
-            page: the path of the page in the repository.
-            link: the target as the page prints it: relative, on GitHub, or elsewhere.
-
-        Raises:
-            SourceError: the target is not in the repository.
+        `page` is the path of the page in the repository, `link` the target as the page prints it: relative, on GitHub,
+        or elsewhere. The function raises SourceError if the target is not in the repository.
         """
         parts = urlsplit(link)
         inside = path_on_github(link)
@@ -77,11 +72,7 @@ class SiteMap:
         return None
 
     def on_github(self, page: str, path: str) -> str:
-        """Return the address of a file or folder on GitHub.
-
-        Raises:
-            SourceError: it is not in the repository.
-        """
+        """Return the address of a file or folder on GitHub; raise SourceError if it is not in the repository."""
         if path in self.files:
             return f"{GITHUB}/blob/{BRANCH}/{path}"
         if path in self._folders:

@@ -21,10 +21,7 @@ from tools.repository.collection_tree import copy_tree
 def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
     """Write the source tree; files that do not change keep their times, so that Sphinx reads only the others.
 
-    Args:
-        repository: the checkout.
-        destination: the folder of the source tree.
-        trees: a folder for a copy of the collection, which the tools of Ansible need.
+    `trees` takes a copy of the collection, which the tools of Ansible need.
     """
     site = site_of(repository)
     collection = copy_tree(repository, trees)
@@ -42,8 +39,7 @@ def write_source_tree(repository: Path, destination: Path, trees: Path) -> None:
 def markdown_page(repository: Path, site: SiteMap, path: str) -> str:
     """Return the text of a page, with the links of the site.
 
-    Raises:
-        SourceError: a link leads to no file, or is written in an unknown way.
+    The function raises SourceError for a link that leads to no file, or is written in an unknown way.
     """
     try:
         return replace_targets((repository / path).read_text(encoding="utf-8"), partial(site.target, path))

@@ -27,10 +27,8 @@ KEPT = (Path("tests", "output"), Path(".git"))
 def copy_tree(repository: Path, destination: Path, only: Sequence[str] = ()) -> Path:
     """Make or update the copy below `destination`, and return the folder of the collection in it.
 
-    Args:
-        repository: the checkout.
-        destination: a folder for ansible_collections.
-        only: files and folders in the root of the checkout that are copied; by default all.
+    `destination` is a folder for ansible_collections. `only` are the files and folders in the root of the checkout
+    that are copied; by default all.
     """
     collection = destination / INSIDE
     wanted = {name for name in tracked_or_new(repository) if not only or name.parts[0] in only}

@@ -47,14 +47,9 @@ class Problem(NamedTuple):
 
 
 def problems(source: str, functions: Set[str] = frozenset()) -> list[Problem]:
-    """Return the breaches of all rules in a PowerShell module.
+    """Return the breaches of all rules in the text of a PowerShell module, ordered by line.
 
-    Args:
-        source: the text of the module.
-        functions: names of the functions in lower case that the module gets from elsewhere.
-
-    Returns:
-        The breaches, ordered by line.
+    `functions` are the names in lower case of the functions that the module gets from elsewhere.
     """
     root = _PARSER.parse(source.encode()).root_node
     found = [

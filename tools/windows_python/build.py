@@ -35,9 +35,8 @@ SALT_PINS = REPOSITORY / "tests" / "salt" / "requirements-3008.txt"
 def build() -> Wine:
     """Return the drive at .cache/windows/VERSION; make it again if its parts changed.
 
-    Raises:
-        SystemExit: the Pythons of this machine have no standard library that fits.
-        CalledProcessError: a part cannot be had or built.
+    The function raises SystemExit if the Pythons of this machine have no standard library that fits, and
+    CalledProcessError if a part cannot be had or built.
     """
     chosen = choose()
     wine = Wine(REPOSITORY / ".cache" / "windows" / chosen.release.python)

@@ -48,11 +48,7 @@ class Chosen(NamedTuple):
 
 
 def choose() -> Chosen:
-    """Return the first release of which this machine has the standard library.
-
-    Raises:
-        SystemExit: there is none.
-    """
+    """Return the first release of which this machine has the standard library; raise SystemExit if there is none."""
     found = dict(ask(python) for release in RELEASES if (python := find_python(release.minor)))
     for release in RELEASES:
         if release.python in found:
