@@ -87,7 +87,7 @@ class Announce(NamedTuple):
 
 
 class Save(NamedTuple):
-    """Write a maintenance; ``needed``: answer with Saved or Unsaved. None removes it."""
+    """Write a maintenance; ``needed``: answer with Saved or SaveFailed. None removes it."""
 
     key: str
     maintenance: Maintenance | None
