@@ -45,12 +45,8 @@ class ApprovalResult(NamedTuple):
     def failure(self, event_ids: Sequence[str]) -> str | None:
         """Return why the call has failed, or None.
 
-        Args:
-            event_ids: the ids that the caller named. An event that affects other VMs is a failure only if it is one
-                of these.
-
-        Returns:
-            One sentence with the reason for each event, or None.
+        The text is one sentence with the reason for each event. An event that affects other VMs is a failure only if
+        it is one of ``event_ids``, which the caller named.
         """
         named = {event_id.casefold() for event_id in event_ids}
         bad = [
@@ -64,13 +60,9 @@ class ApprovalResult(NamedTuple):
 
 
 def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
-    """Read the events, decide, and send the approvals.
+    """Read the events, decide, and send the approvals; only decide if ``send`` is False.
 
-    Args:
-        session: the session with IMDS.
-        criteria: ``own_name`` is replaced by the name that the session finds.
-        receipts_folder: path of the folder for receipts.
-        send: False to return the plan only.
+    The name that the session finds replaces ``criteria.own_name``.
 
     Returns:
         The plan and its outcome.

@@ -82,7 +82,7 @@ class ApprovalCriteria(NamedTuple):
     def parse(
         cls, selection: Selection, policy: Any, prepared: Any, gates: Any, release_others: Any
     ) -> ApprovalCriteria:
-        """Read the criteria as users write them; ``own_name`` stays unknown.
+        """Return the criteria that users have written as these options; ``own_name`` stays unknown.
 
         Args:
             selection: which events the caller means.
@@ -90,9 +90,6 @@ class ApprovalCriteria(NamedTuple):
             prepared: one of PREPARED.
             gates: a mapping of names to booleans, or None.
             release_others: a boolean.
-
-        Returns:
-            The criteria.
 
         Raises:
             ValueError: an argument cannot be used; PolicyError if it is the policy.

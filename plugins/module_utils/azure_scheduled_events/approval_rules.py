@@ -33,12 +33,7 @@ class BlockCode(Enum):
 
 
 class Blocked(NamedTuple):
-    """Why an event is not approved.
-
-    Attributes:
-        code: the reason.
-        text: the reason as a clause in which "it" is the event.
-    """
+    """Why an event is not approved; ``text`` is a clause in which "it" is the event."""
 
     code: BlockCode
     text: str
@@ -54,13 +49,8 @@ PREPARATION_FAILED = Blocked(BlockCode.PREPARATION_FAILED, "its preparation fail
 def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved: bool = False) -> Blocked | None:
     """Return why the event can no longer or not yet be approved, or None.
 
-    Args:
-        event: as IMDS listed it last.
-        seen_started: whether it was ever Started.
-        approved: whether IMDS has accepted an approval of this host.
-
-    Returns:
-        The first reason that applies, or None.
+    The first reason that applies counts. ``event`` is as IMDS listed it last; ``seen_started`` says whether it was
+    ever Started, and ``approved`` whether IMDS has accepted an approval of this host.
     """
     if event.status == "Started" or seen_started:
         return STARTED
@@ -72,15 +62,10 @@ def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved
 def blocked_by_scope(event: ScheduledEvent, own_name: str | None) -> Blocked | None:
     """Return why the event is not for this VM alone to approve, or None.
 
-    Args:
-        event: as IMDS listed it last.
-        own_name: this VM's resource name, or None where unknown.
-
-    Returns:
-        OTHERS_AFFECTED with the names of the event's VMs, or None.
+    The reason is OTHERS_AFFECTED with the names of the event's VMs.
 
     Raises:
-        OwnNameUnknown: ``own_name`` is None or empty.
+        OwnNameUnknown: ``own_name``, this VM's resource name, is None or empty.
     """
     if affects_only(event, own_name):
         return None

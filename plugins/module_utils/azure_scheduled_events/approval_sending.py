@@ -24,14 +24,9 @@ def send_approvals(
 ) -> tuple[list[ApprovalOutcome], list[str]]:
     """Send the planned approvals.
 
-    An event that IMDS refuses does not delay the others. After an error the events are read again, and only those
-    that are still Scheduled are sent again.
-
-    Args:
-        pacer: paces the requests.
-        plan: the decisions; only those with outcome "approve" are sent.
-        receipts: notes the accepted approvals.
-        within: seconds for all attempts.
+    Only decisions with outcome "approve" are sent. An event that IMDS refuses does not delay the others. After an
+    error the events are read again, and only those that are still Scheduled are sent again. ``within`` is in seconds,
+    for all attempts; ``receipts`` notes the accepted approvals.
 
     Returns:
         The plan with "approved", "failed" or "not_found" in place of "approve", and warnings about receipts.

@@ -39,14 +39,10 @@ def _of_windows() -> str:
 def boot_of_time_of_day(answer: bytes) -> str:
     """Return the identity of the boot in Windows' answer about the time of day.
 
-    Windows moves the time of the boot along whenever the clock is set, and keeps the sum of these moves beside it.
-    The identity is the time of the boot by the clock as it was then, in units of 100 ns.
-
-    Args:
-        answer: a structure SYSTEM_TIMEOFDAY_INFORMATION: BootTime at byte 0, BootTimeBias at byte 32.
-
-    Returns:
-        The identity; "" if the structure has no time of the boot.
+    Windows moves the time of the boot along whenever the clock is set, and keeps the sum of these moves beside it. The
+    identity is the time of the boot by the clock as it was then, in units of 100 ns; it is "" if the answer has no
+    time of the boot. The answer is a structure SYSTEM_TIMEOFDAY_INFORMATION: BootTime at byte 0, BootTimeBias at byte
+    32.
     """
     booted = int.from_bytes(answer[0:8], "little")
     moved = int.from_bytes(answer[32:40], "little", signed=True)

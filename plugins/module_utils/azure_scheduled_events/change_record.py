@@ -25,7 +25,7 @@ def change_record(
     outcome: str | None = None,
     resource_id: str | None = None,
 ) -> dict[str, Any]:
-    """Return the record as plain JSON values.
+    """Return the record as plain JSON values, with SCHEMA as its ``schema``.
 
     Args:
         kind: "appeared", "changed", "started" or "gone".
@@ -36,9 +36,6 @@ def change_record(
         reporter: the VM that observed the change, or "".
         outcome: "completed" or "canceled", or None if it is unknown.
         resource_id: the resource ID of the event in Azure, or None.
-
-    Returns:
-        The record, with SCHEMA as its ``schema``.
     """
     return {
         "schema": SCHEMA,
@@ -56,10 +53,6 @@ def change_record(
 def content_id(*content: object) -> str:
     """Return an id that depends on the content only, so that a repeated delivery has the same.
 
-    Args:
-        *content: JSON values that make the change unique.
-
-    Returns:
-        32 hexadecimal digits.
+    The id has 32 hexadecimal digits. The content consists of the JSON values that make the change unique.
     """
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]

@@ -43,14 +43,9 @@ class Change(NamedTuple):
 def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change, ...]:
     """Return the changes from one good document to the next.
 
-    An event that is missing from an incomplete document is not gone: its entry may be one that could not be read.
-
-    Args:
-        before: the earlier document, or None where there is none; then every event has appeared.
-        after: the later document.
-
-    Returns:
-        The changes: ended events first, then the others in the order of ``after``.
+    Ended events come first, then the others in the order of ``after``. If ``before`` is None, every event has
+    appeared. An event that is missing from an incomplete document is not gone: its entry may be one that could not be
+    read.
     """
     known = {event.key: event for event in before.events} if before is not None else {}
     present = {event.key for event in after.events}
@@ -72,12 +67,7 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
 def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> EventDocument:
     """Return the document to compare the next one with.
 
-    Args:
-        before: the earlier document, or None where there is none.
-        after: the later document.
-
-    Returns:
-        ``after``; if it is incomplete, with those events of ``before`` that it may hide.
+    This is ``after``; if it is incomplete, with those events of ``before`` that it may hide.
     """
     if before is None or after.complete:
         return after

@@ -19,12 +19,7 @@ _ADDRESS_SIZE = 4
 
 
 class LeasedAddress(NamedTuple):
-    """An address that DHCP gave.
-
-    Attributes:
-        address: IPv4 address with dots.
-        expires: end of the lease, in Unix seconds.
-    """
+    """An IPv4 address, with dots, that DHCP gave until the Unix second ``expires``."""
 
     address: str
     expires: int
@@ -33,9 +28,7 @@ class LeasedAddress(NamedTuple):
 def distinct_addresses(values: Iterable[bytes], now: float) -> list[str]:
     """Return the distinct addresses of option 245 of all interfaces, the lease that expires last first.
 
-    Args:
-        values: of the interfaces.
-        now: Unix seconds.
+    ``values`` are those of the interfaces; ``now`` is in Unix seconds.
     """
     found = [lease for value in values for lease in leased_addresses(value, now)]
     found.sort(key=lambda lease: lease.expires, reverse=True)
@@ -43,14 +36,10 @@ def distinct_addresses(values: Iterable[bytes], now: float) -> list[str]:
 
 
 def leased_addresses(value: bytes, now: float) -> list[LeasedAddress]:
-    """Return the addresses of option 245 whose leases have not expired.
+    """Return the addresses of option 245 whose leases have not expired, in the order of the value.
 
-    Args:
-        value: the value of one interface; records after a damaged one are not read.
-        now: Unix seconds.
-
-    Returns:
-        The addresses in the order of the value. Data that do not have the size of an address are left out.
+    The value is that of one interface. Records after a damaged one are not read, and data that do not have the size of
+    an address are left out. ``now`` is in Unix seconds.
     """
     return [
         LeasedAddress(socket.inet_ntoa(data), expires)

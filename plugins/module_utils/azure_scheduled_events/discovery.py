@@ -27,15 +27,12 @@ def discover_endpoint(
     leased: Callable[[], list[str]] = lease_addresses,
     answers: Callable[[str, float], bool] | None = None,
 ) -> str:
-    """Return the base URL of the first candidate that accepts a TCP connection.
+    """Return the base URL of the first candidate that accepts a TCP connection, else the usual one.
 
     Args:
         connect_timeout: seconds for the whole search.
         leased: returns the IPv4 addresses of option 245 in the present leases.
         answers: returns whether a base URL accepts connections, within so many seconds.
-
-    Returns:
-        The base URL; the usual one if no candidate accepts.
     """
     named = leased()
     if not named:

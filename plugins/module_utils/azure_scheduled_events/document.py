@@ -81,13 +81,10 @@ class ScheduledEvent(NamedTuple):
         return self.event_id.casefold()
 
     def seconds_left(self, now: datetime) -> float:
-        """Return the seconds until the event may start (reference 2.3.4).
+        """Return the seconds until the event may start (reference 2.3.4), never negative.
 
-        Args:
-            now: the current time, aware, preferably by the server's clock (EventDocument.server_time).
-
-        Returns:
-            Seconds, never negative; an unknown time counts as "now".
+        ``now`` is aware, preferably by the server's clock (EventDocument.server_time). An unknown time counts as
+        "now".
         """
         if self.not_before is None or self.status == "Started":
             return 0.0
@@ -168,13 +165,7 @@ class EventDocument(NamedTuple):
 
 
 def parse_document(text: str | bytes) -> EventDocument:
-    """Read the body of a good answer of ``/metadata/scheduledevents``.
-
-    Args:
-        text: the body.
-
-    Returns:
-        The document, possibly with warnings.
+    """Return the document in the body of a good answer of ``/metadata/scheduledevents``, possibly with warnings.
 
     Raises:
         ImdsUnreadable: the body is not an object with a list of events (reference 1.4.13).

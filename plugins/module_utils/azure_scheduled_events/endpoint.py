@@ -13,16 +13,10 @@ AUTO = "auto"
 
 
 def validate_endpoint(endpoint: str) -> str:
-    """Return the base URL without a closing slash.
-
-    Args:
-        endpoint: ``http://HOST[:PORT]``, with or without a closing slash.
-
-    Returns:
-        ``http://HOST[:PORT]``.
+    """Return the base URL ``http://HOST[:PORT]`` without a closing slash.
 
     Raises:
-        ImdsError: ``endpoint`` is anything else; it is not retryable.
+        ImdsError: ``endpoint`` is not such a URL, with or without a closing slash; it is not retryable.
     """
     try:
         parts = urlsplit(endpoint)

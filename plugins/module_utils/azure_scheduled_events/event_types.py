@@ -60,11 +60,8 @@ def is_chosen(event_type: str, types: Collection[str] | None) -> bool:
 def parse_event_type(value: Any) -> str:
     """Return a type in Azure's spelling.
 
-    Args:
-        value: the name of a type in any letter case.
-
-    Returns:
-        One of EVENT_TYPES, or the name as it is: Azure may have introduced the type.
+    The letter case of the name does not count. A name that is not in EVENT_TYPES is returned as it is: Azure may have
+    introduced the type.
 
     Raises:
         ValueError: the value is not a name of letters and digits, or is similar to a known type, which the text names.

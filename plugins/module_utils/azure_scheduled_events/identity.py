@@ -49,27 +49,15 @@ def own_name_in(resource: str) -> str:
 
 
 def is_same_vm(resource: str, name: str) -> bool:
-    """Return True if an entry of ``Resources`` is the VM of that name; letter case does not count.
+    """Return True if an entry of ``Resources`` is the VM of that name.
 
-    Args:
-        resource: an entry of ``Resources``.
-        name: a VM's resource name.
-
-    Returns:
-        Whether both are the same VM; False for an empty name.
+    Letter case does not count. An empty name is that of no VM.
     """
     return bool(name) and name.casefold() in (resource.casefold(), own_name_in(resource).casefold())
 
 
 def affects(event: ScheduledEvent, name: str | None) -> bool:
     """Return True if the event affects the VM of that name.
-
-    Args:
-        event: any event.
-        name: a VM's resource name, or None where unknown.
-
-    Returns:
-        Whether one of the event's resources is that VM.
 
     Raises:
         OwnNameUnknown: ``name`` is None or empty.
@@ -87,12 +75,7 @@ def affects_only(event: ScheduledEvent, name: str | None) -> bool:
 def leader_rank(event: ScheduledEvent, name: str | None) -> int | None:
     """Return the position of the VM in ``Resources``: the order in which VMs take the lead (reference 2.2.5).
 
-    Args:
-        event: any event.
-        name: a VM's resource name, or None where unknown.
-
-    Returns:
-        The position, from 0; None if the event does not affect the VM.
+    The first position is 0; None means that the event does not affect the VM.
 
     Raises:
         OwnNameUnknown: ``name`` is None or empty.

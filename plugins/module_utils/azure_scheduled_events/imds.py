@@ -115,13 +115,8 @@ class Imds:
     def events(self, within: float | None = None, hold: float = 0.0) -> EventDocument:
         """Return the current document; the first call on a VM switches the service on (reference 4.1).
 
-        Args:
-            within: seconds for this call, or None for the timeout of the client.
-            hold: seconds, before those of ``within``, for which a transport may wait for another document than the
-                last one.
-
-        Returns:
-            The document. An answer with the same bytes as the one before has the same object as ``events``.
+        ``hold`` is in seconds, before those of ``within``, for which a transport may wait for another document than
+        the last one. An answer with the same bytes as the one before has the same object as ``events``.
 
         Raises:
             ImdsUnreachable: no answer came in time.
@@ -192,11 +187,8 @@ class Imds:
     def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
         """Approve events, which releases every VM in their ``Resources``; safe to repeat (reference 1.5).
 
-        After an error it is unknown whether IMDS accepted the approval: read the events before the next attempt.
-
-        Args:
-            event_ids: one id or several, as IMDS wrote them.
-            within: seconds for this call, or None for the timeout of the client.
+        ``event_ids`` is one id or several, as IMDS wrote them. After an error it is unknown whether IMDS accepted the
+        approval: read the events before the next attempt.
 
         Raises:
             ValueError: no id was given.
@@ -212,13 +204,7 @@ class Imds:
         self._last_answer_at = self._clock()
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
-        """Return the instance metadata document of this VM (reference 3.3).
-
-        Args:
-            within: seconds for this call, or None for the timeout of the client.
-
-        Returns:
-            An object with ``compute`` and ``network``.
+        """Return the instance metadata document of this VM (reference 3.3), with ``compute`` and ``network``.
 
         Raises:
             ImdsUnreachable: no answer came in time.

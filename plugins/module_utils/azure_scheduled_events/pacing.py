@@ -88,15 +88,9 @@ class Pacer:
         self.failing_since: float | None = None
 
     def call(self, method: Callable[..., T], *args: object, within: float | None = None) -> T:
-        """Call a method of the client as soon as the rate limit allows, and note its success.
+        """Return the result of a method of the client, called as soon as the rate limit allows; note its success.
 
-        Args:
-            method: a method of the client.
-            *args: its arguments.
-            within: seconds for the call and the wait before it, or None.
-
-        Returns:
-            The result of the method.
+        ``within`` is in seconds, for the call and the wait before it.
 
         Raises:
             ImdsError: the method raised it.
@@ -131,14 +125,7 @@ class Pacer:
             self.failing_since = self.clock()
 
     def delay(self, event_known: bool = False) -> float:
-        """Return the delay before the next poll.
-
-        Args:
-            event_known: whether an event is pending; delays are shorter then.
-
-        Returns:
-            Seconds.
-        """
+        """Return the seconds before the next poll; they are fewer while an event is known."""
         error = self.error
         if error is None:
             return self._interval

@@ -143,12 +143,7 @@ class Policy:
     def preset(cls, name: str) -> Policy:
         """Return a policy by name.
 
-        Args:
-            name: "observe" (approves nothing) or "documented" (approves User events and freezes under 9 s that
-                affect this VM).
-
-        Returns:
-            The policy.
+        "observe" approves nothing; "documented" approves User events and freezes under 9 s that affect this VM.
 
         Raises:
             PolicyError: there is no preset of that name.
@@ -159,15 +154,9 @@ class Policy:
 
     @classmethod
     def from_rules(cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules") -> Policy:
-        """Return a policy of rules as plain data.
+        """Return a policy of rules as plain data: a list of ``{name, when, approve}`` or ``{name, when, hold}``.
 
-        Args:
-            rules: a list of ``{name, when, approve}`` or ``{name, when, hold}``.
-            locations: locations for error texts.
-            name: of the policy.
-
-        Returns:
-            The policy.
+        ``locations`` are for error texts.
 
         Raises:
             PolicyError: a rule cannot be used.
@@ -179,14 +168,9 @@ class Policy:
 
     @classmethod
     def from_mapping(cls, data: Any, locations: SourceLocations | None = None) -> Policy:
-        """Return a policy as plain data.
+        """Return a policy as plain data: ``{name, preset}`` or ``{name, rules}``.
 
-        Args:
-            data: ``{name, preset}`` or ``{name, rules}``.
-            locations: locations for error texts.
-
-        Returns:
-            The policy.
+        ``locations`` are for error texts.
 
         Raises:
             PolicyError: the data cannot be used.

@@ -12,13 +12,7 @@ _LONGEST = 64 * 1024
 
 
 def load_policy(path: str) -> Policy:
-    """Read a policy file.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The policy.
+    """Return the policy in a file.
 
     Raises:
         PolicyError: the file cannot be read, or ``parse_policy`` raised it.
@@ -31,14 +25,7 @@ def load_policy(path: str) -> Policy:
 
 
 def parse_policy(text: str, name: str) -> Policy:
-    """Read a policy from YAML text.
-
-    Args:
-        text: the YAML.
-        name: of the file, for error texts.
-
-    Returns:
-        The policy.
+    """Return the policy in YAML text; ``name`` is that of the file, for error texts.
 
     Raises:
         PolicyError: the text is longer than 64 KiB, is not YAML, or is not a policy.

@@ -56,8 +56,7 @@ class Receipts:
     def read(self) -> list[dict[str, Any]]:
         """Return the receipts of this boot at this endpoint; none if the folder or its file cannot be used.
 
-        Returns:
-            The receipts, with ``event_id``, ``approved_at`` in ISO 8601 and, where it was known, ``not_before``.
+        They have ``event_id``, ``approved_at`` in ISO 8601 and, where it was known, ``not_before``.
         """
         try:
             return [each for each in self._of_this_boot() or () if each.get("endpoint") == self._endpoint]
@@ -65,15 +64,11 @@ class Receipts:
             return []
 
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
-        """Return when the event was approved.
+        """Return when the event was approved, in ISO 8601; None if there is no readable receipt.
 
-        Args:
-            event_id: in any letter case.
-            not_before: of the event as it is now, or None. A receipt with another NotBefore
-                is ignored: Azure reuses an id for another occurrence, and a second approval has no effect.
-
-        Returns:
-            The time in ISO 8601; None if there is no readable receipt.
+        The letter case of the id does not count. ``not_before`` is that of the event as it is now, or None. A receipt
+        with another NotBefore is ignored: Azure reuses an id for another occurrence, and a second approval has no
+        effect.
         """
         for each in self.read():
             if _is_about(each, event_id):
@@ -85,12 +80,8 @@ class Receipts:
     def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> bool:
         """Write the receipt of an accepted approval: the file as a whole or not at all.
 
+        ``approved_at`` is in ISO 8601; ``not_before`` is that of the event as it was approved, or None where unknown.
         Of two processes that write at the same moment one may lose its receipt; the approval is then sent again.
-
-        Args:
-            event_id: of the event.
-            approved_at: the time in ISO 8601.
-            not_before: of the event as it was approved, or None where unknown.
 
         Returns:
             True if the file was damaged; it is replaced.

@@ -22,11 +22,7 @@ _Result = TypeVar("_Result")
 
 
 def replace_file(draft: str, path: str) -> None:
-    """Rename a file to the path of another one, which it replaces at once.
-
-    Args:
-        draft: path of the new file.
-        path: path of the file to replace; it may be missing.
+    """Rename ``draft`` to ``path``, where it replaces a file, if there is one, at once.
 
     Raises:
         OSError: the file cannot be replaced; both files remain.
@@ -35,14 +31,7 @@ def replace_file(draft: str, path: str) -> None:
 
 
 def read_file(path: str, encoding: str) -> str:
-    """Return the text of a file that another process may replace.
-
-    Args:
-        path: path of the file.
-        encoding: of the text.
-
-    Returns:
-        The text as it was before or after a replacement.
+    """Return the text of a file, as it was before or after another process replaced it.
 
     Raises:
         OSError: the file cannot be read.
@@ -75,9 +64,6 @@ def retried(
         repeats: returns True for the error of a file that another process uses.
         clock: monotonic seconds.
         sleep: waits some seconds.
-
-    Returns:
-        The result of the action.
 
     Raises:
         OSError: the error of the last attempt.

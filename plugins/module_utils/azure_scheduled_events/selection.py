@@ -47,15 +47,7 @@ class Selection(NamedTuple):
     ) -> Selection:
         """Return the selection of options that are known to be valid; :meth:`parse` checks them.
 
-        Args:
-            event_ids: ids, or None for all.
-            types: event types, or None for all.
-            statuses: statuses, or None for all.
-            sources: sources, or None for all.
-            affects: "self", "any", or names of VMs; None for "self".
-
-        Returns:
-            The selection.
+        None selects all, but ``affects`` is then "self".
         """
         named = [affects] if isinstance(affects, str) else list(affects or [SELF])
         folded = {name.casefold() for name in named}
@@ -72,14 +64,10 @@ class Selection(NamedTuple):
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> Selection:
-        """Read the selection options as users write them.
+        """Return the selection of options as users write them.
 
-        Args:
-            options: ``event_ids``, ``types``, ``statuses``, ``sources`` and ``affects``, each a text, a list of texts
-                or None; an option that is missing counts as None.
-
-        Returns:
-            The selection.
+        The options are ``event_ids``, ``types``, ``statuses``, ``sources`` and ``affects``, each a text, a list of
+        texts or None; an option that is missing counts as None.
 
         Raises:
             ValueError: a value is not a text, or is a misspelt type, status or source, which would select nothing.

@@ -84,16 +84,9 @@ class ImdsSession:
         return max(0.1, self._deadline - self.pacer.clock())
 
     def call_with_retries(self, method: Callable[..., T], *args: object) -> T:
-        """Call a method of the client until a good answer comes or the session's time is up.
+        """Return the result of a method of the client, called until it is good or the session's time is up.
 
         Refused connections and errors that are not retryable are raised at once.
-
-        Args:
-            method: a method of the client.
-            *args: its arguments.
-
-        Returns:
-            The result of the method.
 
         Raises:
             ImdsError: the last error.
@@ -111,12 +104,8 @@ class ImdsSession:
     def read_events(self, name_required: bool) -> EventDocument:
         """Return the events, and set ``resource_name``; raise ImdsError if that fails.
 
-        Args:
-            name_required: whether the name is an error if it stays unknown. Else it is requested once, after the
-                events, and may remain None.
-
-        Returns:
-            The document.
+        With ``name_required`` it is an error if the name stays unknown. Else the name is requested once, after the
+        events, and may remain None.
         """
         if self.resource_name is None and name_required:
             self._set_resource_name(self.call_with_retries(self.imds.instance))

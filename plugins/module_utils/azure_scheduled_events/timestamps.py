@@ -26,13 +26,9 @@ _ISO = rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})[T ]{_CLOCK}\s*{_
 
 
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
-    """Read ``NotBefore``.
+    """Return ``NotBefore`` as aware UTC time or None, and a warning or None.
 
-    Args:
-        value: of the JSON member; "" and None mean that no time was given, as for a started event.
-
-    Returns:
-        The aware UTC time or None, and a warning or None.
+    "" and None mean that no time was given, as for a started event.
     """
     if value is None or value == "":
         return None, None
@@ -44,13 +40,10 @@ def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
 
 
 def parse_time(text: str) -> datetime | None:
-    """Read a time in any of the formats that IMDS and HTTP servers use.
+    """Return the aware UTC time of a text, or None if the text is not a time.
 
-    Args:
-        text: the time. Without a zone it is UTC; the name of the weekday is not checked.
-
-    Returns:
-        The aware UTC time; None if the text is not a time.
+    The text has any of the formats that IMDS and HTTP servers use. Without a zone it is UTC; the name of the weekday
+    is not checked.
     """
     time = _usual(text)
     if time is not None or len(text) > _LONGEST:

@@ -202,17 +202,10 @@ class Transport:
         self.requests_sent = 0
 
     def exchange(self, request: Request, total: float, rest: float) -> Response:
-        """Send one request and read its whole answer.
+        """Return the whole answer to one request, whatever its status.
 
-        A request on a kept connection that the server has closed is repeated once, on a new connection.
-
-        Args:
-            request: for the endpoint of this transport.
-            total: seconds until the answer begins.
-            rest: seconds for all that follows its first byte.
-
-        Returns:
-            The answer, whatever its status.
+        A request on a kept connection that the server has closed is repeated once, on a new connection. ``total`` is
+        in seconds until the answer begins, ``rest`` in seconds for all that follows its first byte.
 
         Raises:
             ImdsError: the request cannot be sent to this endpoint.

@@ -54,15 +54,9 @@ def parse_api_versions(value: Any) -> tuple[str, ...]:
 
 
 def parse_choice(value: Any, known: Sequence[str], kind: str) -> str:
-    """Return the known value in its usual spelling.
+    """Return the one of the known values that differs in letter case at most.
 
-    Args:
-        value: in any letter case.
-        known: the valid values.
-        kind: of the value, for the error text.
-
-    Returns:
-        One of ``known``.
+    ``kind`` is that of the value, for the error text.
 
     Raises:
         ValueError: the value is unknown; the text names the nearest valid one.

@@ -45,7 +45,7 @@ def wait_for(
     timeout: float,
     confirms: Callable[[], bool] = lambda: False,
 ) -> WaitResult:
-    """Poll at the pacer's interval until a predicate holds or the time is up; at least once.
+    """Return the result of polls at the pacer's interval until a predicate holds or the time is up; at least one.
 
     Errors of IMDS do not end the wait and never count as an empty document; the retry table slows the polls down.
 
@@ -56,9 +56,6 @@ def wait_for(
         timeout: seconds for the wait.
         confirms: returns True if one more good document may end the wait. The next poll then comes within a second,
             and one such poll, of a second at most, may come after the timeout.
-
-    Returns:
-        The result.
 
     Raises:
         ImdsError: an ImdsRefused, if IMDS supports none of the api-versions.

@@ -12,12 +12,7 @@ class YamlError(ValueError):
 
 
 class YamlSource(NamedTuple):
-    """The content of a file.
-
-    Attributes:
-        data: plain data.
-        lines: the line of every key and item, counted from 1, by its path of keys and indexes.
-    """
+    """Plain data, and the line of every key and item, counted from 1, by its path of keys and indexes."""
 
     data: Any
     lines: dict[tuple[object, ...], int]
@@ -33,15 +28,9 @@ def read_text(path: str, kind: str) -> str:
 
 
 def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
-    """Read YAML text.
+    """Return the data of YAML text and its lines; None if the text is empty.
 
-    Args:
-        text: the YAML.
-        name: of the file, for error texts.
-        kind: of the file, for error texts.
-
-    Returns:
-        The data and its lines; None if the text is empty.
+    ``name`` and ``kind`` are those of the file, for error texts.
 
     Raises:
         YamlError: the text is not YAML of plain data without aliases, or PyYAML is missing.
