@@ -31,15 +31,10 @@ _COMPILED = "__pycache__"
 
 
 def deploy(source: Path, destination: Path, check: bool = False) -> list[Path]:
-    """Make ``destination`` equal to ``source``.
+    """Make ``destination`` equal to ``source``, and return the paths below it that differed.
 
-    Args:
-        source: a file, a link or a folder.
-        destination: a path that may not exist yet, nor the folders above it.
-        check: whether to change nothing.
-
-    Returns:
-        The paths below ``destination`` that differed.
+    The source is a file, a link or a folder. The destination may not exist yet, nor the folders above it. With
+    ``check`` nothing changes.
     """
     if _is_folder(source):
         return _deploy_folder(source, destination, check)

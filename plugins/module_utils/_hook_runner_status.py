@@ -47,14 +47,9 @@ class Unreadable(Exception):
 def parse_status(exit_status: int, output: str, errors: str) -> Json:
     """Return the members of the status that the module documents.
 
-    Args:
-        exit_status: of the command.
-        output: its standard output.
-        errors: its standard error.
-
-    Returns:
-        ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``, ``journal_ok`` and
-        ``events``.
+    They are ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``,
+    ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard output and standard
+    error.
 
     Raises:
         Unreadable: there is no status.
@@ -117,14 +112,9 @@ def is_settled(event: Json) -> bool:
 def has_reached(goal: str, wanted: t.Collection[str], events: t.Sequence[Json], history: t.Sequence[Json]) -> bool:
     """Return True if nothing remains to wait for.
 
-    Args:
-        goal: "prepared" or "recovered".
-        wanted: keys of the events to wait for; empty for all that affect this VM.
-        events: the events that are not closed.
-        history: the records.
-
-    Returns:
-        Whether each wanted event has reached the goal, or an event that is not wanted has appeared.
+    That is so if each wanted event has reached the goal, "prepared" or "recovered", or an event that is not wanted has
+    appeared. ``wanted`` has keys of events, and is empty for all that affect this VM; ``events`` are those that are
+    not closed.
     """
     mine = {event["key"]: event for event in events if event["affects_self"]}
     if wanted and not set(mine) <= set(wanted):

@@ -99,7 +99,7 @@ class NoteFile:
         take_over: bool = False,
         write: bool = True,
     ) -> Note:
-        """Make the run responsible for the host.
+        """Make the run responsible for the host, and return the note.
 
         Args:
             run: the run; ``id`` identifies it.
@@ -109,9 +109,6 @@ class NoteFile:
             replaces: id of a run that is known to have ended.
             take_over: whether to replace the note of any run.
             write: False to return the note without writing it.
-
-        Returns:
-            The note.
 
         Raises:
             NoteHeld: another run is responsible for the host.

@@ -32,15 +32,10 @@ Result = t.Dict[str, t.Any]
 
 
 def set_note(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) -> Result:
-    """Write, leave or remove the note.
+    """Write, leave or remove the note, and return the result of the module.
 
-    Args:
-        notes: the note of the host.
-        options: of module maintenance_note.
-        check_mode: whether the note has to stay as it is.
-
-    Returns:
-        The result of the module; ``failed`` if the note belongs to another run, or cannot be written.
+    The result has ``failed`` if the note belongs to another run, or cannot be written. ``options`` are those of module
+    maintenance_note.
     """
     try:
         result = (

@@ -41,7 +41,8 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
 def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:
     """Return the running processes that tasks of a step started, as far as this user can see them.
 
-    A command continues when the connection to the host is lost, or the controller is killed.
+    A command continues when the connection to the host is lost, or the controller is killed. Each process is its id
+    and the beginning of its command line.
 
     Args:
         runs: ids of the runs.
@@ -49,9 +50,6 @@ def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, pr
         younger_than: maximum seconds since the start of the process, 0 for no limit. A service that
             a task has started may never end.
         proc: the proc file system; without it no process is found.
-
-    Returns:
-        Each process as its id and the beginning of its command line.
     """
     marks = [f"{RUN_VARIABLE}={run}/{step}" for run in runs]
     found = []
