@@ -168,13 +168,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 def wait_with(module: AnsibleModule, call: EventCall, notes: NoteFile) -> dict[str, t.Any]:
     """Wait if the host has the note of this run, and return the module's result.
 
-    Args:
-        module: the module.
-        call: its call.
-        notes: the note of the host.
-
-    Returns:
-        The result; ``failed`` is set where the module fails.
+    The result has ``failed`` where the module fails.
 
     Raises:
         ImdsError: IMDS supports none of the api-versions.
