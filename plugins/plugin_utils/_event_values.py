@@ -24,12 +24,8 @@ _REMEDY = "give an event of azure_imds.scheduled_events.event_info"
 def event_of(value: t.Any, plugin: str) -> ScheduledEvent:
     """Return the event that a value of a template describes.
 
-    Args:
-        value: a dictionary in the form of event_info. Members that the plugins do not use may be missing.
-        plugin: name of the plugin, for messages.
-
-    Returns:
-        The event.
+    The value is a dictionary in the form of event_info. Members that the plugins do not use may be missing. ``plugin``
+    is the name of the plugin, for messages.
 
     Raises:
         AnsibleFilterError: the value is not such an event.

@@ -12,11 +12,9 @@ _HOSTS = "hosts"
 
 
 def folder_of_host(folder: str, host: str) -> str:
-    """Return the path of a host's folder.
+    """Return the path of the folder of a host, whose name is that in the inventory.
 
-    Args:
-        folder: for all hosts; "~" is the home directory of the user.
-        host: its name in the inventory.
+    ``folder`` is that for all hosts; "~" is the home directory of the user.
     """
     name = urllib.parse.quote(host, safe="")
     # no host may name the folder itself or its parent

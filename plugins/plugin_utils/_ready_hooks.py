@@ -68,11 +68,7 @@ class Entry(t.NamedTuple):
 
 
 def read_entries(entries: t.Any, variable: str) -> list[Entry]:
-    """Return the entries of a list.
-
-    Args:
-        entries: the value of the variable.
-        variable: its name, for messages.
+    """Return the entries of a list; ``variable`` is its name, for messages.
 
     Raises:
         ValueError: an entry has no valid ``use``, ``name`` or ``settings``, or two have one name.
@@ -115,10 +111,8 @@ def _entry(entry: t.Any, where: str) -> Entry:
 def hook_files(entries: t.Any, variable: str, python: str) -> list[dict[str, t.Any]]:
     """Return the hooks of the hook runner for a list, with ``stage``, ``name``, ``content`` and ``settings``.
 
-    Args:
-        entries: the value of the variable.
-        variable: its name, for messages.
-        python: program that runs the ready hooks; "" for the first one that the launcher finds.
+    ``variable`` is the name of the list, for messages. ``python`` is the program that runs the ready hooks; "" for the
+    first one that the launcher finds.
 
     Raises:
         ValueError: see `read_entries`; or there are more than MOST_ENTRIES entries.
@@ -197,10 +191,8 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
 def event_variables(events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resource: str) -> dict[str, str]:
     """Return the variables EVENT_* of a hook, for the most urgent event.
 
-    Args:
-        events: in the form of ``event_info`` or ``maintenance_wait``; may be empty.
-        stage: prepare or recover.
-        resource: name of this VM, or "".
+    ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. ``stage`` is prepare or
+    recover; ``resource`` is the name of this VM, or "".
     """
     event = min(events, key=_urgency, default={})
     texts = ("status", "source", "description", "not_before", "resource_type")
@@ -235,9 +227,7 @@ def _printable(value: t.Any) -> str:
 def failures(results: t.Sequence[t.Mapping[str, t.Any]], stage: str) -> str:
     """Return the message about the hooks that failed.
 
-    Args:
-        results: of a loop over the values of `runs`.
-        stage: prepare or recover.
+    ``results`` are those of a loop over the values of `runs`; ``stage`` is prepare or recover.
     """
     return "; ".join(
         f"ready hook {result['item']['name']}: {stage} failed: {_reason(result)}"

@@ -44,11 +44,7 @@ class NotAChange(ValueError):
 
 
 def read(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return the members of a received change; raise NotAChange if one is missing or unusable.
-
-    Args:
-        data: untrusted.
-    """
+    """Return the members of a received change, which is untrusted; raise NotAChange if one is missing or unusable."""
     event = data.get("event")
     if not isinstance(event, dict):
         raise NotAChange("event: not an object")
@@ -93,12 +89,7 @@ def moment(change: t.Mapping[str, t.Any]) -> float:
 
 
 def without_templates(value: t.Any, depth: int = 0) -> t.Any:
-    """Return JSON values with texts that Ansible does not render; a value that is nested too deeply becomes None.
-
-    Args:
-        value: untrusted.
-        depth: of the value.
-    """
+    """Return untrusted JSON values with texts that Ansible does not render; a value nested too deeply becomes None."""
     if isinstance(value, str):
         return _TEMPLATE_MARK.sub(r"\g<0> ", value)
     if not isinstance(value, (dict, list)):

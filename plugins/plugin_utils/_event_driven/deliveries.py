@@ -43,11 +43,9 @@ class Found(t.NamedTuple):
 
 
 def find_changes(event: t.Mapping[str, t.Any]) -> Found:
-    """Return the changes in an event of a rulebook.
+    """Return the changes in an event of a rulebook, as the source has delivered it.
 
-    Args:
-        event: as the source has delivered it: a member `payload` or `body` (an object, a list, or JSON as text), or the
-            object itself.
+    The changes are in a member `payload` or `body` (an object, a list, or JSON as text), or are the object itself.
     """
     found: t.Iterator[t.Any]
     if any(name in event for name in BODIES):

@@ -42,15 +42,7 @@ class EventFilter:
         self._own = News()
 
     def apply(self, event: Event, options: t.Mapping[str, t.Any]) -> Event | list[Event]:
-        """Return the event, or a list of events if it had several changes.
-
-        Args:
-            event: as the source has delivered it.
-            options: of the filter.
-
-        Raises:
-            ValueError: an option is unusable.
-        """
+        """Return the event, or a list of events if it had several changes; raise ValueError for an unusable option."""
         settings = _with_environment(options)
         rule, news = _rule(settings), self._memory(settings.get("memory"))
         if not isinstance(event, dict):

@@ -49,10 +49,8 @@ def is_notification(data: t.Mapping[str, t.Any]) -> bool:
 def read_notification(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the change of a notification; raise NotAChange if a member is missing or unusable.
 
-    "Scheduled" counts as appeared; only the history of the event can show that it is known.
-
-    Args:
-        data: a notification, see `is_notification`.
+    `is_notification` shows which data are a notification. "Scheduled" counts as appeared; only the history of the
+    event can show that it is known.
     """
     members = _folded(data)
     cloud_event = "specversion" in members

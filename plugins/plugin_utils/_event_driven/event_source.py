@@ -32,10 +32,6 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
 
     Returns never, because ansible-rulebook ends when the main function of a source returns.
 
-    Args:
-        queue: takes the events.
-        args: the arguments of the source.
-
     Raises:
         ValueError: an argument is unusable.
         ImportError: the library requests is missing.
@@ -58,11 +54,7 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
 class _PollThread(threading.Thread):
     """Polls beside the event loop. A daemon thread: the end of ansible-rulebook does not wait for an answer of IMDS.
 
-    Args:
-        watch: polls.
-        queue: takes the events.
-        loop: of the queue.
-        failed: gets the exception of a queue that does not take an event.
+    ``failed`` gets the exception of a queue that does not take an event.
     """
 
     def __init__(

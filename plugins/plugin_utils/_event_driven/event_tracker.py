@@ -38,12 +38,7 @@ class EventTracker:
         return self._known is not None and bool(self._known.events)
 
     def update(self, document: EventDocument, now: datetime) -> tuple[Change, ...]:
-        """Return the changes that a good document brings, and remember them.
-
-        Args:
-            document: the document.
-            now: the current time, for due_within.
-        """
+        """Return the changes that a good document brings, and remember them; ``due_within`` counts from ``now``."""
         known = {event.key: event for event in self._known.events} if self._known is not None else {}
         absences: dict[tuple[str, str | None], int] = {}
         events = []

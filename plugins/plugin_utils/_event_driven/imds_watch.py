@@ -47,11 +47,7 @@ _SMALLEST_STEP = timedelta(milliseconds=1)
 class ImdsWatch:
     """Watches the events of one VM's IMDS. For one thread at a time.
 
-    Args:
-        options: of the event source.
-        clock: monotonic seconds.
-        now: the current time.
-        sleep: waits some seconds, for the rate limit.
+    ``clock`` returns monotonic seconds; ``sleep`` waits some seconds, for the rate limit.
     """
 
     def __init__(

@@ -52,8 +52,7 @@ class SourceOptions(t.NamedTuple):
 def parse_options(args: t.Mapping[str, t.Any]) -> SourceOptions:
     """Return the checked arguments; raise ValueError with the name of the argument, the problem and the remedy.
 
-    Args:
-        args: as the rulebook has them, with substituted variables. An empty text counts as absent.
+    The arguments are as the rulebook has them, with substituted variables. An empty text counts as absent.
     """
     given = {
         name: value for name, value in args.items() if name not in _OF_THE_ENGINE and value is not None and value != ""

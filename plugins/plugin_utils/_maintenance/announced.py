@@ -64,12 +64,10 @@ class Announced(t.NamedTuple):
         return 2 if self.is_over else int(self.event["status"] == _STARTED)
 
     def vm_of(self, host: str, vm_name: str | None) -> str | None:
-        """Return the VM in Resources that is the host, or None.
+        """Return the VM in Resources that is the host, whose name is that in the inventory, or None.
 
-        Args:
-            host: its name in the inventory.
-            vm_name: name of its VM as the caller gives it, or None for the caller's mapping, or else for a VM with the
-                name of the host, with or without a domain.
+        ``vm_name`` is the name of its VM as the caller gives it, or None for the caller's mapping, or else for a VM
+        with the name of the host, with or without a domain.
         """
         mapped = next((vm for vm, name in self.mapping.items() if name == host), None)
         names = [vm_name] if vm_name else [mapped or host, host.partition(".")[0]]
@@ -80,11 +78,8 @@ class Announced(t.NamedTuple):
 def read_announced(entries: t.Any) -> list[Announced]:
     """Return each announced event once, in the state that is furthest.
 
-    Args:
-        entries: changes or events of the caller.
-
     Raises:
-        ValueError: an entry is neither.
+        ValueError: an entry is neither a change nor an event.
     """
     if _list(entries) is None:
         raise ValueError(f"{ANNOUNCED}: not a list; pass a list of changes or of events")
@@ -119,15 +114,10 @@ def events_of(
 ) -> dict[str, t.Any]:
     """Return what module maintenance_info returns, for the events of the caller.
 
-    Args:
-        host: name in the inventory.
-        vm_name: name of its VM, or None to find it, see `Announced.vm_of`.
-        announced: the events.
-        ended: keys of events that are over.
-        types: allowed types of events; None for all that do not only advise.
-        within: seconds; a later event is not due.
-        note: the note of the host.
-        now: the time of the controller, aware.
+    ``host`` is the name in the inventory, and ``vm_name`` the name of its VM, or None to find it, see
+    `Announced.vm_of`. ``ended`` has the keys of events that are over. ``types`` are the allowed types, or None for all
+    that do not only advise. An event that is later than ``within`` seconds is not due. ``now`` is the time of the
+    controller, aware.
     """
     held = {str(event["event_id"]).casefold(): event for event in note["events"]} if note else {}
     shown, name = [], vm_name
@@ -158,14 +148,8 @@ def end_of(
     """Return the events of the note, and why they are not all over.
 
     Each event has ``listed``, ``started`` and ``over``, ``outcome`` if the caller knows it, and ``prepared`` if a run
-    has prepared the host.
-
-    Args:
-        note: the note of the host.
-        announced: the events of the caller.
-        ended: keys of events that are over.
-        now: the time in ISO 8601.
-        prepared: when this run has prepared the host, in ISO 8601, or None.
+    has prepared the host. ``ended`` has the keys of events that are over. ``now`` is in ISO 8601; so is ``prepared``,
+    when this run has prepared the host, or it is None.
     """
     latest = {each.event["key"]: each for each in announced}
     events = []

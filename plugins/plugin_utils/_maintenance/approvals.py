@@ -73,11 +73,8 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
 def _blocked_by(vm: str, event: Event, owners: list[MaintenanceHost], hint: str) -> _Obstacle | None:
     """Return why this VM prevents the approval, or None.
 
-    Args:
-        vm: an entry of Resources.
-        event: the event.
-        owners: the hosts that are this VM.
-        hint: how hosts are known to be VMs.
+    ``vm`` is an entry of Resources, ``owners`` are the hosts that are this VM, and ``hint`` says how hosts are known
+    to be VMs.
     """
     if not owners:
         text = f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"

@@ -136,10 +136,8 @@ def token_problem(token: str) -> str:
 def list_requests(endpoint: str, resource_id: str, event_ids: t.Sequence[str]) -> list[Request]:
     """Return the one request that approves all these events, by the stable version.
 
-    Args:
-        endpoint: base URL of Azure Resource Manager.
-        resource_id: of a VM in Resources (reference 5.12.4).
-        event_ids: EventIds.
+    ``endpoint`` is the base URL of Azure Resource Manager. ``resource_id`` is the resource ID of a VM in Resources
+    (reference 5.12.4).
 
     Raises:
         ValueError: the resource id is not that of a VM.
@@ -177,12 +175,8 @@ def answers_of(event_ids: t.Sequence[str], status: int, body: str, problem: str)
 
     An event is approved only if the answer surely says so: 200 with the text ``value``, or 207 with the code OK for
     exactly this event. An event that the answer says nothing of has the status -1, as after a missing answer.
-
-    Args:
-        event_ids: of the request.
-        status: of HTTP, -1 without an answer.
-        body: the content.
-        problem: description of the failure, for an answer that has no error of its own.
+    ``status`` is that of HTTP, -1 without an answer; ``problem`` describes the failure, for an answer that has no
+    error of its own.
     """
     content = _object(_parsed(body))
     error = _object(content.get("error"))
@@ -244,11 +238,9 @@ def outcome_of(answer: Answer) -> Outcome:
 
 
 def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.Any]) -> Outcome | None:
-    """Return why the decision no longer holds, or None.
+    """Return why the decision, which has the VMs that are prepared, no longer holds, or None.
 
-    Args:
-        decision: with the VMs that are prepared.
-        read_again: a later result of module maintenance_info; empty or skipped if the host has not read the events.
+    ``read_again`` is a later result of module maintenance_info; empty or skipped if the host has not read the events.
     """
     if not read_again or read_again.get("skipped"):
         return None

@@ -82,11 +82,7 @@ def problems_of_facts(way: str, facts: t.Mapping[str, t.Any]) -> list[str]:
     """Return a problem for each variable that a fact of the host sets although the host must not choose its value.
 
     Any result of a module may have facts. They take precedence over the inventory and the defaults of the role: a
-    compromised host would get the token, or would be another VM.
-
-    Args:
-        way: how events are approved.
-        facts: of the host.
+    compromised host would get the token, or would be another VM. ``way`` says how events are approved.
     """
     return [
         f"{name}: a fact of the host sets this variable; examine the host, and clear the fact cache"

@@ -13,10 +13,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._host_
 
 
 def note_on_controller(folder: str | None, host: str) -> NoteFile:
-    """Return the note of a host.
+    """Return the note of a host, whose name is that in the inventory.
 
-    Args:
-        folder: for the notes of all hosts; None for the default folder of the user.
-        host: its name in the inventory.
+    ``folder`` is for the notes of all hosts; None for the default folder of the user.
     """
     return NoteFile(folder_of_host(folder or default_folder(), host))

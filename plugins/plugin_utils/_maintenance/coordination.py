@@ -56,10 +56,8 @@ class Obstacle(t.NamedTuple):
 def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str] | None = None) -> State:
     """Return the state before the first round, which reads all hosts without a wait.
 
-    Args:
-        hosts: of the play.
-        now: Unix time.
-        arm_vms: name of the VM by host, from the inventory; it takes precedence over that of the host itself.
+    ``now`` is Unix time. ``arm_vms`` has the name of the VM by host, from the inventory; it takes precedence over that
+    of the host itself.
     """
     given = arm_vms or {}
     return {
@@ -85,11 +83,7 @@ def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str]
 def next_state(before: State, results: t.Mapping[str, Variables], now: float, limits: Limits) -> State:
     """Return the state after a round: the decisions, and what the next round reads.
 
-    Args:
-        before: the last state.
-        results: results of module hook_runner_info by host, of the hosts that were read.
-        now: Unix time.
-        limits: of the run.
+    ``results`` are those of module hook_runner_info by host, of the hosts that were read. ``now`` is Unix time.
     """
     state = dict(
         before, hosts=dict(before["hosts"]), events={name: dict(own) for name, own in before["events"].items()}

@@ -20,12 +20,7 @@ class Approval(t.NamedTuple):
 
 
 class MaintenanceHost:
-    """One host of a maintenance run.
-
-    Args:
-        name: in the inventory.
-        variables: the variables of the host.
-    """
+    """One host of a maintenance run, by its name in the inventory."""
 
     def __init__(self, name: str, variables: Variables) -> None:
         self.name = name

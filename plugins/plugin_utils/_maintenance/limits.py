@@ -43,9 +43,6 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
         play_hosts: the hosts of the play, also those that are lost.
         groups: the hosts of each group of the inventory.
 
-    Returns:
-        The limits.
-
     Raises:
         ValueError: an option cannot be used.
     """

@@ -98,9 +98,6 @@ def is_removed(
         approved: keys of the events that the run has approved.
         starts_at: NotBefore of events by key, as the controller's clock shows it, in ISO 8601.
         now: the current time by the same clock.
-
-    Returns:
-        Whether one of the events explains that Azure has removed the VM.
     """
     return any(
         nature_of(event["event_type"]) is Nature.REMOVES

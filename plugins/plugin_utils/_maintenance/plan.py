@@ -66,13 +66,7 @@ class Clocks(t.NamedTuple):
 
 
 class MaintenancePlan:
-    """The plan of one run.
-
-    Args:
-        hosts: all hosts of the play.
-        limits: the limits of the run.
-        clocks: the clocks of the controller.
-    """
+    """The plan of one run, for all hosts of the play."""
 
     def __init__(self, hosts: t.Sequence[MaintenanceHost], limits: Limits, clocks: Clocks) -> None:
         self._hosts = hosts

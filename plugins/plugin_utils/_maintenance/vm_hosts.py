@@ -19,10 +19,7 @@ def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
     """Return the hosts that are this entry of Resources; more than one if a host claims the name of another VM.
 
     An entry with a wildcard is no VM. A compromised host of that name would release VMs that Azure adds to the event.
-
-    Args:
-        resource: an entry of Resources.
-        vms: name of the VM by host, "" if unknown.
+    ``vms`` has the name of the VM by host, "" if unknown.
     """
     if _WILDCARDS.intersection(resource):
         return []

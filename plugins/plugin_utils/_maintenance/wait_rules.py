@@ -27,10 +27,8 @@ _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 class WaitRules:
     """The rules for one host, from the variables of the role.
 
-    Args:
-        variables: the variables of the task.
-        removed_after: seconds without an answer after which a host counts as removed, if an event explains it.
-        now: returns the time by the controller's clock, aware.
+    ``removed_after`` is in seconds without an answer, after which a host counts as removed if an event explains it.
+    ``now`` returns the time by the controller's clock, aware.
     """
 
     def __init__(
@@ -60,9 +58,8 @@ class WaitRules:
     def has_removed(self, unreachable: float, events: t.Sequence[Event]) -> bool:
         """Return True if the host counts as removed by Azure.
 
-        Args:
-            unreachable: seconds since the host answered.
-            events: the events of the host as they were listed last; empty for those of its note.
+        ``unreachable`` is in seconds since the host answered. ``events`` are those of the host as they were listed
+        last; empty for those of its note.
         """
         if unreachable < self._removed_after:
             return False

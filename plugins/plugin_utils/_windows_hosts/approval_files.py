@@ -26,22 +26,14 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._host_
 def receipts_of_host(folder: str | None, host: str) -> str:
     """Return the path of the folder on the controller for the receipts of a host.
 
-    Args:
-        folder: for the receipts of all hosts; None for the default folder of the user.
-        host: its name in the inventory.
+    ``folder`` is for the receipts of all hosts; None for the default folder of the user. ``host`` is its name in the
+    inventory.
     """
     return folder_of_host(folder or default_folder(), host)
 
 
 def policy_of_host(path: str, fetch: t.Callable[[str, str], object]) -> Policy:
-    """Return the policy in a file on the host.
-
-    Args:
-        path: of the file.
-        fetch: copies a file of the host to a path on the controller.
-
-    Returns:
-        The policy.
+    """Return the policy in a file on the host, which ``fetch`` copies to a path on the controller.
 
     Raises:
         InvalidOptions: the file cannot be read, is not YAML, or is not a policy.

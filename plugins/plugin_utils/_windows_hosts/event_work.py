@@ -42,11 +42,7 @@ def work_on_controller(
 ) -> Result:
     """Return the result of a module.
 
-    Args:
-        task: the module.
-        params: the values of all its options.
-        check_mode: whether to change nothing.
-        exchange: module imds_exchange on the host.
+    ``params`` has the values of all its options; ``exchange`` is module imds_exchange on the host.
     """
 
     def transport(endpoint: str, max_bytes: int, connect_timeout: float, clock: object) -> TransportInterface:

@@ -49,18 +49,11 @@ def requests_sent(result: Result) -> int:
 
 
 def read_response(result: Result, about: str, endpoint: str, max_bytes: int, has_worked: bool = False) -> Response:
-    """Return the answer in a result.
+    """Return the answer in a result of the module, whatever its status.
 
-    Args:
-        result: of the module.
-        about: the request, for error texts.
-        endpoint: base URL of the request.
-        max_bytes: longest body.
-        has_worked: whether the module has returned an answer before. A failure is then one of the moment, such as
-            the end of Windows during a run, and does not say whether the request was sent.
-
-    Returns:
-        The answer, whatever its status.
+    ``about`` is the request, for error texts, and ``endpoint`` its base URL. ``has_worked`` says whether the module
+    has returned an answer before. A failure is then one of the moment, such as the end of Windows during a run, and
+    does not say whether the request was sent.
 
     Raises:
         ImdsError: the module failed; retryable if it has worked before.

@@ -35,15 +35,10 @@ _MAX_ADDRESSES = 2
 
 
 def discover_from_host(module: HostModule, connect_timeout: float, clock: t.Callable[[], float] = time.time) -> str:
-    """Return the base URL of the first candidate that accepts a connection from the host.
+    """Return the base URL of the first candidate that accepts a connection from the host, else the usual one.
 
-    Args:
-        module: imds_exchange on the host.
-        connect_timeout: seconds for all connections from the host to candidates.
-        clock: Unix seconds.
-
-    Returns:
-        The base URL; the usual one if no candidate accepts.
+    ``module`` is imds_exchange on the host. ``connect_timeout`` is in seconds, for all connections from the host to
+    candidates; ``clock`` returns Unix seconds.
 
     Raises:
         ImdsUnreachable: the connection to the host was lost.

@@ -41,14 +41,7 @@ class HostModule:
         self._was_reached = False
 
     def run(self, options: Result, seconds: float) -> Result:
-        """Run the module once.
-
-        Args:
-            options: of the module.
-            seconds: the longest time of its work.
-
-        Returns:
-            Its result.
+        """Run the module once, with a limit in seconds for its work, and return its result.
 
         Raises:
             AnsibleConnectionFailure: the first run hangs. Other errors of the first run are those of Ansible.

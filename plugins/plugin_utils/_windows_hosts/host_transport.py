@@ -53,13 +53,8 @@ class HostTransport:
     def exchange(self, request: Request, total: float, rest: float) -> Response:
         """Send one request from the host, or the same one each second while the answer is ``request.known``.
 
-        Args:
-            request: for the endpoint of this transport.
-            total: seconds until an answer begins; at least 1 is used.
-            rest: seconds for all that follows its first byte; at least 1 is used.
-
-        Returns:
-            The answer, whatever its status.
+        The answer is returned whatever its status. ``total`` is in seconds until an answer begins, ``rest`` in seconds
+        for all that follows its first byte; at least 1 is used of each.
 
         Raises:
             ImdsError: the module failed; retryable if it has worked before.
