@@ -47,15 +47,10 @@ def run(
 ) -> Result:
     """Run a program and wait for its end; at the time limit, end its whole process group.
 
-    Processes that the program leaves in the background continue; their output is not read.
-
-    Args:
-        arguments: the program and its arguments.
-        deadline: of the hook.
-        most: seconds for this program; by default all that the hook has left.
-        given: its standard input; by default empty.
-        environment: variables beside those of this process.
-        user: the user to run it as, by runuser; by default that of this process.
+    Processes that the program leaves in the background continue; their output is not read. `most` is in seconds,
+    by default all that the hook has left. `given` is the standard input of the program, by default empty. The variables
+    of `environment` come beside those of this process. The program runs as `user` by runuser, by default as the user
+    of this process.
 
     Raises:
         HookError: the program does not exist, cannot be started, or prints too much.

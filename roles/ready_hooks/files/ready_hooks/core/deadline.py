@@ -13,12 +13,9 @@ _RESERVED_SHARE, _MOST_RESERVED = 0.1, 3.0
 
 
 class Deadline:
-    """The end of a run.
+    """The end of a run, which itself uses a little less than `limit`.
 
-    Args:
-        limit: seconds for the run; the run itself uses a little less.
-        clock: monotonic seconds.
-        sleep: sleeps for some seconds.
+    `limit` and `sleep` are in seconds; `clock` returns monotonic seconds.
     """
 
     def __init__(
@@ -37,10 +34,8 @@ class Deadline:
     def wait_until(self, condition: Callable[[], bool], most: float | None = None, interval: float = 0.5) -> bool:
         """Wait until the condition holds; return False if it does not within the time.
 
-        Args:
-            condition: is called at least once, and a last time at the end.
-            most: seconds to wait; by default all that are left.
-            interval: seconds between two calls.
+        The condition is called at least once, and a last time at the end. `most` is in seconds, by default all that
+        are left; `interval` is the seconds between two calls.
         """
         end = self._end if most is None else min(self._end, self._clock() + most)
         while not condition():

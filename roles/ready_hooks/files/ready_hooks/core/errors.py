@@ -8,10 +8,8 @@ from __future__ import annotations
 class HookError(Exception):
     """A hook cannot do its work.
 
-    Args:
-        subject: the thing that has the problem: a socket, a unit, an option.
-        problem: what is wrong.
-        remedy: what the operator can do; "" if the problem says it.
+    The subject is the thing that has the problem: a socket, a unit, an option. The remedy is what the operator
+    can do; it is "" if the problem says it.
     """
 
     def __init__(self, subject: str, problem: str, remedy: str = "") -> None:

@@ -31,14 +31,8 @@ class Finding(NamedTuple):
 class Run:
     """One run of a hook.
 
-    Attributes:
-        name: of the hook among those of the host.
-        options: the values of the hook's options, by name.
-        event: the event.
-        deadline: the end of the run.
-        record: what a preparation has to undo.
-        dry_run: whether the run changes nothing.
-        has_acted: whether there was something to change, also in a dry run.
+    `name` is that of the hook among those of the host; `record` has what a preparation has to undo. `has_acted`
+    says whether there was something to change, also in a dry run.
     """
 
     def __init__(
@@ -59,10 +53,7 @@ class Run:
     def act(self, description: str, action: Callable[..., object], *arguments: object) -> None:
         """Print the description and do the action; in a dry run, print it only.
 
-        Args:
-            description: begins with an infinitive: "set web/web1 to drain".
-            action: makes the change.
-            arguments: of the action.
+        The description begins with an infinitive: "set web/web1 to drain".
         """
         self.has_acted = True
         self.say(f"would {description}" if self.dry_run else description)
@@ -101,7 +92,6 @@ class ReadyHook(abc.ABC):
     Attributes:
         name: as users write it.
         summary: one sentence.
-        options: the options.
         stages: those in which the hook runs. The base class runs `recover` in stage recover, and
             `prepare` in all others.
         only_reports: whether the hook changes nothing on the host, and treats each error as a

@@ -40,12 +40,7 @@ class Occurrence(NamedTuple):
 
 
 class Occurrences:
-    """The events in the record of one hook.
-
-    Args:
-        run: the run of the hook.
-        clock: seconds since 1970; it goes on over a reboot.
-    """
+    """The events in the record of one hook; `clock` returns seconds since 1970, and goes on over a reboot."""
 
     def __init__(self, run: Run, clock: Callable[[], float] = time.time) -> None:
         self._run, self._clock = run, clock

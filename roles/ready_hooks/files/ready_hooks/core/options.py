@@ -99,7 +99,6 @@ class Option(NamedTuple):
         parse: returns the value for the hook; raises ValueError.
         help: one sentence, without the default.
         default: value for the hook where the option is missing; None for none.
-        required: whether it must be given.
         many: whether it is a list; on the command line it is repeated. A single value is a list of
             one. The value for the hook is a tuple; without the option it is empty.
     """
@@ -130,11 +129,7 @@ Values = Mapping[str, Any]
 
 
 def from_mapping(options: Sequence[Option], given: object) -> Values:
-    """Return the values for the hook, with defaults.
-
-    Args:
-        options: those that the hook knows.
-        given: names and values, as from JSON; null is the same as a missing option.
+    """Return the values for the hook, with defaults; null, as from JSON, is the same as a missing option.
 
     Raises:
         UsageError: an option is unknown, missing or invalid.

@@ -24,9 +24,7 @@ _MOST_CHARACTERS = 2000
 def values(entry: Occurrence, now: float) -> dict[str, Value]:
     """Return the values by their NAMES; "" for each unknown text, None for each unknown number.
 
-    Args:
-        entry: the event; at its end with stage recover.
-        now: seconds since 1970.
+    The entry of an event at its end has stage recover; `now` is in seconds since 1970.
     """
     event = entry.event
     duration = None

@@ -114,12 +114,10 @@ def unit_of(shown: Mapping[str, str]) -> Unit:
 
 
 def start_order(stopped: Sequence[str], triggered: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the units in the order for their start.
+    """Return the units, which are in the order of their stops, in the order for their start.
 
-    Args:
-        stopped: in the order of their stops.
-        triggered: the units that each unit starts on demand. It starts before them, because
-            systemd refuses to start a socket whose service runs.
+    A unit starts before those that it starts on demand (`triggered`), because systemd refuses to start a socket
+    whose service runs.
     """
     order: list[str] = []
     for name in reversed(stopped):

@@ -15,12 +15,7 @@ FAIL, CONTINUE, SHUTDOWN_SESSIONS = "fail", "continue", "shutdown-sessions"
 
 
 class Balancer:
-    """One HAProxy, for one run of the hook.
-
-    Args:
-        run: of the hook.
-        address: of the runtime socket.
-    """
+    """One HAProxy, by the address of its runtime socket, for one run of the hook."""
 
     def __init__(self, run: Run, address: str) -> None:
         self.address = address
@@ -58,12 +53,10 @@ class Balancer:
                 self._set(name, DRAIN)
 
     def retire(self, names: Collection[str], most: float, on_timeout: str) -> None:
-        """Wait for the end of the sessions of the servers, then set them to maint. Raises HookError.
+        """Wait for the end of the sessions of the servers, which are in drain, then set them to maint.
 
-        Args:
-            names: the servers, which are in drain.
-            most: seconds to wait.
-            on_timeout: FAIL, CONTINUE or SHUTDOWN_SESSIONS, where sessions remain.
+        `most` is in seconds; `on_timeout` is FAIL, CONTINUE or SHUTDOWN_SESSIONS, where sessions remain. Raises
+        HookError.
         """
         if not self._run.dry_run and not self._run.deadline.wait_until(lambda: not self._sessions(names), most):
             for name, sessions in self._sessions(names).items():
@@ -84,10 +77,7 @@ class Balancer:
         HAProxy takes a server that leaves maint for usable until a check fails. Therefore a server is
         set to drain first, and its check has to succeed from the beginning. The two commands are one
         line, so that a hook that is killed between them cannot leave a server that seems to be up.
-
-        Args:
-            names: the servers.
-            waits: whether to wait for the checks.
+        `waits` says whether to wait for the checks.
         """
         found = self._socket.servers()
         resting = [name for name in names if name in found and found[name].state == MAINT]

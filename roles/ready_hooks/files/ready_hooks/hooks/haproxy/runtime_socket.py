@@ -74,12 +74,7 @@ class Statistics(NamedTuple):
 
 
 class RuntimeSocket:
-    """The runtime socket of one HAProxy.
-
-    Args:
-        address: as `parse_address` returns it.
-        deadline: of the hook.
-    """
+    """The runtime socket of one HAProxy; `address` is as `parse_address` returns it."""
 
     def __init__(self, address: str, deadline: Deadline) -> None:
         self.address, self._deadline = address, deadline

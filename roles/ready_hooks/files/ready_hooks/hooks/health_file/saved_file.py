@@ -19,13 +19,9 @@ _MODE = 0o777
 
 
 class SavedFile(NamedTuple):
-    """A regular file or a symbolic link.
+    """A regular file, or a symbolic link; the mode of a link does not count.
 
-    Attributes:
-        content: the content, or the target of the link, in base64.
-        is_link: whether it is a symbolic link; then the mode does not count.
-        mode: permissions.
-        uid, gid: owner and group.
+    `content` is the content, or the target of the link, in base64.
     """
 
     content: str

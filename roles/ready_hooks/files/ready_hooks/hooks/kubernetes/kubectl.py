@@ -24,12 +24,7 @@ _PREFIX = "error: "
 
 
 class Kubectl:
-    """The command, with the access that the options describe.
-
-    Args:
-        options: those of the hook.
-        deadline: of the run.
-    """
+    """The command for one run, with the access that the options of the hook describe."""
 
     def __init__(self, options: Mapping[str, Any], deadline: Deadline) -> None:
         self._options, self._deadline = options, deadline
@@ -62,9 +57,7 @@ class Kubectl:
     def drain(self, name: str, seconds: float) -> Sequence[str]:
         """Evict the pods of the node, wait for their end, and return the lines that kubectl printed.
 
-        Args:
-            name: of the node.
-            seconds: for all of it.
+        `seconds` are for all of it.
 
         Raises:
             OutOfTime: pods remain.

@@ -10,14 +10,9 @@ from typing import Any, NamedTuple
 
 
 class Node(NamedTuple):
-    """A node.
+    """A node; it is cordoned if it is unschedulable, and ready if its condition Ready is True.
 
-    Attributes:
-        name: of the node.
-        is_cordoned: whether it is unschedulable.
-        is_ready: whether its condition Ready is True.
-        boot_id: of the boot in which its kubelet has registered; "" if unknown.
-        annotations: of the node.
+    `boot_id` is that of the boot in which its kubelet has registered; "" if unknown.
     """
 
     name: str

@@ -20,9 +20,7 @@ _OPTIONAL = ("resource_type", "not_before", "description", "source")
 def stage_record(entry: Occurrence, now: float) -> dict[str, Any]:
     """Return the record; another attempt for the same stage has the same id.
 
-    Args:
-        entry: the event; at its end with stage recover.
-        now: seconds since 1970.
+    The entry of an event at its end has stage recover; `now` is in seconds since 1970.
     """
     event = entry.event
     shown = {

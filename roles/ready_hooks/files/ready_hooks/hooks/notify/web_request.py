@@ -86,13 +86,7 @@ def post(
 ) -> Answer:
     """Send the content, and return the answer.
 
-    Args:
-        address: of the web hook.
-        content: the body.
-        headers: beside those of HTTP.
-        context: of TLS.
-        proxy: an HTTP proxy, or None.
-        timeout: seconds for all of it.
+    `headers` come beside those of HTTP; `proxy` is an HTTP proxy; `timeout` is in seconds, for all of it.
 
     Raises:
         HookError: there was no answer.

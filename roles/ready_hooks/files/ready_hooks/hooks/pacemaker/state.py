@@ -52,7 +52,6 @@ class Cluster(NamedTuple):
     """The state of a cluster.
 
     Attributes:
-        nodes: by name.
         resources: instances, in the order of crm_mon.
         has_controller: whether the cluster has elected its designated controller.
         quorum: whether this partition has quorum.

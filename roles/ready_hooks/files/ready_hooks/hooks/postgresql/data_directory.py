@@ -20,13 +20,7 @@ _MOST_SECONDS, _LEAST_SECONDS = 10.0, 1.0
 
 
 class DataDirectory:
-    """The files of one data directory.
-
-    Args:
-        path: of the directory.
-        owner: the user of the operating system who owns it.
-        deadline: of the hook.
-    """
+    """The files of one data directory; `owner` is the user of the operating system who owns it."""
 
     def __init__(self, path: str, owner: str, deadline: Deadline) -> None:
         self.path, self._owner, self._deadline = path, owner, deadline

@@ -22,14 +22,7 @@ _AUTO_CONF = "postgresql.auto.conf"
 
 
 class Location(NamedTuple):
-    """Where the server is.
-
-    Attributes:
-        data: its data directory.
-        unit: of systemd.
-        port: of its socket.
-        configuration: its main file.
-    """
+    """Where the server is: its data directory, its unit of systemd, the port of its socket, its main file."""
 
     data: str
     unit: str
@@ -60,13 +53,7 @@ def locate(options: Mapping[str, Any], deadline: Deadline) -> Location:
 
 
 class Instance:
-    """The server of this host.
-
-    Args:
-        location: where it is.
-        user: that owns it.
-        deadline: of the hook.
-    """
+    """The server of this host, which `user` owns."""
 
     def __init__(self, location: Location, user: str, deadline: Deadline) -> None:
         self.location, self._user, self._deadline = location, user, deadline

@@ -68,11 +68,7 @@ def _member(row: dict[str, Any]) -> Member:
 def candidate(found: Sequence[Member], own: str, wanted: str | None, most_lag: int) -> tuple[str | None, str]:
     """Return the member that can take over from this one, or None, and why the others cannot.
 
-    Args:
-        found: all members.
-        own: this member.
-        wanted: the only member that is acceptable.
-        most_lag: bytes.
+    If `wanted` is given, only this member is acceptable. `most_lag` is in bytes.
     """
     others = [member for member in found if member.name != own and wanted in (None, member.name)]
     reasons, suitable = [], []

@@ -17,11 +17,7 @@ _STARTUP = 60.0
 
 
 class Pair:
-    """This server, and how to reach another one.
-
-    Args:
-        run: of the hook.
-    """
+    """This server, and how to reach another one."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

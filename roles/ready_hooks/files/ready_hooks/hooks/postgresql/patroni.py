@@ -21,11 +21,7 @@ _MOST_BYTES = 1024 * 1024  # of the configuration
 
 
 class Patroni:
-    """This member.
-
-    Args:
-        run: of the hook.
-    """
+    """This member."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._options = run, run.options

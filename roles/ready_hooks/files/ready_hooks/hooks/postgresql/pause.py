@@ -19,12 +19,7 @@ _CONSOLE = "pgbouncer"
 
 
 class Pause:
-    """Takes a server out of use, and undoes it.
-
-    Args:
-        pair: this server.
-        data: the record, which `prepare` extends.
-    """
+    """Takes a server out of use, and undoes it; `prepare` extends `data`, the record."""
 
     def __init__(self, pair: Pair, data: dict[str, Any]) -> None:
         self._pair, self._run, self._data = pair, pair.run, data

@@ -19,12 +19,7 @@ _STOP = 60.0
 
 
 class Rejoin:
-    """Undoes a switchover.
-
-    Args:
-        pair: this server.
-        data: the record.
-    """
+    """Undoes a switchover; `data` is the record."""
 
     def __init__(self, pair: Pair, data: dict[str, Any]) -> None:
         self._pair, self._run, self._data = pair, pair.run, data

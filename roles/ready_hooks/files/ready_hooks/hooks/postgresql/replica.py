@@ -54,11 +54,7 @@ def replica_state(answer: str) -> ReplicaState:
 def refusal(replica: ReplicaState, system: str, written: int, most_lag: int) -> tuple[str, str] | None:
     """Return the problem and the remedy if the replica must not take over, or None.
 
-    Args:
-        replica: its state.
-        system: identifier of the primary.
-        written: position of the primary.
-        most_lag: bytes.
+    `system` and `written` are the identifier and the position of the primary; `most_lag` is in bytes.
     """
     if not replica.in_recovery:
         return "it is a primary, not a replica", "correct the option replica"

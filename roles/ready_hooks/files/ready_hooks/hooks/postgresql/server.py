@@ -26,12 +26,8 @@ class Unreachable(HookError):
 class Server:
     """A server.
 
-    Args:
-        title: of the server in messages.
-        target: its connection string.
-        user: of the operating system, for psql.
-        environment: variables for libpq.
-        deadline: of the hook.
+    `title` names it in messages; `target` is its connection string. psql runs as `user`, a user of the operating
+    system, with the variables of `environment` for libpq.
     """
 
     def __init__(self, title: str, target: str, user: str, environment: Mapping[str, str], deadline: Deadline) -> None:

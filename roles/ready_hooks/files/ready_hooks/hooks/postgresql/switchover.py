@@ -52,12 +52,7 @@ def _test_way_back(pair: Pair, system: str) -> None:
 
 
 class Switchover:
-    """One switchover.
-
-    Args:
-        pair: this server.
-        data: the record, which the switchover extends.
-    """
+    """One switchover, which extends `data`, the record."""
 
     def __init__(self, pair: Pair, data: dict[str, Any]) -> None:
         self._pair, self._run, self._data = pair, pair.run, data

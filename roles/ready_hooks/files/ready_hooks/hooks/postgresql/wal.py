@@ -71,9 +71,7 @@ def control_data(output: str) -> ControlData:
 def left_timeline_at(history: str, timeline: int) -> int | None:
     """Return where a server left a timeline for the next one, or None if it has never been on it.
 
-    Args:
-        history: content of the history file of the server's present timeline.
-        timeline: to look for.
+    `history` is the content of the history file of the server's present timeline.
     """
     for line in history.splitlines():
         words = line.split()
@@ -85,10 +83,7 @@ def left_timeline_at(history: str, timeline: int) -> int | None:
 def has_diverged(own: ControlData, timeline: int, history: str) -> bool:
     """Return True if a stopped server has records that a primary does not have.
 
-    Args:
-        own: of the stopped server.
-        timeline: of the primary.
-        history: of this timeline.
+    `own` is of the stopped server; `timeline` is that of the primary, and `history` that of this timeline.
     """
     if own.timeline == timeline:
         return False

@@ -25,13 +25,7 @@ _INTERVAL = 0.1
 
 
 class Failover:
-    """A failover of this instance.
-
-    Args:
-        run: of the hook.
-        server: this instance.
-        sentinel: one that answers.
-    """
+    """A failover of this instance; `sentinel` is one that answers."""
 
     def __init__(self, run: Run, server: Server, sentinel: Sentinel) -> None:
         self._run, self._server, self._sentinel = run, server, sentinel

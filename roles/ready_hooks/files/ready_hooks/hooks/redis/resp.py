@@ -26,13 +26,7 @@ Reply = Union[str, int, None, "list[Reply]"]
 
 
 class RedisError(HookError):
-    """An error that the server has answered.
-
-    Args:
-        address: of the server.
-        command: its words that are not secret.
-        text: the answer.
-    """
+    """An error that the server has answered; `command` has only those of its words that are not secret."""
 
     def __init__(self, address: str, command: str, text: str) -> None:
         super().__init__(address, f"it refuses {command}: {text}")
@@ -74,13 +68,8 @@ def endpoint(value: object) -> Endpoint:
 class Client:
     """A connection, which is opened again where the server has closed it.
 
-    Sentinel closes the connections of clients when it reconfigures an instance.
-
-    Args:
-        to: the server.
-        deadline: of the hook.
-        user: for AUTH, or None for the default one.
-        password: None for no AUTH.
+    Sentinel closes the connections of clients when it reconfigures an instance. AUTH uses `user`, or the default one
+    for None; without a password there is no AUTH.
     """
 
     def __init__(self, to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> None:
@@ -110,11 +99,7 @@ class Client:
             self._exchange(self._login, "AUTH")
 
     def ask(self, *words: str, again: bool = True) -> Reply:
-        """Send a command, and return the answer.
-
-        Args:
-            words: the command.
-            again: whether to send it again, once, where the server closes the connection.
+        """Send a command, and return the answer; `again` sends it once more where the server closes the connection.
 
         Raises:
             RedisError: the server has answered with an error.
@@ -201,7 +186,6 @@ class _Parts(io.RawIOBase):
         self._socket, self.end = connection, 0.0
 
     def readable(self) -> bool:
-        """Return True, as a stream of answers."""
         return True
 
     def readinto(self, buffer: Any) -> int:

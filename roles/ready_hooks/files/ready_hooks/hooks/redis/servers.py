@@ -15,13 +15,7 @@ from ready_hooks.hooks.redis.resp import Client, Endpoint, RedisError, address_o
 
 
 class Account:
-    """The way to log in to servers.
-
-    Args:
-        deadline: of the hook.
-        user: of an ACL, or None for the default one.
-        password_file: None for no password.
-    """
+    """The way to log in to servers: `user` of an ACL, or the default one for None; no password without a file."""
 
     def __init__(self, deadline: Deadline, user: str | None, password_file: str | None) -> None:
         self._deadline, self._user, self._password_file = deadline, user, password_file
@@ -35,11 +29,7 @@ class Account:
 
 
 class Server:
-    """An instance of Redis.
-
-    Args:
-        client: the connection.
-    """
+    """An instance of Redis."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -107,12 +97,7 @@ class Server:
 
 
 class Sentinel:
-    """A Sentinel, for one master.
-
-    Args:
-        client: the connection.
-        name: of the master.
-    """
+    """A Sentinel, for the master of this name."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client, self._name = client, name
@@ -128,8 +113,7 @@ class Sentinel:
     def names(self, run_id: str) -> bool:
         """Return True if the master had this run id some seconds ago, and no other one is promoted.
 
-        Raises:
-            HookError: Sentinel does not answer.
+        Raises HookError if Sentinel does not answer.
         """
         found = self._master_fields()
         return found.get("runid") == run_id and self.master() == (found.get("ip"), found.get("port"))
