@@ -73,8 +73,5 @@ INSTANCE_VERSIONS = (
 
 
 def newest(versions: tuple[str, ...]) -> list[str]:
-    """Return the three newest of ``versions``, newest first, as in a version error.
-
-    See reference 1.6.
-    """
+    """Return the three newest of ``versions``, newest first, as in a version error (reference 1.6)."""
     return sorted(versions, reverse=True)[:3]

@@ -59,9 +59,5 @@ def parse_moment(text: str) -> Moment:
 
 
 def parse_when(value: int | float | str) -> When:
-    """Return a duration in seconds, or an absolute time.
-
-    Raises:
-        ValueError: ``value`` is neither.
-    """
+    """Return a duration in seconds, or an absolute time; raise ValueError if ``value`` is neither."""
     return parse_moment(value) if isinstance(value, str) and is_moment(value) else parse_duration(value)

@@ -42,10 +42,7 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunningSimulator:
-    """A simulator that serves.
-
-    ``serve_control`` serves the control API at a further socket.
-    """
+    """A simulator that serves; ``serve_control`` serves the control API at a further socket."""
 
     engine: Engine
     listeners: Listeners
@@ -60,11 +57,7 @@ class RunningSimulator:
 
 @contextlib.asynccontextmanager
 async def run_simulator(options: ServerOptions, print_line: Callable[[str], None]) -> AsyncIterator[RunningSimulator]:
-    """Serve while the block runs.
-
-    Args:
-        options: settings.
-        print_line: prints a line of the log.
+    """Serve while the block runs; ``print_line`` prints a line of the log.
 
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
@@ -126,10 +119,7 @@ async def _control(
 
 
 def with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
-    """Return ``scenario`` with VMs identified by source address.
-
-    ``sources``: VM name -> address.
-    """
+    """Return ``scenario`` with VMs identified by source address; ``sources``: VM name -> address."""
     groups = tuple(
         dataclasses.replace(
             group,

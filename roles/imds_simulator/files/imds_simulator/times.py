@@ -54,8 +54,5 @@ def iso(moment: float) -> str:
 
 
 def http_date(moment: float) -> str:
-    """Return a Unix time as RFC 1123 date, English in any locale.
-
-    See docs/reference/scheduled-events.md 2.3.1.
-    """
+    """Return a Unix time as RFC 1123 date, English in any locale (docs/reference/scheduled-events.md 2.3.1)."""
     return formatdate(min(moment, _LAST_DATE), usegmt=True)

@@ -28,11 +28,7 @@ class Command(NamedTuple):
     libraries: str
 
     def main(self) -> Main:
-        """Import the module and return its function ``main``.
-
-        Raises:
-            ImportError: a library is not installed.
-        """
+        """Import the module and return its function ``main``; raise ImportError if a library is not installed."""
         found: Main = importlib.import_module(f".{self.module}", __package__).main
         return found
 

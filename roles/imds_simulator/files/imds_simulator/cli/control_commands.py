@@ -25,10 +25,7 @@ class Argument(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb of the command line.
-
-    ``call`` makes the request from the parsed arguments.
-    """
+    """A verb of the command line; ``call`` makes the request from the parsed arguments."""
 
     name: str
     help: str
@@ -84,10 +81,7 @@ def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
 
 
 def _url(control: str) -> str:
-    """Return the control API as a URL.
-
-    HOST:PORT, the form of the simulator's ``--control``, is accepted too.
-    """
+    """Return the control API as a URL; HOST:PORT, the form of the simulator's ``--control``, is accepted too."""
     return (control if "://" in control else "http://" + control).rstrip("/")
 
 
@@ -158,10 +152,7 @@ def _options_set(options: argparse.Namespace, names: Sequence[str]) -> dict[str,
 
 
 def _parse_option_value(name: str, value: str) -> Any:
-    """Return a fault option as its type.
-
-    Text where the schema requires text, else JSON if it is JSON.
-    """
+    """Return a fault option as its type: text where the schema requires text, else JSON if it is JSON."""
     if name in ("body", "body_base64", "content_type", "location"):
         return value
     try:

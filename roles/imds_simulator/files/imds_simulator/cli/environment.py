@@ -46,14 +46,8 @@ def parse_arguments(
     """Return the options of ``arguments`` and of the environment.
 
     Ends the process with exit code 2 after a message that names the variable if a value is invalid, as ``parser``
-    does for an argument.
-
-    Args:
-        parser: a parser without verbs of its own.
-        arguments: the arguments after the verb.
-        verb: the verb; empty for serving and ``exec``.
-        environment: the variables; None: those of the process.
-        remedies: option of another verb to the end of the message about it.
+    does for an argument. ``parser`` has no verbs of its own; ``verb`` is empty for serving and ``exec``; the variables
+    are by default those of the process. ``remedies``: option of another verb to the end of the message about it.
     """
     add_environment(parser, arguments, verb, environment)
     return parse_strictly(parser, arguments, remedies)
@@ -109,9 +103,7 @@ def variable(option: str, verb: str = "") -> str:
 def print_unknown(known: Iterable[str], verbs: Iterable[str]) -> None:
     """Print a warning on stderr for each variable that neither serving nor a verb has.
 
-    Args:
-        known: the variables of serving.
-        verbs: the verbs; each checks its own variables.
+    ``known`` are the variables of serving; each verb checks its own variables.
     """
     names = {*known, CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS}
     _warn((each for each in os.environ if not each.startswith(tuple(variable("--", verb) for verb in verbs))), names)
@@ -139,11 +131,7 @@ def _is_of_another(action: argparse.Action, text: str) -> bool:
 
 
 def _value(action: argparse.Action, text: str) -> Any:
-    """Return the value of an option, as argparse would make it of an argument.
-
-    Raises:
-        argparse.ArgumentTypeError: ``text`` is not such a value.
-    """
+    """Return the value of an option, as argparse would make it of an argument; raise ArgumentTypeError if it cannot."""
     if action.nargs == 0:
         if text.lower() not in _TRUE + _FALSE:
             raise argparse.ArgumentTypeError(f"{text!r} is not true or false; write 1 or 0")

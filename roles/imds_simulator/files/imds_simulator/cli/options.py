@@ -115,7 +115,6 @@ def exec_parser() -> argparse.ArgumentParser:
 
 
 def _add_control_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the control API: its address, who can reach it, and its token."""
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",

@@ -38,10 +38,7 @@ def print_err(text: str) -> None:
 
 
 def _queue_line(stream: TextIO | None, text: str) -> None:
-    """Queue a line for the writer thread.
-
-    Lines are dropped when the queue is full: a slow reader must not block.
-    """
+    """Queue a line for the writer thread; drop it when the queue is full: a slow reader must not block."""
     if stream is None:
         # the process was started with a closed stdout (>&-)
         return

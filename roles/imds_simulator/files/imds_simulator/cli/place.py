@@ -15,10 +15,7 @@ Process = asyncio.subprocess.Process
 
 
 class CannotRun(Exception):
-    """A command did not start.
-
-    ``status`` is the exit code that a shell returns for it.
-    """
+    """A command did not start; ``status`` is the exit code that a shell returns for it."""
 
     def __init__(self, command: str, error: OSError) -> None:
         super().__init__(f"cannot run {command}: {error.strerror}")
@@ -43,11 +40,7 @@ async def beside(simulator: RunningSimulator) -> AsyncIterator[Place]:
 
 
 async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:
-    """Start ``command``.
-
-    Raises:
-        CannotRun: it cannot be executed.
-    """
+    """Start ``command``; raise CannotRun if it cannot be executed."""
     try:
         return await asyncio.create_subprocess_exec(*command, env=environment)
     except OSError as error:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Commands that print and exit: --list-*, --schema, --check.
-
-Each returns the exit code.
-"""
+"""Commands that print and exit: --list-*, --schema, --check. Each returns the exit code."""
 
 from __future__ import annotations
 

@@ -40,7 +40,6 @@ async def serve_during(settings: ServerOptions, command: Command, log: Callable[
     The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM, or that of 169.254.169.254),
     IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL), IMDS_SIMULATOR_CONTROL, and IMDS_SIMULATOR_CONTROL_TOKEN
     if there is a token. Signals go to the command.
-    ``log`` prints a line of the log.
 
     Raises:
         CannotEnter: the command cannot have the address of IMDS.

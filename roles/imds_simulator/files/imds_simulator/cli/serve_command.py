@@ -90,10 +90,7 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
 
 
 async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code.
-
-    ``log`` prints a line of the log.
-    """
+    """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code."""
     stop = asyncio.Event()
     on_signals(lambda _number: stop.set())
     _allow_many_connections()
@@ -104,10 +101,7 @@ async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
-    """Print one line for each address.
-
-    The control API comes last: then all addresses are ready.
-    """
+    """Print one line for each address. The control API comes last: then all addresses are ready."""
     for listener in simulator.listeners.all:
         if len(listener.vms) > 8:
             vms = f"{len(listener.vms)} VMs, identified by source address"
@@ -159,10 +153,7 @@ def on_signals(react: Callable[[int], None]) -> None:
 
 
 def _allow_many_connections() -> None:
-    """Raise the limit of open files.
-
-    A thousand VMs keep more than 1,024 connections open.
-    """
+    """Raise the limit of open files: a thousand VMs keep more than 1,024 connections open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft != resource.RLIM_INFINITY and soft < needed:

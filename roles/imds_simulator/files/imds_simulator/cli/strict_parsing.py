@@ -19,10 +19,7 @@ def parse_strictly(
 ) -> argparse.Namespace:
     """Return the options of ``arguments``; end the process with exit code 2 if ``parser`` does not know one.
 
-    Args:
-        parser: a parser without verbs of its own.
-        arguments: the arguments after the verb.
-        remedies: option of another verb to the end of the message about it.
+    ``parser`` has no verbs of its own. ``remedies``: option of another verb to the end of the message about it.
     """
     options, unknown = parser.parse_known_args(arguments)
     if unknown:

@@ -30,9 +30,7 @@ _OPEN_PREFIX = ARM_PREFIX + "/"
 class Access:
     """The rules for requests to the control address.
 
-    Args:
-        token: the token that requests need; empty: none.
-        host: the host of the control address, as the user gave it.
+    An empty ``token`` means that requests need none; ``host`` is as the user gave it.
     """
 
     def __init__(self, token: str = "", host: str = "localhost") -> None:

@@ -37,11 +37,7 @@ def control_app(
 ) -> web.Application:
     """Return the application of the control API.
 
-    Args:
-        engine: the running simulation.
-        endpoints: returns VM name -> URL.
-        apply_refusals: opens and closes listeners as the active faults require.
-        access: the rules for requests.
+    ``endpoints`` returns VM name -> URL; ``apply_refusals`` opens and closes listeners as the active faults require.
     """
     page = PageRoutes(engine, endpoints)
 
@@ -134,10 +130,7 @@ class SimulatorRoutes:
         return web.json_response({"lines": lines, "dropped": log.dropped()["lines"]})
 
     async def requests(self, request: web.Request) -> web.Response:
-        """Return recent requests to IMDS and counts.
-
-        Query: ``after`` (request number), ``vm``.
-        """
+        """Return recent requests to IMDS and counts; query: ``after`` (request number), ``vm``."""
         log = self._engine.activity_log
         recent = log.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
         return web.json_response(
@@ -170,10 +163,7 @@ class SimulatorRoutes:
         return web.json_response({"unix": now})
 
     async def incarnation(self, request: web.Request) -> web.Response:
-        """Change the DocumentIncarnation of ``group``.
-
-        Set it ``to`` a value, or ``add`` a number.
-        """
+        """Change the DocumentIncarnation of ``group``: set it ``to`` a value, or ``add`` a number."""
         body = await json_object(request, {"group", "to", "add"}, {"group"})
         engine, group = self._engine, await self._group(body)
         if not all(
@@ -189,10 +179,7 @@ class SimulatorRoutes:
         return web.json_response({"incarnation": occurrences[0].detail["incarnation"]})
 
     async def disable(self, request: web.Request) -> web.Response:
-        """Disable the service for ``group``, as 24 h without requests do.
-
-        See docs/reference/scheduled-events.md 4.1.3.
-        """
+        """Disable the service for ``group``, as 24 h without requests do (docs/reference/scheduled-events.md 4.1.3)."""
         engine, group = self._engine, await self._group(await json_object(request, {"group"}, {"group"}))
         scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:

@@ -48,10 +48,7 @@ class FaultRoutes:
         )
 
     async def inject(self, request: web.Request) -> web.Response:
-        """Add a fault of the form that scenarios use.
-
-        ``from``, ``to`` and ``for`` count from now.
-        """
+        """Add a fault of the form that scenarios use; ``from``, ``to`` and ``for`` count from now."""
         body = await json_object(request)
         vms = self._engine.world.vms
         sources = {vm.name for vm in vms.values() if vm.source}

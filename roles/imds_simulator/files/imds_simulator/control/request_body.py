@@ -24,10 +24,7 @@ async def json_object(
 ) -> dict[str, Any]:
     """Return the JSON object in the body; an empty body is an empty object.
 
-    Args:
-        request: the request.
-        allowed: the known keys; None: any.
-        required: the keys that must be present.
+    ``allowed`` are the known keys; None: any. The keys ``required`` must be present.
 
     Raises:
         BadRequest: the body is not such an object.
@@ -54,13 +51,10 @@ async def json_object(
 
 
 def validate(data: Any, part: str, extra_problems: Iterable[tuple[Path, str]]) -> None:
-    """Check ``data`` against a part of the scenario schema.
+    """Check ``data`` against ``part`` of the scenario schema, a definition such as "event".
 
-    Args:
-        data: a request body.
-        part: a definition of the schema, such as "event".
-        extra_problems: pairs (path, message) from checks beyond the schema. It is read only when ``data`` fits the
-            schema: such checks rely on that.
+    ``extra_problems`` are pairs (path, message) from checks beyond the schema. It is read only when ``data`` fits the
+    schema: such checks rely on that.
 
     Raises:
         BadRequest: with all problems.

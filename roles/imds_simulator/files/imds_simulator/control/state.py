@@ -49,10 +49,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
 
 
 def event_state(event: SimulatedEvent) -> dict[str, Any]:
-    """Return one event, including its state that IMDS does not show.
-
-    See docs/reference/scheduled-events.md 2.6.
-    """
+    """Return one event, including its state that IMDS does not show (docs/reference/scheduled-events.md 2.6)."""
     content = event.content
     return {
         "name": event.name,

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The values of ``compute`` that a VM has by default.
-
-See docs/reference/scheduled-events.md 3.2, 3.3.
-"""
+"""The values of ``compute`` that a VM has by default (docs/reference/scheduled-events.md 3.2, 3.3)."""
 
 from __future__ import annotations
 
@@ -71,10 +68,7 @@ def placement_group_id(scale_set: str, name: str) -> str:
 
 
 def _host_name(group: Group, number: str) -> str:
-    """Return the host name of a uniform instance: prefix and six base-36 digits.
-
-    See reference 3.2.1.
-    """
+    """Return the host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
     value, digits = int(number) if number.isdigit() else 0, ""
     while value:
         value, rest = divmod(value, 36)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The values of ``compute.storageProfile`` that a VM has by default.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""The values of ``compute.storageProfile`` that a VM has by default (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

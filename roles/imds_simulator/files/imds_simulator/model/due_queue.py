@@ -29,9 +29,7 @@ class DueQueue:
             heapq.heappush(self._heap, (moment, number))
 
     def next(self) -> tuple[float, int]:
-        """Return (moment, number) of the first entry.
-
-        (infinity, -1) when the queue is empty.
+        """Return (moment, number) of the first entry; (infinity, -1) when the queue is empty.
 
         Of two entries with the same moment the lower number comes first.
         """

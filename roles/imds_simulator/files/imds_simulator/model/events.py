@@ -129,10 +129,7 @@ class SimulatedEvent:
 
 
 def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
-    """Return the members of an event.
-
-    Omitted ones get the values that Azure usually shows. See reference 1.4, 2.4.6.
-    """
+    """Return the members of an event; omitted ones get the values that Azure usually shows (reference 1.4, 2.4.6)."""
     failure = plan.starts == HARDWARE_FAILURE
     kind = plan.type or knobs.hardware_failure_type
     by_user = kind == "Terminate" or plan.starts == AUTOMATIC_APPROVAL
@@ -160,21 +157,15 @@ def started_duration(plan: EventPlan, kind: str, knobs: Knobs) -> float:
 
 
 def ceil_second(moment: float) -> int:
-    """Return the first whole second that is not earlier than ``moment``: NotBefore.
-
-    See reference 2.3.1.
-    """
+    """Return the first whole second that is not earlier than ``moment``: NotBefore (reference 2.3.1)."""
     # binary fractions are not exact: without the microsecond, 900 s after a whole second could become 901 s
     return math.ceil(moment - 1e-6)
 
 
 def impact_for(event: SimulatedEvent) -> tuple[str, float] | None:
-    """Return the interruption that a start causes: (event type, simulated seconds).
+    """Return the interruption that a start causes: (event type, simulated seconds). None: there is no interruption.
 
-    None: there is no interruption.
-
-    Infinity means "until the event is removed". A Reboot may turn out to be a freeze
-    (reference 2.4.8).
+    Infinity means "until the event is removed". A Reboot may turn out to be a freeze (reference 2.4.8).
     """
     kind = event.plan.actual or event.content.type
     if event.plan.impact_for is not None:

@@ -32,10 +32,7 @@ def approvable_events(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, lis
 
 
 def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, now: float) -> list[Occurrence]:
-    """Approve ``events``.
-
-    Events that are Started, or approved by the same approver, stay unchanged.
-    """
+    """Approve ``events``; those that are Started, or approved by the same approver, stay unchanged."""
     occurrences = [each for event in events for each in transitions.approve(simulation.world, event, by, now)]
     simulation.reschedule(*events, now=now)
     return occurrences
@@ -51,10 +48,7 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[Simul
 def fail(
     simulation: Simulation, vms: Sequence[str], kind: str | None, name: str, now: float
 ) -> tuple[SimulatedEvent, list[Occurrence]]:
-    """Add an event for failed hardware under ``vms``; it is Started when it appears.
-
-    See reference 2.1 transition 4.
-    """
+    """Add an event for failed hardware under ``vms``; it is Started when it appears (reference 2.1 transition 4)."""
     return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
 
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Scopes: clients that share a document.
-
-See docs/reference/scheduled-events.md 2.5, 4.1.
-"""
+"""Scopes: clients that share a document (docs/reference/scheduled-events.md 2.5, 4.1)."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ class Scope:
         self.revision += 1
 
     def has_been_idle(self, now: float, rules: Rules) -> bool:
-        """Return True if the time without requests was long enough to disable the service.
-
-        See reference 4.1.3.
-        """
+        """Return True if the time without requests was long enough to disable the service (reference 4.1.3)."""
         if self.forced_idle:
             return True
         if self.last_request is None or not rules.knobs.idle_disable:
@@ -53,10 +47,7 @@ class Scope:
         return self.enabled_at is not None and self.enabled_at <= now and not self.has_been_idle(now, rules)
 
     def record_request(self, now: float, rules: Rules) -> bool:
-        """Record a request; return True if this request enables the service.
-
-        See reference 4.1.1.
-        """
+        """Record a request; return True if this request enables the service (reference 4.1.1)."""
         expired = self.has_been_idle(now, rules)
         self.last_request = now
         if self.enabled_at is not None and not expired:
@@ -72,9 +63,6 @@ class Scope:
         return True
 
     def reveal_events(self) -> None:
-        """Show the events that were hidden after the service was enabled.
-
-        See reference 4.1.2.
-        """
+        """Show the events that were hidden after the service was enabled (reference 4.1.2)."""
         self.events_hidden, self.hidden_until = False, math.inf
         self.revision += 1

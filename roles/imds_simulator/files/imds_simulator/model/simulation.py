@@ -22,14 +22,7 @@ from .world import BatchKey, World
 
 
 class Simulation:
-    """A world whose events appear, start and end.
-
-    Args:
-        world: the state.
-        plans: the events of the scenario.
-        incarnations: planned jumps of DocumentIncarnation.
-        epoch: as in ``begin``; None: the caller calls ``begin`` later.
-    """
+    """A world whose events appear, start and end. With the ``epoch`` None the caller calls ``begin`` later."""
 
     def __init__(
         self,
@@ -60,10 +53,7 @@ class Simulation:
         self._update_next_due()
 
     def next_due(self) -> float:
-        """Return the moment of the next step, or infinity.
-
-        Every request calls this, therefore it is precomputed.
-        """
+        """Return the moment of the next step, or infinity; every request calls this, therefore it is precomputed."""
         return self._next_due
 
     def advance_to(self, now: float) -> list[Occurrence]:
@@ -95,21 +85,16 @@ class Simulation:
         self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
 
     def reschedule(self, *events: SimulatedEvent, now: float = -math.inf) -> None:
-        """Compute again when the next step is due, after a change of events.
+        """Compute again when the next step is due, after a change of ``events`` (none: of any event) at ``now``.
 
-        Args:
-            events: the changed events; none: any event.
-            now: the time of the change; a step that it makes due earlier is due now.
+        A step that the change makes due earlier is due now.
         """
         self._latest = max(self._latest, now)
         self._enqueue(*(events or self.world.events))
         self._update_next_due()
 
     def _enqueue(self, *events: SimulatedEvent) -> None:
-        """Schedule ``events`` and the events that depend on them.
-
-        Retire those that have ended.
-        """
+        """Schedule ``events`` and the events that depend on them; retire those that have ended."""
         # a batch of a thousand events is examined once, not once for each event
         one_of = {self.world.batch_key(event): event for event in events}
         deciding = {key: self._deciding(event) for key, event in one_of.items()}

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2).
-
-Pure functions.
-"""
+"""When the next step of an event is due (docs/reference/scheduled-events.md 2.2). Pure functions."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ from .rules import Rules
 
 
 def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
-    """Return the next step of ``event``.
-
-    ``batch`` are the events of the same delete operation.
-    """
+    """Return the next step of ``event``; ``batch`` are the events of the same delete operation."""
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:

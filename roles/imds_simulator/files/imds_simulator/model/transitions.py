@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The transitions of an event (docs/reference/scheduled-events.md 2.1).
-
-Each returns its occurrences.
-"""
+"""The transitions of an event (docs/reference/scheduled-events.md 2.1). Each returns its occurrences."""
 
 from __future__ import annotations
 
@@ -68,10 +65,7 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
 
 
 def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
-    """Finished or cancelled: the event leaves the document.
-
-    See reference 2.1 transitions 3 and 5.
-    """
+    """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5)."""
     scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
@@ -167,10 +161,7 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
 
 
 def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
-    """Return the state of ``event`` that the document shows.
-
-    NotBefore is empty once Started, and may be any text.
-    """
+    """Return the state of ``event`` that the document shows; NotBefore is empty once Started, and may be any text."""
     dated = event.content.not_before is None and event.status == SCHEDULED
     return event.content, event.status, event.not_before if dated else None
 

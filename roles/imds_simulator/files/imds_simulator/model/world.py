@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of the simulated service: groups, scopes and events.
-
-See docs/reference/scheduled-events.md 2, 3.
-"""
+"""The state of the simulated service: groups, scopes and events (docs/reference/scheduled-events.md 2, 3)."""
 
 from __future__ import annotations
 
@@ -165,10 +162,7 @@ class World:
         return scope
 
     def scopes_showing(self, event: SimulatedEvent) -> list[Scope]:
-        """Return the scopes whose documents list the event when it is visible.
-
-        See reference 3.1.
-        """
+        """Return the scopes whose documents list the event when it is visible (reference 3.1)."""
         group = self.groups[event.group]
         is_shared = not group.own_events_only and not self.knobs.zone_split and not group.has_placement_groups
         vms = group.vms[:1] if is_shared else [self.vms[name] for name in event.content.resources]

@@ -41,12 +41,8 @@ async def start_inside(
 ) -> asyncio.subprocess.Process:
     """Start ``command`` in a new network namespace.
 
-    Args:
-        command: the command with its arguments.
-        environment: its environment.
-        addresses: HOST and PORT of each socket that the simulator serves in the namespace.
-        as_root: the command sees the user id 0.
-        serve: serves the bound sockets, which are in the order of ``addresses``.
+    ``addresses`` are HOST and PORT of each socket that the simulator serves in the namespace; ``serve`` serves the
+    bound sockets, which are in the order of ``addresses``. With ``as_root`` the command sees the user id 0.
 
     Raises:
         CannotEnter: there is no such namespace.
@@ -78,11 +74,7 @@ async def start_inside(
 def _receive_sockets(
     process: socket.socket, addresses: Sequence[tuple[str, int]], as_root: bool
 ) -> list[socket.socket]:
-    """Return the sockets that the process has bound.
-
-    Raises:
-        CannotEnter: the process reports a failure, or does not answer.
-    """
+    """Return the sockets that the process has bound; raise CannotEnter if it reports a failure, or does not answer."""
     found: list[socket.socket] = []
     try:
         process.send(json.dumps(Request(IMDS_ADDRESS, len(addresses), as_root)._asdict()).encode())

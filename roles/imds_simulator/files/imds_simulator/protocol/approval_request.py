@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The body of a POST: the ids of approved events.
-
-See docs/reference/scheduled-events.md 1.5.
-"""
+"""The body of a POST: the ids of approved events (docs/reference/scheduled-events.md 1.5)."""
 
 from __future__ import annotations
 

@@ -54,10 +54,7 @@ class _Refusal(NamedTuple):
 class ArmContract:
     """Answers requests to Azure Resource Manager from the state of the world.
 
-    Args:
-        simulation: the world.
-        ids: the resource ids of its VMs.
-        token: the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
+    ``token`` is the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
     """
 
     def __init__(self, simulation: Simulation, ids: ResourceIds, token: str) -> None:
@@ -73,12 +70,7 @@ class ArmContract:
         return vms[0] if vms else None
 
     def reply(self, request: ArmRequest, now: float) -> Result:
-        """Return the reply, and approve the events of a valid request.
-
-        Args:
-            request: the request.
-            now: the time of the simulator's clock.
-        """
+        """Return the reply, and approve the events of a valid request; ``now`` is the time of the simulator's clock."""
         target = parse_acknowledge(request.path)
         rejection = self._unauthorized(request.authorization) or self._invalid(request, target)
         if rejection is not None or target is None:

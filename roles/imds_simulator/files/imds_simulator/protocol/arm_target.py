@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The path of a request to the simulated Azure Resource Manager.
-
-See docs/reference/scheduled-events.md 5.12.
-"""
+"""The path of a request to the simulated Azure Resource Manager (docs/reference/scheduled-events.md 5.12)."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _ROUTES = (_LIST, (*_LIST, None, "acknowledge"))
 
 
 class Acknowledge(NamedTuple):
-    """The resource that a path names, and the event to acknowledge.
-
-    Without ``event_id`` the body names the events.
-    """
+    """The resource that a path names, and the event to acknowledge; without ``event_id`` the body names the events."""
 
     group: ResourceGroup
     kind: str
@@ -33,12 +27,9 @@ class Acknowledge(NamedTuple):
 
 
 def parse_acknowledge(path: str) -> Acknowledge | None:
-    """Return the parts of an acknowledge path; None for any other path.
+    """Return the parts of an acknowledge path; None for any other path. Fixed parts match in any letter case.
 
-    Fixed parts match in any letter case.
-
-    Args:
-        path: the raw path below the address of Azure Resource Manager, without query.
+    ``path`` is the raw path below the address of Azure Resource Manager, without query.
     """
     parts = path.strip("/").split("/")
     route = next((each for each in _ROUTES if len(each) == len(parts)), None)

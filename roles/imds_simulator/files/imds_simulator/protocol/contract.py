@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The replies to valid requests. Pure except for the world.
-
-See docs/reference/scheduled-events.md 1.
-"""
+"""The replies to valid requests. Pure except for the world. See docs/reference/scheduled-events.md 1."""
 
 from __future__ import annotations
 
@@ -53,10 +50,7 @@ class ImdsContract:
         return self._instances.reply(vm.name, request.target.version or "", request.target.below, output_format)
 
     def events(self, request: Request, vm: Vm) -> Reply:
-        """Return the document (reference 1.4), or 304 when the client has the present one.
-
-        See reference 1.2.7.
-        """
+        """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""
         document = self.documents.document(self.world.scope_for(vm), request.target.version or "")
         known = request.headers.get("If-None-Match") if self.world.knobs.etag else None
         if known is not None and (known.strip() == "*" or document.etag in known):
@@ -66,11 +60,7 @@ class ImdsContract:
     def approve(self, request: Request, vm: Vm, body: bytes, now: float) -> Result:
         """Approve events as reference 1.5 describes.
 
-        Args:
-            request: the POST.
-            vm: the VM that sent it.
-            body: at most MAX_BODY + 1 bytes of the body.
-            now: the time of the simulator's clock.
+        ``body`` is at most MAX_BODY + 1 bytes of the body; ``now`` is the time of the simulator's clock.
         """
         knobs = self.world.knobs
         if len(body) > approval_request.MAX_BODY:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The scheduled-events document as bytes, per scope and api-version.
-
-See docs/reference/scheduled-events.md 1.3, 1.4.
-"""
+"""The scheduled-events document as bytes, per scope and api-version (docs/reference/scheduled-events.md 1.3, 1.4)."""
 
 from __future__ import annotations
 

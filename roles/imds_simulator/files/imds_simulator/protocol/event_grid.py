@@ -51,12 +51,7 @@ def notification(
 ) -> Notification | None:
     """Return the notification about ``occurrence``; None if Event Grid publishes none.
 
-    Args:
-        occurrence: what happened.
-        notification_id: the id of the notification.
-        schema: "eventgrid" or "cloudevents".
-        ids: the resource ids.
-        vms: VM name -> VM.
+    ``schema`` is "eventgrid" or "cloudevents"; ``vms``: VM name -> VM.
     """
     snapshot = occurrence.snapshot
     if occurrence.kind not in _PUBLISHED or snapshot is None:
@@ -110,13 +105,9 @@ def notification(
 
 
 def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
-    """Return the validation request of ``schema``.
+    """Return the validation request of ``schema``, which is "eventgrid" or "cloudevents".
 
-    Args:
-        schema: "eventgrid" or "cloudevents".
-        code: the code that the answer has to repeat.
-        moment: the time of the simulator's clock.
-        topic: the id of the topic.
+    The answer has to repeat ``code``. ``moment`` is the time of the simulator's clock, ``topic`` the id of the topic.
     """
     if schema == CLOUD_EVENTS:
         return Handshake("OPTIONS", {"WebHook-Request-Origin": ORIGIN, "WebHook-Request-Rate": "120"}, b"")
@@ -137,12 +128,8 @@ def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
 def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str], answer: Any) -> bool:
     """Return True if the answer to the validation request permits notifications.
 
-    Args:
-        schema: "eventgrid" or "cloudevents".
-        code: the code of the request.
-        status: the status of the answer.
-        headers: the headers of the answer, in any letter case.
-        answer: the body as JSON data; None if it is not JSON.
+    ``schema`` is "eventgrid" or "cloudevents", ``code`` that of the request. ``headers`` are in any letter case;
+    ``answer`` is the body as JSON data, None if it is not JSON.
     """
     if schema == CLOUD_EVENTS:
         return 200 <= status < 300 and headers.get("WebHook-Allowed-Origin", "").strip().lower() in ("*", ORIGIN)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Replies to ``/metadata/instance`` and its subtrees.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""Replies to ``/metadata/instance`` and its subtrees (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ class InstanceLookup:
         self._cache: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
 
     def reply(self, vm_name: str, version: str, path: tuple[str, ...], output_format: str) -> Reply:
-        """Return the element at ``path`` as "json" or "text".
-
-        404 for an unknown path, 400 for a leaf as JSON.
-        """
+        """Return the element at ``path`` as "json" or "text"; 404 for an unknown path, 400 for a leaf as JSON."""
         key = (vm_name, version, tuple(name.lower() for name in path), output_format)
         reply = self._cache.get(key)
         if reply is None:
@@ -38,10 +32,7 @@ class InstanceLookup:
 
 
 def element(document: Mapping[str, Any], path: Sequence[str], output_format: str) -> Reply:
-    """Return one element of ``document``; names match in any letter case.
-
-    See reference 1.1.3.
-    """
+    """Return one element of ``document``; names match in any letter case (reference 1.1.3)."""
     found: Any = document
     for name in path:
         found = _child(found, name)

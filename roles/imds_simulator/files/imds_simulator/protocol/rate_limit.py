@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The limit of requests in any one second of real time.
-
-See docs/reference/scheduled-events.md 1.7.1.
-"""
+"""The limit of requests in any one second of real time (docs/reference/scheduled-events.md 1.7.1)."""
 
 from __future__ import annotations
 
@@ -17,9 +14,7 @@ class RateLimit:
         self._recent: dict[str, deque[float]] = {}
 
     def allows(self, client: str, limit: int, moment: float) -> bool:
-        """Return True, and count the request, if ``client`` is below ``limit``.
-
-        ``limit`` is in requests per second.
+        """Return True, and count the request, if ``client`` is below ``limit``, in requests per second.
 
         ``moment`` is the time in seconds of any monotonic clock. Refused requests do not count.
         """

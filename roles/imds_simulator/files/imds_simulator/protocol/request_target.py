@@ -40,10 +40,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_target(raw: str) -> Target:
-    """Parse ``/metadata[/ROUTE[/BELOW]][/][?QUERY]`` in any letter case.
-
-    Escapes in the path are not decoded.
-    """
+    """Parse ``/metadata[/ROUTE[/BELOW]][/][?QUERY]`` in any letter case; escapes in the path are not decoded."""
     path, _mark, query_text = raw.partition("?")
     pairs = parse_qsl(query_text, keep_blank_values=True)
     names = [name.lower() for name, _value in pairs]

@@ -28,10 +28,7 @@ class Request:
 
 
 def reject(request: Request, knobs: Knobs) -> Reply | None:
-    """Return the error for an invalid request, or None for a valid one.
-
-    The header comes first (reference 1.2.9).
-    """
+    """Return the error for an invalid request, or None for a valid one. The header comes first (reference 1.2.9)."""
     target = request.target
     rejection = reject_headers(request, knobs)
     if rejection is not None:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Subscriptions, resource groups and resource ids of VMs and events.
-
-See docs/reference/scheduled-events.md 5.11.
-"""
+"""Subscriptions, resource groups and resource ids of VMs and events (docs/reference/scheduled-events.md 5.11)."""
 
 from __future__ import annotations
 
@@ -82,24 +79,14 @@ class ResourceIds:
         return self._locations[vm]
 
     def vms_of(self, group: ResourceGroup, kind: str, name: str) -> tuple[Vm, ...]:
-        """Return the VMs of a resource; an empty tuple if the resource does not exist.
-
-        Args:
-            group: its resource group.
-            kind: its type below Microsoft.Compute.
-            name: its name.
-        """
+        """Return the VMs of a resource; empty if it does not exist. ``kind`` is its type below Microsoft.Compute."""
         return self._resources.get((group.folded(), kind.lower(), name.lower()), ())
 
     def event_id(self, group: str, vms: Sequence[str], event_id: str) -> str:
         """Return the resource id of an event.
 
-        The event belongs to the scale set, else to the first VM of its Resources.
-
-        Args:
-            group: the name of the group in the scenario.
-            vms: the names of the affected VMs.
-            event_id: the EventId.
+        The event belongs to the scale set, else to the first VM of its Resources. ``group`` is the name of the group in
+        the scenario; ``vms`` are the names of the affected VMs.
         """
         first = next(each for each in self._groups[group].vms if each.name == vms[0])
         if self._groups[group].kind == "scale_set":

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""HTTP replies as values, and the errors of the service.
-
-See docs/reference/scheduled-events.md 1.6.
-"""
+"""HTTP replies as values, and the errors of the service (docs/reference/scheduled-events.md 1.6)."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ class Reply:
 
 
 def compact(value: Any) -> bytes:
-    """Return JSON as IMDS writes it: no spaces, members in the given order.
-
-    See reference 1.4.2.
-    """
+    """Return JSON as IMDS writes it: no spaces, members in the given order (reference 1.4.2)."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
 
 
@@ -66,10 +60,7 @@ def header_error(wording: str) -> Reply:
 
 
 def version_error(wording: str, newest: list[str]) -> Reply:
-    """Return the error for an api-version that is missing or unknown.
-
-    ``wording`` is "new" or "old".
-    """
+    """Return the error for an api-version that is missing or unknown; ``wording`` is "new" or "old"."""
     return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
 
 

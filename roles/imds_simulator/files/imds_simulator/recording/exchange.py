@@ -53,13 +53,10 @@ class Exchange:
         self._connections = self._port = 0
 
     def send(self, method: str, path: str, headers: Mapping[str, str], timeout: float) -> Reply:
-        """Send a request.
+        """Send a request by GET or HEAD.
 
-        Args:
-            method: GET or HEAD.
-            path: with the query; it is sent as it is.
-            headers: further headers.
-            timeout: seconds for the whole answer.
+        ``path`` has the query, and is sent as it is. ``headers`` are further ones; ``timeout`` is in seconds, for the
+        whole answer.
         """
         request = requests.Request(method, self._endpoint + "/", headers={**_HEADERS, **headers}).prepare()
         # requests would rewrite // and escapes
@@ -109,11 +106,7 @@ class _LimitedSocket(socket.socket):
     remaining: Callable[[], float]
 
     def recv_into(self, *args: Any, **options: Any) -> int:
-        """Receive data.
-
-        Raises:
-            socket.timeout: the deadline has passed.
-        """
+        """Receive data; raise socket.timeout when the deadline has passed."""
         seconds = self.remaining()
         if seconds <= 0:
             raise socket.timeout("timed out")

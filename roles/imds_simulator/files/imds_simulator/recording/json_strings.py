@@ -15,12 +15,10 @@ Path = tuple[str, ...]
 
 
 def replace_strings(text: str, replace: Callable[[Path, str], str]) -> str:
-    """Return the JSON ``text`` with each text replaced, names of members excepted.
+    """Return the valid JSON ``text`` with each text replaced, names of members excepted.
 
-    Args:
-        text: valid JSON.
-        replace: gets the names of the members that lead to a text (list items have the name of their list), and
-            the text; returns the new text.
+    ``replace`` gets the names of the members that lead to a text (list items have the name of their list), and the
+    text; it returns the new text.
     """
     parts: list[str] = []
     # for each open bracket: True for an object, and the name of the present member

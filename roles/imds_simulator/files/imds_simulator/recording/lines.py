@@ -126,10 +126,8 @@ def end_data(end: End) -> dict[str, Any]:
 def answer_data(answer: Answer, same: Answer | None) -> dict[str, Any]:
     """Return an answer as JSON data.
 
-    Args:
-        answer: the answer.
-        same: an earlier answer with the same status and body; the line then has its number instead of the body,
-            and only the headers that differ from it, None for a missing one.
+    ``same`` is an earlier answer with the same status and body; the line then has its number instead of the body,
+    and only the headers that differ from it, None for a missing one.
     """
     request = {"method": answer.method, "path": answer.path, "headers": dict(answer.sent)}
     data: dict[str, Any] = {
@@ -172,11 +170,7 @@ def parse_header(data: Any) -> Header:
 
 
 def parse_line(data: Any, earlier: Callable[[int], Answer | None]) -> Begin | End | Answer:
-    """Return the value of a line after the first.
-
-    Args:
-        data: the decoded line.
-        earlier: returns the answer of a line number, or None.
+    """Return the value of a decoded line after the first; ``earlier`` returns the answer of a line number, or None.
 
     Raises:
         LineError: the line has another form, or refers to a line that is not usable.

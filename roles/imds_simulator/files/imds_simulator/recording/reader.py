@@ -37,11 +37,7 @@ class Recording(NamedTuple):
 
 
 def read(file: Path) -> Recording:
-    """Read the recording ``file``.
-
-    Raises:
-        Unusable: it cannot be read, or is not a recording.
-    """
+    """Read the recording ``file``; raise Unusable if it cannot be read, or is not a recording."""
     try:
         # one bad byte must not make the whole file unusable
         with file.open("rb") as opened:

@@ -55,13 +55,8 @@ class Settings(NamedTuple):
 class Recorder:
     """Writes the answers to ``file``.
 
-    Args:
-        settings: what is recorded.
-        file: the recording.
-        send: sends a request.
-        clock: wall time, monotonic time, and waiting.
-        replace: replaces names in an answer by pseudonyms, or returns it unchanged.
-        report: prints a line for the user.
+    ``replace`` replaces names in an answer by pseudonyms, or returns it unchanged; ``report`` prints a line for the
+    user.
     """
 
     def __init__(

@@ -25,10 +25,8 @@ class CannotWrite(Exception):
 class RecordingFile:
     """An open recording.
 
-    Attributes:
-        name: of the file.
-        before: the content that the file had when it was opened, or None for a new file.
-        lines: number of lines in the file.
+    ``before`` is the content that the file had when it was opened, or None for a new file; ``lines`` is the number of
+    lines in the file.
     """
 
     def __init__(self, descriptor: int, name: str, before: Recording | None, lines: int, size: int) -> None:
@@ -41,9 +39,7 @@ class RecordingFile:
     def append(self, data: Mapping[str, Any], durable: bool) -> None:
         """Write one line.
 
-        Args:
-            data: the line.
-            durable: wait until the disk has it; a line that refers to an earlier one can do without.
+        ``durable``: wait until the disk has it; a line that refers to an earlier one can do without.
 
         Raises:
             CannotWrite: the disk is full, for example.

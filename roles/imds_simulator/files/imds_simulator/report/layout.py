@@ -97,10 +97,7 @@ class Layout(NamedTuple):
 
 
 def zero_of(run: Run, selection: Selection) -> float | None:
-    """Return the moment from which the report counts: the first event, else the first fact.
-
-    None: the run has neither.
-    """
+    """Return the moment from which the report counts: the first event, else the first fact; None without either."""
     if selection.events:
         return selection.events[0].appeared
     moments = [fact.moment for fact in selection.facts] + [fault.begins for fault in run.faults]

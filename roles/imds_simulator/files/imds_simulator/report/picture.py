@@ -19,11 +19,7 @@ _BAR_TEXT = {
 def picture(drawn: Layout, title: str, description: str, speed: float) -> str:
     """Return ``drawn`` as an SVG element.
 
-    Args:
-        drawn: the positions.
-        title: the name of the picture for screen readers.
-        description: its summary for screen readers.
-        speed: simulated seconds per second.
+    ``title`` and ``description`` are for screen readers; ``speed`` is in simulated seconds per second.
     """
     parts = [
         f'<svg class="timeline" role="img" aria-labelledby="timeline-title timeline-description" '

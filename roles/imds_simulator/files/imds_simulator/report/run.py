@@ -80,12 +80,7 @@ class Run(NamedTuple):
 
 
 def run_from(state: Any, log: Any, requests: Any) -> Run:
-    """Return the run that the answers of the control API describe.
-
-    Args:
-        state: the answer of /state.
-        log: the answer of /log.
-        requests: the answer of /requests.
+    """Return the run that the answers of /state, /log and /requests describe.
 
     Raises:
         NotARun: an answer has another form.

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Semantic checks beyond the JSON Schema.
-
-Unknown names, duplicate addresses, invalid faults.
-"""
+"""Semantic checks beyond the JSON Schema: unknown names, duplicate addresses, invalid faults."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Locates, reads and checks scenario files.
-
-Reports all problems at once, each with its line.
-"""
+"""Locates, reads and checks scenario files. Reports all problems at once, each with its line."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ LIBRARY = File(__file__).parent / "library"
 
 
 class ScenarioError(Exception):
-    """A scenario is invalid.
-
-    The text has one line for each problem, ``FILE:LINE: KEY.PATH: PROBLEM``.
-    """
+    """A scenario is invalid; the text has one line for each problem, ``FILE:LINE: KEY.PATH: PROBLEM``."""
 
 
 def load(name_or_file: str, now: float | None = None) -> Scenario:
@@ -45,10 +39,7 @@ def load(name_or_file: str, now: float | None = None) -> Scenario:
 
 
 def load_with_warnings(name_or_file: str, now: float | None = None) -> tuple[Scenario, list[str]]:
-    """Load a scenario as ``load`` does, and return it with its warnings.
-
-    A warning is a line of the form of a problem.
-    """
+    """Load a scenario as ``load`` does, and return it with its warnings, which are lines of the form of a problem."""
     file = locate(name_or_file)
     try:
         text = file.read_text(encoding="utf-8")
@@ -129,9 +120,7 @@ def _problems(source: YamlSource, now: float) -> list[Problem]:
 
 
 def _crosscheck_valid_parts(data: dict[str, Any], now: float, bad: list[Path]) -> list[tuple[Path, str]]:
-    """Cross-check the parts that fit the schema.
-
-    List items are checked without their invalid keys.
+    """Cross-check the parts that fit the schema; list items are checked without their invalid keys.
 
     ``bad`` are the paths of the problems that the schema check found.
     """

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""VMs, and groups of VMs that share a document.
-
-See docs/reference/scheduled-events.md 3.1.
-"""
+"""VMs, and groups of VMs that share a document (docs/reference/scheduled-events.md 3.1)."""
 
 from __future__ import annotations
 
@@ -28,10 +25,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6).
-
-    Raises ValueError for any other text.
-    """
+    """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6); raise ValueError for any other text."""
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdigit() or int(port) > 65535:
@@ -40,10 +34,7 @@ def parse_address(text: str) -> Address:
 
 
 def source_address(text: str) -> str:
-    """Return an IP address in canonical form, an IPv4-mapped one as IPv4.
-
-    Raises ValueError for any other text.
-    """
+    """Return an IP address in canonical form, an IPv4-mapped one as IPv4; raise ValueError for any other text."""
     address = ipaddress.ip_address(text)
     return str(getattr(address, "ipv4_mapped", None) or address)
 
@@ -106,11 +97,8 @@ class Group:
 def scope_key(group: Group, vm: Vm, *, zone_split: bool, placement_group_split: bool) -> str:
     """Return the key of the scope of ``vm``; VMs with equal keys share a document.
 
-    Args:
-        group: the group of the VM.
-        vm: the VM.
-        zone_split: zones have separate documents (reference 3.1.4).
-        placement_group_split: placement groups have separate documents (reference 3.1.1, 3.1.8).
+    ``zone_split``: zones have separate documents (reference 3.1.4). ``placement_group_split``: placement groups have
+    separate documents (reference 3.1.1, 3.1.8).
     """
     if group.own_events_only:
         return f"{group.name}/{vm.name}"

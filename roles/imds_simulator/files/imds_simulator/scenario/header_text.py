@@ -18,8 +18,5 @@ def is_header_name(text: str) -> bool:
 
 
 def is_header_value(text: str) -> bool:
-    """Return True if ``text`` is allowed as the value of a header.
-
-    After a line break the rest would be another header.
-    """
+    """Return True if a header can have the value ``text``: after a line break the rest would be another header."""
     return _CONTROL.search(text) is None

@@ -19,11 +19,7 @@ _MOST_SHOWN = 20
 
 
 def instance_warnings(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, text) for each unlikely value of ``instance`` in a scenario.
-
-    Args:
-        data: a scenario that fits the schema.
-    """
+    """Yield (path, text) for each unlikely value of ``instance`` in a scenario, which fits the schema."""
     for group_name, group in data["groups"].items():
         path: Path = ("groups", group_name)
         classic = group.get("kind") == "cloud_service"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Knobs: behaviour that Azure does not document, as named values.
-
-The defaults are those of the reference.
+"""Knobs: behaviour that Azure does not document, as named values. The defaults are those of the reference.
 
 A field of ``Knobs`` is a knob. Its metadata has the allowed values and the statement of
 docs/reference/scheduled-events.md that it refers to.

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Warnings about events that affect VMs of several placement groups.
-
-See docs/reference/scheduled-events.md 3.1.
-"""
+"""Warnings about events that affect VMs of several placement groups (docs/reference/scheduled-events.md 3.1)."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ AUTOMATIC_APPROVAL = "automatic_approval"
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an event, due ``after`` simulated seconds.
-
-    A field that is None stays as it is.
+    """A change of an event, due ``after`` simulated seconds. A field that is None stays as it is.
 
     ``since`` is "appearing" or "start". ``action`` is "edit", "cancel", "complete", "approve" (by
     the control plane), "release" (by the other tenants) or "impact" (a further short interruption,
@@ -71,10 +69,7 @@ class EventPlan:
 
 @dataclass(frozen=True)
 class IncarnationStep:
-    """A change of a group's DocumentIncarnation without a change of its events.
-
-    See reference 2.5.
-    """
+    """A change of a group's DocumentIncarnation without a change of its events (reference 2.5)."""
 
     at: When
     group: str
@@ -84,11 +79,9 @@ class IncarnationStep:
 
 @dataclass(frozen=True)
 class ImpactCommands:
-    """Commands to run for each affected VM.
+    """Commands to run for each affected VM; ``timeout`` is in real seconds.
 
     ``commands``: (event type, "start" or "end") -> argument list.
-
-    ``timeout`` is in real seconds.
     """
 
     commands: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
@@ -97,10 +90,7 @@ class ImpactCommands:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A whole scenario file.
-
-    ``begin``: simulated time 0 is the "start" or the "first_request".
-    """
+    """A whole scenario file; ``begin``: simulated time 0 is the "start" or the "first_request"."""
 
     title: str
     groups: tuple[Group, ...]

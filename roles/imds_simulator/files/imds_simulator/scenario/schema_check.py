@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Checks data against the shipped JSON Schema.
-
-Each message names the problem and the known values.
-"""
+"""Checks data against the shipped JSON Schema. Each message names the problem and the known values."""
 
 from __future__ import annotations
 
@@ -69,9 +66,7 @@ def schema() -> dict[str, Any]:
 def check(data: Any, part: str | None = None) -> list[tuple[Path, str]]:
     """Return the problems of ``data`` as (path, message), sorted.
 
-    Args:
-        data: the parsed scenario, or a part of it.
-        part: the definition of the schema that ``data`` must fit; None: the whole schema.
+    ``part`` is the definition of the schema that ``data`` must fit; None: the whole schema.
     """
     whole = schema()
     wanted = whole if part is None else {"$ref": f"#/$defs/{part}", "$defs": whole["$defs"]}

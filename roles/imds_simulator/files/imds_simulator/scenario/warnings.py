@@ -20,10 +20,7 @@ _LARGEST_NOTICE = 900.0
 
 
 def scenario_warnings(data: Mapping[str, Any], knobs: Knobs) -> list[tuple[Path, str]]:
-    """Return the warnings about checked scenario ``data`` as (path, message).
-
-    ``knobs`` has the values of the scenario.
-    """
+    """Return the warnings about checked ``data`` as (path, message); ``knobs`` has the values of the scenario."""
     return [*event_warnings(data, knobs), *instance_warnings(data)]
 
 

@@ -56,10 +56,7 @@ class YamlSource:
 
 
 def read_yaml(text: str) -> YamlSource:
-    """Parse ``text``.
-
-    The result lists syntax errors and duplicate keys in ``problems``.
-    """
+    """Parse ``text``. The result lists syntax errors and duplicate keys in ``problems``."""
     result = YamlSource(None, {(): 1}, [])
     loader = None
     try:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Active faults: which request gets which fault.
-
-Pure; fault_injection.py applies them.
-"""
+"""Active faults: which request gets which fault. Pure; fault_injection.py applies them."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ from ..scenario.fault import Fault
 
 @dataclass(frozen=True)
 class ActiveFault:
-    """A fault with its number and its time window.
-
-    The number is that of the control API; the window is on the simulator's clock.
-    """
+    """A fault with its number in the control API, and its time window on the simulator's clock."""
 
     number: int
     fault: Fault
@@ -52,10 +46,7 @@ class FaultRegistry:
         return active
 
     def clear(self, number: int | None = None) -> int:
-        """Remove one fault, or all, and return how many were removed.
-
-        ``number`` is that of the control API; None: all faults.
-        """
+        """Remove the fault with this number in the control API, or all (None), and return how many were removed."""
         kept = [] if number is None else [each for each in self._active if each.number != number]
         removed = len(self._active) - len(kept)
         self._active = kept
@@ -66,10 +57,7 @@ class FaultRegistry:
         return any(each.number == number and each.is_active_at(now) for each in self._active)
 
     def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
-        """Return the first fault that applies to this request.
-
-        Counts the request for every matching fault.
-        """
+        """Return the first fault that applies to this request, and count the request for every matching fault."""
         first_match = None
         for active in self._active:
             if not active.is_active_at(now) or not active.fault.matches(vm, route, method):

@@ -83,18 +83,12 @@ class ActivityLog:
         self.counts[vm, method, route, status] += 1
 
     def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
-        """Return the lines after line ``number``.
-
-        Only those with this ``what`` unless it is None.
-        """
+        """Return the lines after line ``number``, only those with this ``what`` unless it is None."""
         merged = heapq.merge(self.lines, self.seen, key=lambda line: line["number"])
         return [line for line in merged if line["number"] > number and (what is None or line["what"] == what)]
 
     def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
-        """Return the requests after request ``number``.
-
-        Only those of ``vm`` unless it is None.
-        """
+        """Return the requests after request ``number``, only those of ``vm`` unless it is None."""
         return [
             dict(each._asdict(), time=iso(each.moment))
             for each in self.requests

@@ -28,9 +28,7 @@ PREFIX = "/arm"
 class ArmHandler:
     """Answers requests to Azure Resource Manager.
 
-    Args:
-        engine: the running simulation.
-        token: the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
+    ``token`` is the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
     """
 
     def __init__(self, engine: Engine, token: str) -> None:
@@ -75,7 +73,6 @@ class _Exchange:
         self._engine = engine
 
     async def regular_reply(self, headers: Mapping[str, str]) -> Reply:
-        """Return the reply of Azure Resource Manager."""
         engine = self._engine
         try:
             body = await read_body(self.request, MAX_BODY)
@@ -88,11 +85,9 @@ class _Exchange:
         return result.reply
 
     def error_body(self, status: int, message: str) -> Any:
-        """Return the body of an error in the shape of Azure Resource Manager."""
         return arm_error_body("InjectedFault", message)
 
     def headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """Return the headers of the answer; ``skew``: seconds that Date is off."""
         headers = CIMultiDict(
             {"Date": http_date(int(self._engine.clock.now() + skew)), "x-ms-request-id": str(uuid.uuid4())}
         )
@@ -103,7 +98,6 @@ class _Exchange:
         return headers
 
     def log(self, status: int, active: ActiveFault | None) -> None:
-        """Log the request."""
         versions = self._arm_request.versions
         info = RequestInfo(self.vm, ARM_ROUTE, versions[0] if versions else "")
         log_request(self._engine, self.request, info, status, active)

@@ -10,12 +10,7 @@ from ..scenario.groups import Address
 
 
 def bind_advice(address: Address, code: int | None) -> str:
-    """Return what the operator can do about the error ``code``; empty if it is another error.
-
-    Args:
-        address: the address that could not be bound.
-        code: an ``errno``, or None.
-    """
+    """Return what the operator can do about the error ``code``, an ``errno``; empty if it is another error."""
     if code == errno.EADDRNOTAVAIL:
         prefix = 128 if ":" in address.host else 32
         return f"; add the address: ip address add {address.host}/{prefix} dev lo"

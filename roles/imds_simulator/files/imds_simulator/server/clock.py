@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The simulator's clock.
-
-The real clock plus an offset, or a clock that only ``advance`` moves.
+"""The simulator's clock: the real clock plus an offset, or a clock that only ``advance`` moves.
 
 All times that a client can see (Date, NotBefore) come from this clock. Durations of a scenario are
 simulated seconds; they take ``seconds / speed`` on it.
@@ -36,7 +34,6 @@ class _Sleepers:
         self._futures: set[asyncio.Future[None]] = set()
 
     def wake_all(self) -> None:
-        """Wake every sleeping coroutine."""
         for sleeper in self._futures:
             if not sleeper.done():
                 sleeper.set_result(None)

@@ -71,10 +71,7 @@ class Engine:
         return now
 
     def advance(self, simulated: float) -> float:
-        """Move the clock forward by simulated seconds.
-
-        Run the steps that become due, in order.
-        """
+        """Move the clock forward by simulated seconds, and run the steps that become due, in order."""
         self.clock.advance(self.world.to_wall_seconds(simulated))
         now = self.settle()
         self.wake_ticker()
@@ -86,10 +83,7 @@ class Engine:
             self._wake_up.set_result(None)
 
     async def tick(self, after_step: Callable[[], Awaitable[None]]) -> None:
-        """Run steps when they are due, until cancelled.
-
-        ``after_step()`` is awaited each time.
-        """
+        """Run steps when they are due, until cancelled; ``after_step()`` is awaited each time."""
         while True:
             now = self.settle()
             await after_step()
@@ -175,7 +169,6 @@ class Engine:
 
 
 def _line_text(line: dict[str, Any]) -> str:
-    """Return a line of the log as text."""
     rest = " ".join(
         f"{key}={value}"
         for key, value in line.items()

@@ -22,10 +22,7 @@ _STANDARD_MESSAGES = {429: "Too many requests", 410: "Gone. The service is updat
 
 
 class ConnectionConsumed(web.StreamResponse):
-    """The answer was written to the connection directly, or not at all.
-
-    Aiohttp must not send one.
-    """
+    """The answer was written to the connection directly, or not at all; aiohttp must not send one."""
 
     async def prepare(self, request: web.BaseRequest) -> Any:
         """Make aiohttp drop the connection."""
@@ -35,10 +32,8 @@ class ConnectionConsumed(web.StreamResponse):
 def injected_reply(options: Mapping[str, Any], now: float, error_body: Callable[[int, str], Any]) -> Reply:
     """Return the reply of a status or body fault.
 
-    Args:
-        options: the options of the fault.
-        now: the time of the simulator's clock.
-        error_body: returns the body of an error from its status and message.
+    ``now`` is the time of the simulator's clock; ``error_body`` returns the body of an error from its status and
+    message.
     """
     status = int(options["status"])
     headers = [(str(name), str(value)) for name, value in dict(options.get("headers", {})).items()]
@@ -55,10 +50,7 @@ def injected_reply(options: Mapping[str, Any], now: float, error_body: Callable[
 
 
 def corrupted_body(reply: Reply, how: str) -> bytes:
-    """Return the body of ``reply``, damaged.
-
-    ``how`` is "bom", "cut" or "invalid-utf8".
-    """
+    """Return the body of ``reply``, damaged; ``how`` is "bom", "cut" or "invalid-utf8"."""
     if how == "bom":
         return b"\xef\xbb\xbf" + reply.body
     if how == "cut":

@@ -39,11 +39,7 @@ class ImdsHandler:
         self._static = StaticAnswers(engine.scenario.answers)
 
     def listener(self, vm: Vm | None) -> web.Server:
-        """Return the protocol factory of a listening address.
-
-        Args:
-            vm: the VM at that address; None: clients are identified by their source address.
-        """
+        """Return the protocol factory of the address of ``vm``; None: the source address identifies the clients."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             return await self._handle(request, vm or self._by_source.get(source_of(request), self._default))
@@ -78,10 +74,7 @@ class ImdsHandler:
         self._engine.note_views(vm, reply.events)
 
     def _begins(self, request: web.BaseRequest, target: Target) -> bool:
-        """Return True for a valid request for the document, which begins simulated time.
-
-        See reference 4.1.8.
-        """
+        """Return True for a valid request for the document, which begins simulated time (reference 4.1.8)."""
         return (
             target.route == EVENTS
             and request.method == "GET"
@@ -145,10 +138,7 @@ class ImdsHandler:
         log_request(self._engine, request, info, status, active)
 
     def headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """Return the headers of docs/reference/scheduled-events.md 1.4.14.
-
-        ``skew``: seconds that Date is off.
-        """
+        """Return the headers of docs/reference/scheduled-events.md 1.4.14; ``skew``: seconds that Date is off."""
         return answer_headers(reply, self._engine.clock.now() + skew)
 
 
@@ -165,30 +155,23 @@ class _Exchange:
         self._target = target
 
     async def regular_reply(self, headers: Mapping[str, str]) -> Reply:
-        """Return the reply of IMDS to the request with ``headers``."""
         reply = await self._handler.regular_reply(self.request, self._vm, self._target, headers)
         if self._is_answered_whole:
             self._handler.note_views(self._vm, reply)
         return reply
 
     def error_body(self, status: int, message: str) -> Any:
-        """Return the body of an error in the general shape."""
         return {"error": message}
 
     def headers(self, reply: Reply, skew: float = 0.0) -> CIMultiDict[str]:
-        """Return the headers of the answer; ``skew``: seconds that Date is off."""
         return self._handler.headers(reply, skew)
 
     def log(self, status: int, active: ActiveFault) -> None:
-        """Log the request."""
         self._handler.log(self.request, self._vm, self._target, status, active)
 
 
 async def read_body(request: web.BaseRequest, limit: int) -> bytes:
-    """Read the body, at most ``limit`` + 1 bytes.
-
-    One byte more than the limit shows that the body is too long.
-    """
+    """Read the body, at most ``limit`` + 1 bytes: one byte more than the limit shows that the body is too long."""
     parts: list[bytes] = []
     size = 0
     while size <= limit:

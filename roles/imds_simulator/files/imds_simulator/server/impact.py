@@ -26,10 +26,7 @@ LogFunction = Callable[..., None]
 
 
 class Impact:
-    """Starts the commands of a scenario.
-
-    ``log(what, **fields)`` adds a line to the log.
-    """
+    """Starts the commands of a scenario; ``log(what, **fields)`` adds a line to the log."""
 
     def __init__(self, commands: ImpactCommands, log: LogFunction) -> None:
         self._commands = commands
@@ -103,10 +100,7 @@ def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> int | None:
-    """Kill the command and the processes that it started.
-
-    The command leads a process group of its own.
-    """
+    """Kill the command, which leads a process group of its own, and the processes that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     return await process.wait()

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The listening addresses, one per VM or shared.
-
-Closed while a fault refuses connections.
-"""
+"""The listening addresses, one per VM or shared; they are closed while a fault refuses connections."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ SHUTDOWN_TIMEOUT = 0.1
 
 
 class CannotListen(Exception):
-    """The simulator cannot listen on an address.
-
-    The text names the address and the reason.
-    """
+    """The simulator cannot listen on an address; the text names the address and the reason."""
 
 
 class ListenAddress(NamedTuple):
@@ -191,9 +185,7 @@ class Listeners:
     async def serve_also(self, listen_address: ListenAddress, sock: socket.socket | None = None) -> None:
         """Accept connections also at an address that ``endpoints`` does not name.
 
-        Args:
-            listen_address: the address with its VMs.
-            sock: a bound socket of another network namespace; None: bind the address here.
+        ``sock`` is a bound socket of another network namespace; None: bind the address here.
 
         Raises:
             CannotListen: the address is in use, or does not belong to this machine.

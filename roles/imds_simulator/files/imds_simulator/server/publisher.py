@@ -64,15 +64,7 @@ class Publisher:
     """Sends the notifications of a running simulator.
 
     Requests are sent one after another, in the order of the occurrences. A notification that failed, or
-    that has a random delay, takes its turn again later.
-
-    Args:
-        notify: the settings.
-        world: the state of the simulation.
-        ids: the resource ids.
-        clock: the simulator's clock, which random delays and repetitions follow.
-        faults: the faults.
-        log: adds a line to the log.
+    that has a random delay, takes its turn again later; random delays and repetitions follow the simulator's clock.
     """
 
     def __init__(

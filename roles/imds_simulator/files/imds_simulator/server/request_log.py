@@ -25,15 +25,7 @@ class RequestInfo(NamedTuple):
 def log_request(
     engine: Engine, request: web.BaseRequest, info: RequestInfo, status: int, active: ActiveFault | None
 ) -> None:
-    """Add one request to the log.
-
-    Args:
-        engine: the running simulation.
-        request: the request.
-        info: further data for the entry.
-        status: the status of the answer; 0: no complete answer.
-        active: the fault that applied, if any.
-    """
+    """Add one request to the log; ``status`` is 0 when the client got no complete answer."""
     engine.activity_log.add_request(
         engine.clock.now(),
         info.vm,

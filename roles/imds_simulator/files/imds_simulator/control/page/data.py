@@ -27,12 +27,8 @@ class PageData:
     """The content of the page, as sections of items that have keys.
 
     ``update`` computes it again and returns the differences; ``whole`` returns all of it, as ``update`` left it.
-    An item of a difference is None when it is gone.
-
-    Args:
-        engine: the running simulation.
-        endpoints: returns VM name -> URL.
-        run: a text that differs between two starts of the simulator.
+    An item of a difference is None when it is gone. ``endpoints`` returns VM name -> URL; ``run`` is a text that
+    differs between two starts of the simulator.
     """
 
     def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]], run: str) -> None:
