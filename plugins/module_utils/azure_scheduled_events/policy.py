@@ -23,7 +23,8 @@ NOW = "now"
 AFTER_PREPARE = "after_prepare"
 MANUAL = "manual"
 NEVER = "never"
-APPROVALS = (NOW, AFTER_PREPARE, MANUAL, NEVER)
+# the values of `approve`; a rule without it has NEVER
+APPROVALS = (NOW, AFTER_PREPARE, MANUAL)
 RULE_KEYS = ("name", "when", "approve", "hold")
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
@@ -51,7 +52,7 @@ class Decision(NamedTuple):
     """The decision of a policy about one event at one moment.
 
     Attributes:
-        approval: "now", "after_prepare", "manual" or "never", as the rule has it.
+        approval: one of APPROVALS, as the rule has it, or "never" without a rule that approves.
         due: whether an approval is to be sent now.
         rule: name of the rule, or None where none matched.
         reason: one sentence for the operator.
@@ -199,7 +200,7 @@ class Policy:
         return any(rule.approves() for rule in self._rules)
 
     def approval_times(self) -> frozenset[str]:
-        """Return which of APPROVALS the rules use."""
+        """Return which of APPROVALS and NEVER the rules have."""
         return frozenset(rule.approval.when for rule in self._rules)
 
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:

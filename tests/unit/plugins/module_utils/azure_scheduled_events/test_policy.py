@@ -141,7 +141,7 @@ def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
     assert text.startswith("policy: rules[0].when.type: event type 'hibernate' is unknown; no rule approves it")
 
 
-@pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False), ("never", False)])
+@pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False)])
 def test_may_approve_is_true_only_for_a_rule_that_approves(setting, may):
     assert Policy.from_rules([{"name": "it", "approve": setting}]).may_approve() is may
     assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
@@ -151,6 +151,12 @@ def test_approval_times_are_those_of_the_rules():
     rules = [{"name": "watched"}, {"approve": "after_prepare"}]
     assert Policy.from_rules(rules).approval_times() == {"never", "after_prepare"}
     assert Policy.preset("observe").approval_times() == {"never"}
+
+
+def test_rule_without_approve_approves_nothing():
+    decision = Policy.from_rules([{"name": "watched"}]).decide(event(), context())
+    assert (decision.approval, decision.due, decision.rule) == ("never", False, "watched")
+    assert decision.code is BlockCode.NOT_APPROVING
 
 
 def test_decision_without_a_matching_rule_approves_nothing():
@@ -261,7 +267,6 @@ def test_without_own_name_a_rule_that_needs_it_is_an_error(condition):
     [
         ("now", {}, "now", None),
         ({}, {}, "now", None),
-        ("never", {}, "never", "not_approving"),
         ("manual", {"prepared": "ok"}, "manual", "manual"),
         ("after_prepare", {}, "after_prepare", "not_prepared"),
         ("after_prepare", {"prepared": "running"}, "after_prepare", "not_prepared"),
