@@ -30,7 +30,7 @@ class Queue(t.Protocol):
 async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
     """Deliver one event per change until the task is cancelled.
 
-    Returns never, because ansible-rulebook ends when the main function of a source returns.
+    Never returns, because ansible-rulebook ends when the main function of a source returns.
 
     Raises:
         ValueError: an argument is unusable.

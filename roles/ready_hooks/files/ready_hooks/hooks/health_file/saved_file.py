@@ -64,7 +64,7 @@ def read(path: str) -> SavedFile | None:
 
 
 def _read(folder: int, name: str) -> tuple[os.stat_result, bytes]:
-    """Return what is known of one file, and its content; "" for what is neither a file nor a link."""
+    """Return what is known of one file, and its content; b"" for what is neither a file nor a link."""
     info = os.lstat(name, dir_fd=folder)
     if stat.S_ISLNK(info.st_mode):
         return info, os.fsencode(os.readlink(name, dir_fd=folder))
