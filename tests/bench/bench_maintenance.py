@@ -70,7 +70,6 @@ def main() -> None:
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """Unpack the collection of a commit, and return its folder."""
     collection = folder / INSIDE
     collection.mkdir(parents=True)
     archive = subprocess.run(

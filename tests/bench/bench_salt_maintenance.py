@@ -41,11 +41,8 @@ SETTLE = 3.0
 class Contestant(NamedTuple):
     """How one master does a maintenance.
 
-    Attributes:
-        file_roots: of the master.
-        config: of the master.
-        prepare, recover: pillar keys for the commands of these steps, below ``section``.
-        section: pillar key of a minion.
+    ``prepare`` and ``recover`` are pillar keys for the commands of these steps, below ``section``, the pillar key
+    of a minion.
     """
 
     file_roots: list[Path]
@@ -91,10 +88,7 @@ class Runner:
         self._azure = azure
 
     def maintain(self, idle: float) -> Maintenance:
-        """Run one maintenance from its announcement to the last recovery.
-
-        idle: CPU seconds per second of the idle master.
-        """
+        """Run one maintenance to its last recovery; ``idle``: CPU seconds per second of the idle master."""
         for minion in self.minions:
             self._steps(minion).unlink(missing_ok=True)
         before, began, wall = self.cpu(), time.monotonic(), time.time()

@@ -34,8 +34,6 @@ BODY = json.dumps(
 
 
 class Canned(http.server.BaseHTTPRequestHandler):
-    """Answers all requests with the same bytes."""
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1

@@ -82,7 +82,6 @@ class Daemon:
         return (self.folder / "log").read_text(encoding="utf-8")
 
     def kill(self) -> None:
-        """Kill the daemon, as a crash does."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -18,8 +18,6 @@ _POLL = (
 
 
 class Clients:
-    """``count`` connections, which send polls."""
-
     def __init__(self, port: int, count: int) -> None:
         self._poll = select.epoll()
         self._partial: dict[int, bytes] = {}
@@ -32,7 +30,6 @@ class Clients:
         self._descriptors = list(self._by_descriptor)
 
     def close(self) -> None:
-        """Close all connections."""
         self._poll.close()
         for connection in self._by_descriptor.values():
             connection.close()

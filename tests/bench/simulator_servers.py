@@ -98,10 +98,7 @@ def open_page(server: Server, core: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def package_of(commit: str) -> Iterator[Path | None]:
-    """Unpack the simulator's package as it is in ``commit`` into a temporary folder.
-
-    Yields its path, or None if the repository does not have the commit.
-    """
+    """Unpack the simulator's package of ``commit``; yield its path, or None if the repository has no such commit."""
     command = ["git", "-C", str(ROOT), "archive", commit, str(PACKAGE_ROOT)]
     archive = subprocess.run(command, capture_output=True, timeout=60, check=False)
     if archive.returncode:

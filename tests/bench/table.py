@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Prints a table of numbers on the terminal."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,5 +23,4 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def ratio(ours: float, other: float) -> str:
-    """Return the ratio of the two numbers as text."""
     return f"{ours / other:.2f}" if other else "-"
