@@ -62,7 +62,6 @@ def build() -> Build:
 
 @pytest.fixture(scope="session")
 def address(build: Build) -> Iterator[str]:
-    """Return the address of the site on loopback."""
     assert build.status == 0, build.output
     with served(SITE) as found:
         yield found

@@ -111,7 +111,6 @@ def parent_of(pid: str) -> str:
 
 
 def processes_with(word: str) -> list[str]:
-    """Return the processes whose command line has this word."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

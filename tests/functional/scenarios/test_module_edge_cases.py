@@ -47,8 +47,6 @@ def event_id(vm: str) -> str:
 
 
 def runs_of(endpoints: dict[str, str], folder: Path) -> Iterator[tuple[str, Run]]:
-    """Yield each run with its name."""
-
     def run(vm: str, module: str, **options: Any) -> Run:
         more = {"receipts": str(folder / "receipts")} if module == "event_approve" else {}
         return Run(module, {"endpoint": endpoints[vm], **more, **options})
@@ -117,7 +115,6 @@ def document(vm: str, members: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def results(azure: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """The result of each run, by its name."""
     folder = tmp_path_factory.mktemp("edge-cases")
     venv.create(folder / "bare", with_pip=False, symlinks=True)
     return run_modules(Hosts(folder, {"vm1": {}}), folder, dict(runs_of(azure.endpoints, folder)))["vm1"]

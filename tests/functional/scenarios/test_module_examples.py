@@ -75,7 +75,6 @@ class Project:
 
 
 def recap(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, int]]:
-    """Return Ansible's counts for each host."""
     lines = re.findall(r"^(\w+) +: (.*=.*)$", ran.stdout, re.MULTILINE)
     return {host: {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", counts)} for host, counts in lines}
 

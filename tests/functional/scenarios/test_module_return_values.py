@@ -28,7 +28,6 @@ MODULES = ("event_info", "event_facts", "event_wait", "event_approve")
 
 
 def documented(module: str) -> dict[str, Any]:
-    """Return the documented return values of a module."""
     tree = ast.parse((REPOSITORY / "plugins" / "modules" / (module + ".py")).read_text(encoding="utf-8"))
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "RETURN":
@@ -111,7 +110,6 @@ def azure() -> Iterator[Simulator]:
 
 @pytest.fixture(scope="module")
 def results(azure: Simulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The result of each run."""
     folder = tmp_path_factory.mktemp("return-values")
     receipts = {"event_approve": {"receipts": str(folder / "receipts")}}
     runs = {}

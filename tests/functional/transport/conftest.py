@@ -27,7 +27,6 @@ def service() -> Iterator[Simulator]:
 
 @pytest.fixture
 def azure(service: Simulator) -> Iterator[Simulator]:
-    """The simulator without events and faults of an earlier test."""
     yield service
     service.delete("/faults")
     for event in service.get("/events")["events"]:

@@ -29,8 +29,7 @@ def document(*events: dict[str, Any]) -> bytes:
 class Azure:
     """IMDS in virtual time: its document at each moment, and the requests that a holding transport got.
 
-    Args:
-        moments: seconds -> the body from then on, or an error.
+    ``moments``: seconds -> the body from then on, or an error.
     """
 
     def __init__(self, moments: dict[float, bytes | ImdsError]) -> None:

@@ -18,7 +18,6 @@ from support.transport.fault_helpers import requests_of, schedule
 
 @pytest.fixture
 def limited(azure: Simulator) -> Iterator[Simulator]:
-    """The simulator with the rate limit of IMDS."""
     azure.post("/knobs", {"rate_limit": 5})
     yield azure
     azure.post("/knobs", {"rate_limit": 0})

@@ -33,7 +33,6 @@ def headings(level: int) -> list[str]:
 
 
 def anchor(heading: str) -> str:
-    """Return the fragment of a heading."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 

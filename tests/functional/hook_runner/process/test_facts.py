@@ -28,8 +28,6 @@ TEMPLATE = REPOSITORY / "roles/hook_runner/templates/azure_scheduled_events.fact
 
 
 class Fact:
-    """The executable fact on the host of a daemon."""
-
     def __init__(self, vm: DaemonProcess) -> None:
         folder = vm.harness.folder
         command = folder / "azure-scheduled-events"
