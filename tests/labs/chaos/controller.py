@@ -21,10 +21,7 @@ PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
 class Controller:
     """One process of ansible-playbook, in its own session as from a terminal.
 
-    Args:
-        name: of the run.
-        command: PROGRAM with its arguments, and a prefix that runs it.
-        log: file for its output, each line with its time.
+    ``command`` is PROGRAM with its arguments, and a prefix that runs it. Each line of ``log`` has its time.
 
     Attributes:
         began, ended: Unix times.
@@ -84,9 +81,8 @@ class Controller:
     def kill(self, how: str) -> None:
         """Kill it; the processes that it has started remain as the chosen way leaves them.
 
-        Args:
-            how: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine
-                is short of memory; `ctrl-c`.
+        ``how``: `kill-9` of its main process; `kill-9-all`: with its workers, as when the machine is short of memory;
+        `ctrl-c`.
         """
         if not self.is_running:
             return

@@ -102,7 +102,6 @@ class Evidence(NamedTuple):
         return [event for event in self.events if vm in event.resources_at(at)]
 
     def did(self, vm: str, step: str, run: Run) -> bool:
-        """Return True if the step was ok on a VM in a run."""
         return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and mark.run == run.name for mark in self.marks)
 
     def held_by(self, run: Run, vm: str, at: float) -> bool:
@@ -127,7 +126,6 @@ class Evidence(NamedTuple):
         return f"not prepared: step {begun.step} {'had not ended' if begun.what == 'begin' else 'was the last one'}"
 
     def timeline(self) -> list[str]:
-        """Return all observations as lines of text, by time."""
         lines = [(mark.at, "        {} {} {} ({})".format(*mark[1:])) for mark in self.marks]
         lines += [(action.at, f"  * {action.text}") for action in self.performed]
         for event in self.events:

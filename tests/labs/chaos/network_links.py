@@ -21,13 +21,7 @@ def prepare_bridge() -> None:
 
 
 class NetworkLink:
-    """The link of one VM.
-
-    Args:
-        name: of the VM's network namespace.
-        number: of its cable.
-        address: of the VM.
-    """
+    """The link of one VM; ``name`` is that of the VM's network namespace, ``number`` that of its cable."""
 
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, f"host{number}", address

@@ -86,13 +86,11 @@ class Plan(NamedTuple):
     """The plan of one seed.
 
     Attributes:
-        vms: their names.
         events: the events that exist when the disturbed run begins.
         disturbances: those of the disturbed run.
         again: those of a second disturbed run, after all faults are healed; empty for no second run.
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
-        pipelining: Ansible's setting.
         other_controller: whether the next run is on another controller, which may replace the notes of the
             first one only at the second attempt.
         cause: the kind of disturbance that this seed has in any case.
@@ -112,7 +110,6 @@ class Plan(NamedTuple):
     other_controller: bool
 
     def as_text(self) -> str:
-        """Return the plan as lines of text."""
         flags = ["pipelining"] * self.pipelining + ["all events end before the next run"] * self.events_end
         flags += ["the next run is on another controller"] * self.other_controller
         lines = [

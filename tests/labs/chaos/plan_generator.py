@@ -88,8 +88,6 @@ def draw_plan(seed: int) -> Plan:
 
 
 class PlanBuilder:
-    """Draws the parts of a plan, one after the other."""
-
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.vms = ("vm1", "vm2", "vm3")[: chance.choice((2, 3, 3))]
@@ -122,7 +120,6 @@ class PlanBuilder:
         return Event(kind, resources, chance.choice(NOTICES), chance.randint(2, 6), chance.choice((1, 1, 2)))
 
     def _affected_vm(self) -> str:
-        """Return a VM with an event."""
         return self._chance.choice(sorted({vm for event in self.events for vm in event.resources}))
 
     def _vm(self) -> str:

@@ -55,7 +55,6 @@ class Totals:
             self.failing.append(outcome.seed)
 
     def as_text(self) -> str:
-        """Return the sums as text, one count a line."""
         lines = [f"{name:55} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [
             f"{'violations: ' + rule:55} {count:6d} in {self.seeds_of[rule]} seeds"

@@ -26,7 +26,6 @@ TRACEBACK = "Traceback"
 
 
 def find_violations(evidence: Evidence) -> list[Violation]:
-    """Return the violations of all rules."""
     return [violation for rule in RULES for violation in rule(evidence)]
 
 

@@ -23,7 +23,6 @@ PARALLEL_SEEDS = 4  # a seed waits most of the time
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
-    """The outcome of each seed."""
     if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         pytest.skip(reason)
     folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()

@@ -47,15 +47,10 @@ class VmImpacts(Impacts):
 
 
 class Testbed:
-    """The VMs, the simulator and the project folder of one plan.
+    """The VMs, the simulator and the project folder of one plan, which has the behaviour of the VMs' steps.
 
-    Args:
-        plan: names of the VMs and behaviour of their steps.
-        folder: folder for files that remain after the run.
-        sockets: a folder with a short path, for sockets of ssh.
-        collections: folder with the collection under test.
-        vms: the VMs by name.
-        simulator: their IMDS.
+    The files in ``folder`` remain after the run. ``sockets`` is a folder with a short path, for sockets of ssh.
+    ``collections`` has the collection under test.
     """
 
     def __init__(
@@ -184,7 +179,6 @@ def open_testbed(plan: Plan, folder: Path, sockets: Path, collections: Path) -> 
 
 
 def wait_until(condition: Any, seconds: float, pause: float = 0.05) -> bool:
-    """Return True if the condition holds within this time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

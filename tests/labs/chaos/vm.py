@@ -54,11 +54,7 @@ class Mark(NamedTuple):
 class Vm:
     """One VM.
 
-    Args:
-        host: the running host.
-        link: its network link.
-        folder: folder for its host key.
-        key: public key that may log in as root.
+    ``folder`` is for its host key; ``key`` is the public key that may log in as root.
 
     Attributes:
         lock: held while it goes down or comes up.
@@ -112,8 +108,7 @@ class Vm:
     def kill_sshd(self, keep_stopped: bool) -> None:
         """Kill the server and all of its sessions; do nothing on a VM that is down.
 
-        Args:
-            keep_stopped: keep systemd from starting the server again.
+        With ``keep_stopped`` systemd does not start the server again.
         """
         with self.lock, contextlib.suppress(HostIsDown):
             if keep_stopped:

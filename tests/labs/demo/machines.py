@@ -27,12 +27,7 @@ def cable_of(host: Host) -> str:
 
 
 class Outages(Impacts):
-    """Applies interruptions.
-
-    Args:
-        hosts: name of the VM -> its host.
-        folder: of the socket.
-        away: seconds between the power-off of a host and its boot.
+    """Applies interruptions; ``away`` is the seconds between the power-off of a host and its boot.
 
     Attributes:
         over: (VM, type of the event) of the interruptions that have ended, in their order.

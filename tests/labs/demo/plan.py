@@ -53,8 +53,6 @@ class Plan(NamedTuple):
         notice: seconds from an announcement to NotBefore.
         freeze, away: seconds of a freeze, and of the time between the power-off of a host and its boot.
         seconds, tail: least seconds of the load, and of the load after the last event.
-        events: the time table.
-        limits: of a request.
     """
 
     webs: tuple[str, ...]

@@ -41,7 +41,6 @@ LEGEND = (
 
 
 def drawing(results: Sequence[Result]) -> str:
-    """Return the SVG."""
     end = max([answer.due for result in results for answer in result.answers] or [1.0])
     across = (WIDTH - LEFT - RIGHT) / end
     height = HEAD + len(results) * (PANEL + STRIP + GAP) + FOOT

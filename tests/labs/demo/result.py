@@ -17,7 +17,6 @@ class Phases(NamedTuple):
     """One event, in seconds from the begin of the load.
 
     Attributes:
-        kind, host, source: of the event.
         announced, started, over: as IMDS listed it.
         approved: None without an approval.
         primary: the primary of PostgreSQL at the end, or "".
@@ -37,9 +36,7 @@ class Result(NamedTuple):
     """A run.
 
     Attributes:
-        handling: its name.
         answers: to all requests; `due` is in seconds from the begin of the load.
-        phases: the events.
         stored: the number of rows in the database at the end.
         lost: IDs that were acknowledged and are not in the database.
         out_of_pool: server -> seconds in which HAProxy gave it no new requests.
@@ -88,7 +85,6 @@ class Result(NamedTuple):
 
     @staticmethod
     def read(file: Path) -> Result:
-        """Return what `write` wrote."""
         known = json.loads(file.read_text(encoding="utf-8"))
         return Result(
             **{

@@ -33,7 +33,6 @@ class Handling(NamedTuple):
     """A way of handling events.
 
     Attributes:
-        name: for the report.
         install: makes the hosts ready; gets the topology and a folder for files.
         explain: returns logs for the report of a run that failed.
     """
@@ -46,11 +45,7 @@ class Handling(NamedTuple):
 def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], None] = lambda: None) -> Result:
     """Run a plan in the namespaces of this process.
 
-    Args:
-        handling: of the events.
-        plan: the hosts, the load and the events.
-        folder: for files.
-        when_ready: called between the installation and the begin of the load.
+    ``when_ready`` is called between the installation and the begin of the load.
     """
     with open_topology(plan, folder / "hosts") as topology:
         handling.install(topology, folder)
@@ -143,7 +138,6 @@ def wait_until_whole(topology: Topology, errors: list[str]) -> None:
 
 
 def stored_orders(topology: Topology, errors: list[str]) -> set[str]:
-    """Return the orders in the database."""
     found = database.primaries(topology.databases)
     if len(found) != 1:
         errors.append(f"at the end not one host accepts writes, but {found}")

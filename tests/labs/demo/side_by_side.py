@@ -26,12 +26,7 @@ class RunFailed(Exception):
 
 
 def run_all(handlings: Sequence[str], folder: Path) -> list[Result]:
-    """Run these handlings; their loads begin together, when all hosts are ready.
-
-    Args:
-        handlings: their names.
-        folder: for their files, in a folder each.
-    """
+    """Run the handlings of these names, in a folder each; their loads begin together, when all hosts are ready."""
     runs = {name: _start(name, folder / name) for name in handlings}
     try:
         end = time.monotonic() + READY_LIMIT

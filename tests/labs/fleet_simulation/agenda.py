@@ -35,7 +35,6 @@ class Agenda:
         self.at(self.now + seconds, action)
 
     def run_until(self, end: float) -> None:
-        """Run all actions up to this moment."""
         queue = self._queue
         while queue and queue[0][0] <= end:
             self.now, _count, action = heapq.heappop(queue)

@@ -64,7 +64,6 @@ class Event:
         return self.event_id.casefold()
 
     def entry(self) -> dict[str, object]:
-        """Return the entry of the document."""
         scheduled = self.status == SCHEDULED
         return {
             "EventId": self.event_id,
@@ -105,7 +104,6 @@ class Group:
         self._versions.append((self.settled_at, parse_document(body)))
 
     def document(self, now: float, from_second: bool) -> EventDocument:
-        """Return the document of one backend."""
         versions = self._versions
         while len(versions) > 1 and versions[1][0] <= now:
             versions.popleft()

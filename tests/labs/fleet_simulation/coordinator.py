@@ -48,8 +48,6 @@ class Decision(NamedTuple):
     """An approval as the run decided it.
 
     Attributes:
-        event_id: the event.
-        resources: its VMs.
         evidence: for each VM that reported that it has prepared: why that is wrong, or "".
         read_at: when the VMs were read last.
     """
@@ -63,13 +61,7 @@ class Decision(NamedTuple):
 class Coordinator:
     """Runs the role for one group whenever Azure lists an event of several of its VMs.
 
-    Args:
-        group: the VMs.
-        hosts: all hosts by name.
-        agenda: virtual time.
-        chance: random numbers.
-        loss: share of the reads and requests that are lost.
-        approve: takes a decision.
+    ``loss`` is the share of the reads and requests that are lost; ``approve`` takes a decision.
     """
 
     def __init__(

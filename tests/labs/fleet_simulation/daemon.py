@@ -68,10 +68,7 @@ class MortalJournal(Journal):
 class ImdsOfHost:
     """IMDS as one host reaches it, with the interface of the helper's client.
 
-    Args:
-        events: returns a document or raises ImdsError.
-        approve: takes an EventId, or raises ImdsError.
-        instance: the instance metadata.
+    ``events`` returns a document and ``approve`` takes an EventId; both may raise ImdsError.
     """
 
     def __init__(
@@ -98,16 +95,9 @@ class ImdsOfHost:
 class Daemon:
     """One process.
 
-    Args:
-        profile: settings and hooks.
-        settings: the same settings with the paths of this host.
-        imds: as this host reaches it.
-        runs: the hook runs.
-        monotonic: the host's monotonic clock.
-        wall: the host's own clock.
-        boot: identifies the boot.
-        is_poll_under_way: called with the EventId of each decision to approve; returns whether the answer of a
-            poll comes before the poller can send it.
+    ``settings`` are those of the profile, with the paths of this host. ``monotonic`` and ``wall`` are the host's
+    clocks; ``boot`` identifies the boot. ``is_poll_under_way`` is called with the EventId of each decision to approve;
+    it returns whether the answer of a poll comes before the poller can send it.
     """
 
     def __init__(

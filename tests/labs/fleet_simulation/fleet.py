@@ -72,7 +72,6 @@ class Fleet:
                 Coordinator(group, self.hosts, self.agenda, self.chance, plan.lost_requests, self._coordinated).begin()
 
     def run(self, stops_at_violation: bool = False) -> list[Violation]:
-        """Run the plan to its end; return the violations."""
         random.seed(self.plan.seed)  # the poller's jitter
         for host in self.hosts.values():
             self.agenda.at(self.chance.uniform(0.0, 5.0), host.power_on)
@@ -138,7 +137,6 @@ class Fleet:
     # approvals
 
     def _approve_from(self, host: Host, event_id: str) -> None:
-        """Take the approval of a host's daemon."""
         if self.agenda.now < host.outage_until:
             raise ImdsUnreachable("no answer within 5 s")
         event = self.events[event_id]

@@ -31,17 +31,9 @@ POLL_UNDER_WAY = 0.3
 class Host:
     """One VM.
 
-    Args:
-        name: its resource name.
-        group: the group with its document.
-        profile: settings and hooks.
-        leader: value of the setting.
-        folder: contains its disk.
-        agenda: virtual time.
-        chance: random numbers.
-        approve: takes (host, EventId) at Azure, or raises ImdsError.
-        decided: called with the EventId when the daemon has decided to approve it.
-        failing_hooks: share of the hook runs that fail, and the half of it that hangs.
+    ``name`` is its resource name, ``leader`` the value of the setting; ``folder`` contains its disk. ``approve`` takes
+    (host, EventId) at Azure, or raises ImdsError. ``decided`` is called with the EventId when the daemon has decided to
+    approve it. ``failing_hooks`` is the share of the hook runs that fail, and the half of it that hangs.
 
     Attributes:
         ledger: what was observed of this host, apart from its daemon's own records.

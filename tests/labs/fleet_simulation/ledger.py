@@ -93,7 +93,6 @@ class Ledger:
         self._last_poll_failed = False
 
     def note(self, now: float, text: str) -> None:
-        """Add a line to the log."""
         self.log.append((now, text))
         self.idle_at = None
 
@@ -133,7 +132,6 @@ class Ledger:
                 presence.is_gone = presence.is_gone or presence.absences >= 2
 
     def poll_failed(self) -> None:
-        """Note that IMDS did not answer this host."""
         self._last_poll_failed = True
 
     def run_began(self, now: float, process: Process) -> None:

@@ -26,6 +26,5 @@ def violations_as_text(seed: int, violations: Sequence[Violation]) -> str:
 
 
 def counts_as_text(counts: Mapping[str, int]) -> str:
-    """Return the counts, one on each line."""
     width = max(map(len, counts), default=0)
     return "\n".join(f"  {name:{width}} {counts[name]:7d}" for name in sorted(counts, key=str.casefold))

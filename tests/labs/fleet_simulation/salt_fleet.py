@@ -63,12 +63,7 @@ class GroupedEvent(Event):
 
 
 class GroupAzure(Azure):
-    """Azure with documents that are late on some polls.
-
-    Args:
-        chance: random numbers.
-        longest_lag: see `SaltPlan`.
-    """
+    """Azure with documents that are late on some polls; see `SaltPlan` for ``longest_lag``."""
 
     def __init__(self, chance: random.Random, longest_lag: float) -> None:
         super().__init__()

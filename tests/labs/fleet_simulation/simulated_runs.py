@@ -26,7 +26,6 @@ class Process:
     Attributes:
         ends_at: moment at which it ends by itself or at its supervisor's limit.
         exit_status: its exit status then.
-        has_ended: whether it has.
     """
 
     number: int
@@ -106,12 +105,7 @@ class _Watched:
 
 
 class SimulatedRuns:
-    """The runs as one daemon sees them.
-
-    Args:
-        processes: of this boot of the host.
-        kill_after: seconds between TERM and KILL.
-    """
+    """The runs as one daemon sees them; ``kill_after`` is the seconds between TERM and KILL."""
 
     def __init__(self, processes: HostProcesses, environment: Mapping[str, str], kill_after: float) -> None:
         self.environment, self.kill_after = environment, kill_after

@@ -36,7 +36,6 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 
 @pytest.fixture(scope="session")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the collection under test."""
     folder = tmp_path_factory.mktemp("collections")
     copy_tree(REPOSITORY, folder)
     return folder
@@ -66,7 +65,6 @@ def outcomes() -> list[Outcome]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table."""
     if OUTCOMES:
         terminalreporter.section("promises")
         for line in table_of(OUTCOMES):

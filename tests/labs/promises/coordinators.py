@@ -26,9 +26,6 @@ PATIENCE, TASK_TIMEOUT = 280, 280
 class Coordinator(abc.ABC):
     """A coordinator in one case.
 
-    Args:
-        world: of the case.
-
     Attributes:
         name: for the table.
         hosts_prepare_alone: whether hosts prepare that it does not reach.
@@ -57,7 +54,6 @@ class Coordinator(abc.ABC):
         """Wait until it has recovered all hosts, or has done what it can."""
 
     def make_unreachable(self, name: str) -> None:
-        """Break the connection between the coordinator and a host."""
         self.world.vms[name].link.cut_ssh()
 
     def make_reachable(self, name: str) -> None:

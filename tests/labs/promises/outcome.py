@@ -43,7 +43,6 @@ class Outcome(NamedTuple):
         return "another client" in self.approved_by
 
     def broken_promises(self) -> Iterator[str]:
-        """Return the promises that are broken."""
         if self.unprepared and not (self.not_before_passed or self.by_another_client):
             yield f"interrupted unprepared before NotBefore: {', '.join(self.unprepared)}"
         for name in NAMES:

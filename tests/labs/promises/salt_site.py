@@ -92,7 +92,6 @@ def salt_site(hosts: Hosts, home: Path, folder: Path) -> Iterator[Master]:
 
 @contextlib.contextmanager
 def running_minions(hosts: Hosts) -> Iterator[None]:
-    """Run the minions of all hosts."""
     for vm in hosts.vms.values():
         vm.host.run(["systemctl", "daemon-reload"])
         vm.host.run(["systemctl", "enable", "--now", SERVICE])
@@ -140,8 +139,6 @@ def _shows_why_not(rows: list[dict[str, Any]]) -> bool:
 
 
 class SaltEngine(Coordinator):
-    """Salt's engine on the master."""
-
     name = "Salt"
 
     def __init__(self, world: World, master: Master) -> None:

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.all
 
 
 def check(case: Case, world: World, coordinator: Coordinator, outcomes: list[Outcome]) -> None:
-    """Run the case, and check its outcome."""
     try:
         case.happens(world, coordinator)
         coordinator.finish()

@@ -138,7 +138,6 @@ class Actions:
             )
 
     def do_heal(self) -> None:
-        """Remove all faults of IMDS."""
         self.azure.heal()
 
     # the host

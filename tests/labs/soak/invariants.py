@@ -23,5 +23,4 @@ INVARIANTS = (
 
 
 def find_violations(evidence: Evidence) -> list[Violation]:
-    """Return the violations of all invariants."""
     return [violation for invariant in INVARIANTS for violation in invariant(evidence)]

@@ -28,7 +28,6 @@ class Setup(NamedTuple):
     """The configuration of the host.
 
     Attributes:
-        hooks: all of them.
         leader: the key of the configuration.
         when_started: the key of the configuration.
         skew: seconds by which the host's own clock is wrong from the start.
@@ -62,7 +61,6 @@ class Plan(NamedTuple):
     is_long: bool = False
 
     def as_text(self) -> str:
-        """Return the plan as lines of text."""
         setup = self.setup
         lines = [f"seed {self.seed}{', long' if self.is_long else ''}"]
         operator = ", an operator recovers" * setup.operator

@@ -54,7 +54,6 @@ EVENTS_OF_A_LONG_RUN = 20
 
 
 def draw_plan(seed: int) -> Plan:
-    """Return the plan of a seed."""
     chance = random.Random(seed)
     if seed % LONG_EVERY == 0:
         return _long(seed, chance)

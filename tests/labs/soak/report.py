@@ -26,7 +26,6 @@ class Outcome(NamedTuple):
     seconds: float
 
     def as_text(self) -> str:
-        """Return plan, actions and violations as text."""
         lines = [
             self.plan.as_text(),
             "done:",
@@ -51,7 +50,6 @@ class Totals:
             self.failing.append(outcome.plan.seed)
 
     def as_text(self) -> str:
-        """Return the sums as text, one count a line."""
         lines = [f"{name:40} {count:6d}" for name, count in sorted(self.counts.items())]
         lines += [f"{'violations of ' + name:40} {count:6d}" for name, count in sorted(self.violations.items())]
         failing = " ".join(map(str, sorted(self.failing))) or "none"

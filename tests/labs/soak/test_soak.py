@@ -25,7 +25,6 @@ PARALLEL_SEEDS = 5  # a run waits most of the time
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
-    """The outcome of each seed."""
     found: dict[int, Outcome] = {}
     run_seeds(
         SEEDS,

@@ -88,7 +88,6 @@ class Testbed:
         self.record_end(how)
 
     def record_end(self, how: str) -> None:
-        """Record that the process has ended."""
         process = self.daemon.process
         assert process is not None and process.returncode is not None
         self.exits.append((how if self.is_ready or how != "term" else "term-early", process.returncode))
@@ -146,7 +145,6 @@ class Testbed:
 
 
 def wait_until(condition: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:
-    """Wait for a condition for at most so many seconds; return True if it holds."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
