@@ -66,7 +66,6 @@ def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
 @pytest.fixture(autouse=True)
 def end_leftover_events(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End the events of a test."""
     yield
     if "azure" in request.fixturenames:
         azure: Azure = request.getfixturevalue("azure")

@@ -58,7 +58,6 @@ class Site:
         return ran.returncode, text
 
     def wait_for_table(self, event_id: str, *texts: str) -> None:
-        """Wait until the table of the event has these texts."""
         command = f"salt-run azure_events.status {event_id} table=True"
         wait_until(lambda: all(text in self.run(command)[1] for text in texts), lambda: self.run(command)[1])
 
