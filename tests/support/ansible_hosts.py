@@ -28,12 +28,7 @@ class KillController(Exception):
 
 
 class Hosts:
-    """Hosts over local connections, with variables for each.
-
-    Args:
-        folder: for the inventory and the files of Ansible.
-        variables: name of the host -> its variables.
-    """
+    """Hosts over local connections; ``variables`` maps the name of a host to its variables."""
 
     def __init__(self, folder: Path, variables: Mapping[str, Mapping[str, Any]]) -> None:
         collections = REPOSITORY / ".cache" / "trees" / "ansible"
@@ -98,11 +93,7 @@ class Hosts:
             return subprocess.CompletedProcess(command, process.returncode, "".join(said), errors.read())
 
     def module(self, host: str, name: str, *words: str, **options: Any) -> dict[str, Any]:
-        """Run one module of this collection on a host.
-
-        Returns:
-            Its result, also of a failure. Its warnings are in ``warned``.
-        """
+        """Run one module of this collection; return its result, also of a failure, with its warnings in ``warned``."""
         given = ["-a", json.dumps(options)] if options else []
         command = self._command("ansible", host, "-m", COLLECTION + name, *given, *words)
         ran = subprocess.run(

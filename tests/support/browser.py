@@ -56,7 +56,6 @@ def packages() -> dict[str, str]:
 
 @contextlib.contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
-    """Run Chromium while the block runs."""
     found = find_browser()
     if found is None:
         raise FileNotFoundError(f"there is no {' or '.join(_BROWSERS)}, or no {_DRIVER}; {INSTALL}")
@@ -109,7 +108,6 @@ class Page:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def text(self, selector: str) -> str:
-        """Return the text of the first element of a CSS selector."""
         return self.find(selector).text
 
     def card(self, name: str) -> WebElement:
@@ -137,25 +135,20 @@ class Page:
         return found
 
     def wait_for(self, selector: str, text: str) -> None:
-        """Wait until the first element of a selector has a text."""
         self.wait(lambda: text in self.text(selector), f"{text!r} in {selector}")
 
     def wait_for_part(self, name: str, selector: str, text: str) -> None:
-        """Wait until an element of the card of an event has a text."""
         self.wait(lambda: text in self.part(name, selector).text, f"{text!r} in {selector} of {name}")
 
     def fill(self, selector: str, text: str) -> None:
-        """Replace the text of an input."""
         field = self.find(selector)
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(text or Keys.DELETE)
 
     def choose(self, field: WebElement, text: str) -> None:
-        """Choose an option of a select element."""
         Select(field).select_by_visible_text(text)
 
     def evaluate(self, script: str, *arguments: Any) -> Any:
-        """Return the result of a script in the page."""
         return self.driver.execute_script(script, *arguments)
 
     def errors(self) -> list[str]:

@@ -34,11 +34,7 @@ def environment(name: str, python: Path, *requirements: str) -> Path:
 
 
 def make_environment(python: Path, folder: Path, *requirements: str | Path) -> None:
-    """Make an environment in `folder`, with pip.
-
-    Raises:
-        CalledProcessError: the packages cannot be installed.
-    """
+    """Make an environment in `folder`, with pip; CalledProcessError if the packages cannot be installed."""
     uv = str(Path(sys.executable).with_name("uv"))
     subprocess.run([uv, "venv", "--quiet", "--seed", "--python", python, folder], check=True)
     inside = folder / "bin" / "python"
@@ -48,11 +44,7 @@ def make_environment(python: Path, folder: Path, *requirements: str | Path) -> N
 
 
 def first_python(minors: Iterable[int]) -> Path:
-    """Return the first of these Pythons that this machine has.
-
-    Raises:
-        FileNotFoundError: it has none.
-    """
+    """Return the first of these Pythons that this machine has; FileNotFoundError if it has none."""
     wanted = list(minors)
     found = next(filter(None, map(find_python, wanted)), None)
     if found is None:

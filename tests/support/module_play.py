@@ -14,13 +14,7 @@ from support.ansible_hosts import COLLECTION, Hosts
 
 
 class Run(NamedTuple):
-    """One run of a module of this collection.
-
-    Attributes:
-        module: its name.
-        options: its options.
-        keywords: further keywords of the task, such as check_mode.
-    """
+    """One run of a module of this collection; ``keywords``: further ones of the task, such as check_mode."""
 
     module: str
     options: Mapping[str, Any]
@@ -28,15 +22,9 @@ class Run(NamedTuple):
 
 
 def run_modules(hosts: Hosts, folder: Path, runs: Mapping[str, Run]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Run these modules in order on all hosts, also after one that fails.
+    """Run these modules in order on all hosts, of which the first is this machine, also after one that fails.
 
-    Args:
-        hosts: where they run; the first one is this machine.
-        folder: for the playbook and the results.
-        runs: name of the task -> run.
-
-    Returns:
-        host -> name of the task -> result, with its warnings.
+    ``runs``: name of the task -> run. Returns host -> name of the task -> result, with its warnings.
     """
     registered = {name: f"run_{number}" for number, name in enumerate(runs)}
     tasks: list[dict[str, Any]] = [

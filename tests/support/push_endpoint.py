@@ -30,7 +30,6 @@ class PushEndpoint:
     """The endpoint. Each request takes one of `statuses`; the last one is repeated.
 
     Attributes:
-        url: its address.
         requests: all requests, in order.
         taken: the requests that were answered with 2xx.
     """

@@ -58,10 +58,7 @@ class Simulator:
         return self.call("GET", path)
 
     def post(self, path: str, body: Any = None) -> Any:
-        """Return the decoded JSON answer to a POST of ``body`` as JSON.
-
-        Raises ControlError.
-        """
+        """Return the decoded JSON answer to a POST of ``body`` as JSON; raises ControlError."""
         return self.call("POST", path, {} if body is None else body)
 
     def delete(self, path: str) -> Any:
@@ -73,10 +70,7 @@ class Simulator:
         return self.post("/advance", {"seconds": seconds})
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request to the control API and return the decoded answer.
-
-        Raises ControlError.
-        """
+        """Send a request to the control API and return the decoded answer; raises ControlError."""
         data = None if body is None else json.dumps(body).encode()
         headers = {
             "Content-Type": "application/json",
@@ -185,10 +179,7 @@ def start(
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
-    """Yield a port that no other process receives.
-
-    Connections are refused until a server listens on the port.
-    """
+    """Yield a port that no other process receives, and that refuses connections until a server listens on it."""
     with socket.socket() as held:
         # both sockets need this option to share the port; the simulator sets it too
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

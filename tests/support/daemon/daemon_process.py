@@ -48,11 +48,8 @@ class DaemonProcess:
     def start(self, *arguments: str, first: str = "", until: str = WATCHING, **environment: str) -> DaemonProcess:
         """Start it, and wait for a notification.
 
-        Args:
-            arguments: further arguments of the verb run.
-            first: Python code that the process runs first.
-            until: the beginning of the notification; by default, IMDS has answered.
-            environment: further variables.
+        ``first`` is Python code that the process runs first; ``arguments`` are further ones of the verb run.
+        ``until`` is the beginning of the notification; by default, IMDS has answered.
         """
         before = self.times_begun(until)
         command = ["-c", _PROGRAM % first] if first else ["-m", "hook_runner"]
@@ -105,7 +102,6 @@ class DaemonProcess:
         return sum(text in line for line in self.log())
 
     def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run another verb of the command."""
         words = self._command(verb, *arguments)
         return subprocess.run(
             words,

@@ -27,9 +27,7 @@ class Effort(NamedTuple):
 def effort(work: Callable[[], object], connection: sqlite3.Connection | None = None) -> Effort:
     """Do the work in this thread and count its lines. A loop in one function written in C counts as one.
 
-    Args:
-        work: the function to measure.
-        connection: the connection to SQLite that the work uses, if any.
+    ``connection`` is the connection to SQLite that the work uses, if any.
     """
     lines = instructions = 0
 

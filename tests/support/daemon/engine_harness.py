@@ -122,8 +122,7 @@ class EngineHarness(HarnessViews):
     def restart(self, how: str = "stop") -> None:
         """End the daemon and start it again.
 
-        Args:
-            how: "stop" (close everything), "kill" (close nothing) or "reboot" (also end hooks and empty /run).
+        ``how``: "stop" (close everything), "kill" (close nothing) or "reboot" (also end hooks and empty /run).
         """
         if how == "stop":
             self.journal.close()

@@ -63,5 +63,4 @@ class HarnessViews(ABC):
         return status.to_dict(self.engine, self.health, self.clock, self.journal.write_error)
 
     def times_logged(self, text: str) -> int:
-        """Return the number of log lines with this text."""
         return sum(text in line for line in self.log.getvalue().splitlines())

@@ -68,7 +68,6 @@ class RunsHarness:
         self.hook_runs = self.restarted()
 
     def restarted(self, **changed: Any) -> ObservedRuns:
-        """Return the runs of a restarted daemon."""
         given: dict[str, Any] = {"environment": {"MARK": self.mark}, "kill_after": 5.0, **changed}
         self.daemons.append(ObservedRuns(str(self.folder / "run"), **given))
         return self.daemons[-1]

@@ -92,7 +92,6 @@ class Azure:
         self.simulator.advance(seconds)
 
     def now(self) -> datetime:
-        """Return the time of Azure."""
         return datetime.fromtimestamp(self.simulator.get("/state")["unix"], timezone.utc)
 
     def log(self, what: str) -> list[dict[str, Any]]:

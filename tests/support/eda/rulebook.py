@@ -41,14 +41,9 @@ def java_home() -> str | None:
 
 
 class Rulebook:
-    """A running ansible-rulebook.
+    """A running ansible-rulebook, whose log is rulebook.log in the folder.
 
-    Args:
-        folder: for its files; its log is rulebook.log.
-        inventory: file or folder.
-        rulebook: a file, or the name of a rulebook of this collection.
-        variables: for the rulebook.
-        environment: further environment variables.
+    ``inventory`` is a file or a folder; ``rulebook`` is a file, or the name of a rulebook of this collection.
     """
 
     def __init__(
@@ -111,12 +106,10 @@ class Rulebook:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
         assert self._process is not None
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Return True if the process has ended."""
         return self._process is None or self._process.poll() is not None
 
     def stop(self) -> None:

@@ -24,11 +24,7 @@ LIMIT = 600.0
 class ThreeHosts(Fleet):
     """The VMs, whose prepare and recover tasks write markers; the inventory has the variables of the role.
 
-    Args:
-        azure: the simulator, with a manual clock.
-        folder: for all files.
-        names: host -> VM.
-        more: VM -> further variables of its host.
+    ``azure`` has a manual clock. ``names``: host -> VM; ``more``: VM -> further variables of its host.
     """
 
     def __init__(

@@ -23,12 +23,7 @@ _NO_PROXY = urllib.request.ProxyHandler({})
 
 
 class WebHook:
-    """Where the rulebook listens.
-
-    Args:
-        folder: for the certificates.
-        port: a free port of the loopback interface.
-    """
+    """Where the rulebook listens: a free port of the loopback interface. ``folder`` is for the certificates."""
 
     def __init__(self, folder: Path, port: int) -> None:
         folder.mkdir()

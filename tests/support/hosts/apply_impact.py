@@ -35,11 +35,7 @@ ACTS = {
 
 
 class Impacts:
-    """The socket of the test, which is open in a with statement.
-
-    Args:
-        hosts: name of the VM -> its host.
-        folder: of the socket.
+    """The socket of the test, which is open in a with statement; ``hosts`` maps the name of a VM to its host.
 
     Attributes:
         happened: (VM, act) in the order of their ends.

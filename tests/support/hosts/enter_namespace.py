@@ -22,9 +22,8 @@ class HostIsDown(Exception):
 def first_process(keeper: Path) -> int | None:
     """Return the PID on this machine of the host's PID 1, or None.
 
-    Args:
-        keeper: file with the PID of the systemd-nspawn that runs the host. While that prepares the
-            host it has other children; a command in their namespaces could run on this machine.
+    ``keeper`` is the file with the PID of the systemd-nspawn that runs the host. While that prepares the host it
+    has other children; a command in their namespaces could run on this machine.
     """
     try:
         number = keeper.read_text(encoding="utf-8").strip()

@@ -29,8 +29,7 @@ from support.hosts.namespaces import skip_reason_of_this_process
 class Lab:
     """Creates hosts, and removes everything at the end.
 
-    Args:
-        folder: mount point for the files of the hosts, which are in memory.
+    ``folder`` is the mount point for the files of the hosts, which are in memory.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -41,7 +41,6 @@ def skip_reason_of_this_process() -> str | None:
 
 
 def run(command: list[str]) -> int:
-    """Run the command, and return its exit status."""
     # the command, which holds the other end, may end after unshare
     reader, writer = os.pipe()
     process = subprocess.Popen([*UNSHARE_COMMAND, "sh", "-c", WITH_LOOPBACK, "sh", *command], pass_fds=[writer])

@@ -56,10 +56,7 @@ class Marker(NamedTuple):
 class RoleHost:
     """One host, the role on it, and queries of an administrator.
 
-    Args:
-        host: the host.
-        folder: for the files of Ansible.
-        hooks: hooks for the role to install.
+    ``folder`` is for the files of Ansible; ``hooks`` are those that the role installs.
 
     Attributes:
         first_run: the result of the first application of the role, for the test of that.
@@ -78,12 +75,7 @@ class RoleHost:
         self._ansible: Hosts = ansible_on({host.name: host}, self._folder)
 
     def apply(self, *words: str, **variables: Any) -> Applied:
-        """Apply the role.
-
-        Args:
-            words: further arguments of ansible-playbook.
-            variables: of the role, without their prefix.
-        """
+        """Apply the role; ``words`` are for ansible-playbook, ``variables`` those of the role without their prefix."""
         given = {
             "install_packages": False,
             "policy": APPROVE_WHEN_PREPARED,
@@ -182,7 +174,6 @@ class RoleHost:
         return bool(self.status().get("imds", {}).get("ok"))
 
     def has_no_events(self) -> bool:
-        """Return True if the daemon lists no event."""
         return bool(self.status().get("events") == [])
 
     def sees(self, name: str, value: Any) -> bool:

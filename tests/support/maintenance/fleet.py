@@ -48,11 +48,7 @@ def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
 class Fleet:
     """VMs of one group, whose prepare and recover tasks write markers.
 
-    Args:
-        azure: the simulator.
-        folder: for all files of the fleet.
-        names: the VMs that are hosts of the play.
-        more: variables of further hosts, by name.
+    ``names`` are the VMs that are hosts of the play; ``more`` has the variables of further hosts, by name.
     """
 
     def __init__(
@@ -71,14 +67,10 @@ class Fleet:
         time_limits: dict[str, int] | None = None,
         names: tuple[str, ...] | None = None,
     ) -> Fleet:
-        """Return a fleet whose connections fail by files in a folder, see flaky_ssh.py.
+        """Return a fleet whose connections fail by files in the folder ``down``, see flaky_ssh.py.
 
-        Args:
-            azure: the simulator.
-            folder: for all files of the fleet.
-            down: the folder with these files.
-            time_limits: seconds to wait for the end of the events, by host.
-            names: the VMs that are hosts of the play, by default all.
+        ``time_limits`` are the seconds to wait for the end of the events, by host. ``names`` are the VMs that are
+        hosts of the play, by default all.
         """
         ssh = folder / "ssh"
         ssh.write_text(
@@ -109,13 +101,9 @@ class Fleet:
     ) -> subprocess.CompletedProcess[str]:
         """Run the playbook.
 
-        Args:
-            prepare: the shell command that prepares a host.
-            options: of ansible-playbook.
-            recover: the shell command that recovers a host.
-            meanwhile: called while the hosts prepare, which end their preparation only after it.
-            at: name of a task -> function to call as it begins, see Hosts.playbook.
-            given: further variables.
+        ``prepare`` and ``recover`` are shell commands, ``options`` are those of ansible-playbook, and ``given`` are
+        further variables. ``meanwhile`` is called while the hosts prepare, which end their preparation only after
+        it. ``at``: name of a task -> function to call as it begins, see Hosts.playbook.
         """
         happened = self.folder / "happened"
 

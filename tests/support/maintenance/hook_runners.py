@@ -30,11 +30,7 @@ POLICY = {
 class HookRunners:
     """The hook runners of some VMs, and the hosts of Ansible on this machine that are these VMs.
 
-    Args:
-        simulator: Azure.
-        folder: for all files.
-        names: the VMs that are hosts of the play.
-        more: variables of further hosts, by name.
+    ``names`` are the VMs that are hosts of the play; ``more`` has the variables of further hosts, by name.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from support.wait import wait_until
 
 
 def start(host: WorkloadHost, unit: str, command: Sequence[str]) -> None:
-    """Start the command as a unit of this name."""
     host.run("systemd-run", "--quiet", "--collect", f"--unit={unit}", *command)
 
 
@@ -23,5 +22,4 @@ def kill(host: WorkloadHost, unit: str) -> None:
 
 
 def is_running(host: WorkloadHost, unit: str) -> bool:
-    """Return True while the unit runs."""
     return host.run("systemctl", "is-active", "--quiet", unit, check=False).returncode == 0

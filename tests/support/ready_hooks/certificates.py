@@ -13,12 +13,7 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "
 
 
 class Certificates:
-    """The files of an authority and of one server.
-
-    Args:
-        folder: an existing folder, for the files.
-        address: IP address of the server.
-    """
+    """The files, in an existing folder, of an authority and of one server with an IP address."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self.authority = folder / "authority.pem"
@@ -33,7 +28,6 @@ class Certificates:
         _openssl("x509", "-req", *signed_by, *signed)
 
     def server_context(self) -> ssl.SSLContext:
-        """Return the context of a TLS server with this certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._certificate, self._key)
         return context

@@ -36,11 +36,7 @@ _DAEMON_SET = re.compile(r"/apis/apps/v1/namespaces/([^/]+)/daemonsets/([^/]+)")
 
 
 class KubernetesApi:
-    """Nodes and pods.
-
-    Args:
-        server: gets the requests; its context is open as long as the API is used.
-    """
+    """Nodes and pods; ``server`` gets the requests, and its context is open as long as the API is used."""
 
     def __init__(self, server: WebServer) -> None:
         self.server = server
@@ -84,12 +80,10 @@ class KubernetesApi:
         return self.nodes[name]["spec"].get("unschedulable") is True
 
     def pod_names(self) -> list[str]:
-        """Return the names of the pods that exist."""
         self._end_pods()
         return sorted(name for _namespace, name in self.pods)
 
     def answer(self, request: Request) -> Answer:
-        """Return the answer to a request."""
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return _failure(401, "Unauthorized", "Unauthorized")
         self._end_pods()

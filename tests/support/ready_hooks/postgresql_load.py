@@ -27,13 +27,7 @@ done
 
 
 class Load:
-    """The writers; the context manager starts and ends them.
-
-    Args:
-        client: the host that they run on.
-        servers: the hosts of the servers.
-        port: of the servers.
-    """
+    """The writers, which run on the host ``client``; the context manager starts and ends them."""
 
     def __init__(self, client: WorkloadHost, servers: Sequence[WorkloadHost], port: int = 5432) -> None:
         self._client, self._servers, self._port = client, servers, port

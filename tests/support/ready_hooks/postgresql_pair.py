@@ -24,12 +24,9 @@ shared_buffers = 16MB
 
 
 class PostgresqlPair:
-    """Two hosts; the first has the primary after `reset`.
+    """Two hosts; the first has the primary after `reset`, and the second has the replica.
 
-    Args:
-        first: becomes the primary.
-        second: becomes the replica.
-        settings: lines for postgresql.conf of both.
+    ``settings`` are lines for postgresql.conf of both.
     """
 
     def __init__(self, first: WorkloadHost, second: WorkloadHost, settings: str = "") -> None:
@@ -53,8 +50,7 @@ class PostgresqlPair:
     def reset(self, settings: str = "") -> None:
         """Start both with the first content; the first host has the primary, and the second streams.
 
-        Args:
-            settings: lines for postgresql.conf of both.
+        ``settings`` are lines for postgresql.conf of both.
         """
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda host: self._reset(host, settings), (self.first, self.second)))
@@ -86,16 +82,13 @@ class PostgresqlPair:
         return {"replica": f"host={address}", "primary_conninfo": f"host={address} user=replicator"}
 
     def other(self, host: WorkloadHost) -> WorkloadHost:
-        """Return the other one of the hosts."""
         return self.second if host is self.first else self.first
 
     @staticmethod
     def ask(host: WorkloadHost, sql: str) -> str:
-        """Run SQL on a host as its superuser; return "" if the server does not answer or refuses it."""
         return ask(host, sql)
 
     def wait_for(self, host: WorkloadHost, sql: str, answer: str) -> None:
-        """Wait until the server of a host gives this answer."""
         wait_until(
             lambda: self.ask(host, sql) == answer,
             f"{sql} gives {answer}",

@@ -44,11 +44,8 @@ LEFT_BEHIND = ("/etc/azure-scheduled-events", "/run/azure-scheduled-events", "/v
 class PrintedPlay:
     """The play of a page, its hosts, and the event that it handles.
 
-    Args:
-        page: name of the page, without folder and suffix.
-        project: folder of a user, for the playbook and the inventory.
-        hosts: VMs of the play, by name.
-        azure: the simulator.
+    ``page`` is the name of the page, without folder and suffix. ``project`` is the folder of a user, for the
+    playbook and the inventory. ``hosts`` are the VMs of the play, by name.
     """
 
     def __init__(self, page: str, project: Project, hosts: dict[str, WorkloadHost], azure: Simulator) -> None:
@@ -68,10 +65,7 @@ class PrintedPlay:
     def prepare(self, kind: str = "Reboot", vm: str = "", **event: Any) -> str:
         """Announce an event, wait until the VM is prepared, and return the id of the event.
 
-        Args:
-            kind: type of the event.
-            vm: its VM; by default the first one.
-            event: further members of the request to the simulator.
+        ``vm`` is by default the first one; ``event`` has further members of the request to the simulator.
         """
         self._vm = vm or next(iter(self.hosts))
         wait_until(lambda: self.status().get("imds", {}).get("ok"), "the daemon polls", self.explain)

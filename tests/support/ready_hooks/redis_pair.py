@@ -45,11 +45,7 @@ sentinel failover-timeout {NAME} 20000
 
 
 class RedisPair:
-    """Redis and Sentinel on two hosts; the first one is the master.
-
-    Args:
-        first, second: the hosts.
-    """
+    """Redis and Sentinel on two hosts; the first one is the master."""
 
     def __init__(self, first: WorkloadHost, second: WorkloadHost) -> None:
         self.first, self.second = first, second
@@ -111,7 +107,6 @@ class RedisPair:
         return sum(each.can_be_promoted for each in known)
 
     def signal(self, host: WorkloadHost, name: str) -> None:
-        """Send a signal to the Redis of a host."""
         host.run("systemctl", "kill", "--kill-who=main", f"--signal={name}", "redis-server")
 
     def writes_wait(self, host: WorkloadHost) -> bool:
@@ -134,11 +129,7 @@ class RedisPair:
 
 
 class Writer:
-    """Writes numbered keys to the master that Sentinel names, and counts those that are acknowledged.
-
-    Args:
-        pair: the instances.
-    """
+    """Writes numbered keys to the master that Sentinel names, and counts those that are acknowledged."""
 
     def __init__(self, pair: RedisPair) -> None:
         self._pair = pair

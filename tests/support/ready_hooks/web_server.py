@@ -39,11 +39,9 @@ class Answer(NamedTuple):
 
 
 class WebServer:
-    """Serves while its context is open.
+    """Serves at an IP address while its context is open.
 
-    Args:
-        address: IP address to listen on.
-        context: of TLS; without it plain HTTP.
+    ``context`` is that of TLS; without it, the server speaks plain HTTP.
     """
 
     def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:

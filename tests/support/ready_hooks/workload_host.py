@@ -23,11 +23,7 @@ Completed = subprocess.CompletedProcess[str]
 
 
 class WorkloadHost:
-    """One host.
-
-    Args:
-        host: a host of the lab.
-    """
+    """One host of the lab."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -37,7 +33,6 @@ class WorkloadHost:
         shutil.copytree(SOURCES, library, ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(self, *command: str, check: bool = True, given: str | None = None, limit: float = 60.0) -> Completed:
-        """Run a command in the host."""
         return self.host.run(command, check=check, given=given, limit=limit)
 
     def shell(self, script: str, check: bool = True) -> str:
@@ -55,12 +50,9 @@ class WorkloadHost:
     ) -> Completed:
         """Run a ready hook, and return its result, also of a failure.
 
-        Args:
-            use: its kind.
-            verb: prepare, recover, check, ...
-            options: as in YAML.
-            seconds: HOOK_SECONDS.
-            event: variables without EVENT_, such as TYPE; by default those of a reboot.
+        ``use`` is the kind of the hook; ``verb`` is prepare, recover, check, ...; ``options`` are as in YAML.
+        ``seconds`` is HOOK_SECONDS. ``event`` has variables without EVENT_, such as TYPE; by default those of a
+        reboot.
         """
         return self.host.run(self.hook_command(use, verb, options, seconds=seconds, event=event), check=False)
 

@@ -27,12 +27,7 @@ REMOVED_PATHS = (CALLS, FAILING, "/run/azure-scheduled-events", "/var/lib/azure-
 
 
 class Fleet:
-    """VMs and their simulator.
-
-    Args:
-        hosts: the host of each VM, by its name.
-        azure: the simulator, which identifies the hosts by their addresses.
-    """
+    """VMs by their names, and their simulator, which identifies the hosts by their addresses."""
 
     def __init__(self, hosts: Mapping[str, Host], azure: Simulator) -> None:
         self.hosts, self.azure = dict(hosts), azure

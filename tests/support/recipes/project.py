@@ -20,8 +20,6 @@ TIMEOUT = 300.0
 
 
 class CommandRun:
-    """A command line that runs or has ended."""
-
     def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
         self._process, self._output = process, output
 
@@ -31,7 +29,6 @@ class CommandRun:
         return self._output.read_text(encoding="utf-8", errors="replace")
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit status."""
         return self._process.wait(TIMEOUT)
 
     @property
@@ -49,10 +46,6 @@ class CommandRun:
 
 class Project:
     """A folder for printed files and other files of the user, and command lines that run in it.
-
-    Args:
-        folder: the project folder.
-        environment: the environment of its command lines.
 
     Attributes:
         used: files and command lines used so far: document and name of a file, or "" and a command.
@@ -101,7 +94,6 @@ class Project:
         return ran
 
     def start(self, command: str) -> CommandRun:
-        """Start a command line."""
         self.used.add(("", command))
         output = self.folder.parent / f"output-{len(self._running)}"
         with output.open("wb") as sink:

@@ -38,7 +38,6 @@ class Azure:
         self.simulator.post(f"/events/{event_id}/complete")
 
     def end_all(self) -> None:
-        """End all events."""
         for event in self.simulator.get("/events")["events"]:
             if event["status"] in ("Scheduled", "Started"):
                 self.end(event["id"])

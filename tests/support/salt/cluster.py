@@ -59,7 +59,6 @@ OPEN: list[Cluster] = []
 
 @contextmanager
 def cluster(installation: SaltInstallation, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Cluster]:
-    """Run a cluster, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="salt-"))
     here = Cluster(folder, installation, file_roots if file_roots is not None else [TREE], **config)
     OPEN.append(here)

@@ -72,7 +72,6 @@ class Fleet:
         return dict(rows[0]) if rows else {}
 
     def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
-        """Wait until the runner shows the reason."""
         wait_until(
             lambda: text in (self.row(event_id, vm).get(column) or ""),
             lambda: f"{text!r} in {self.row(event_id, vm)}",

@@ -151,7 +151,6 @@ class GuideRunner:
         return printed
 
     def run(self, place: str, command: str) -> str:
-        """Run a command of a test in a place."""
         return self._run_line(place, command)
 
     def close(self) -> None:

@@ -50,7 +50,6 @@ class JobProcess:
 
 @contextmanager
 def job(minion: StepsMinion, function: str, *arguments: Any) -> Iterator[JobProcess]:
-    """Run a job of the minion during the block."""
     process = JobProcess(minion, function, *arguments)
     yield process
     process.close()

@@ -76,7 +76,6 @@ class SaltProcess:
             self.process.stop()
 
     def kill(self) -> None:
-        """Kill the daemon, as a crash does."""
         if self.process:
             self.process.kill()
 

@@ -30,23 +30,19 @@ class Returns:
 
 
 def raises(step: Step, variables: Mapping[str, str]) -> NoReturn:
-    """Raise an exception."""
     raise LookupError("why")
 
 
 def hangs(step: Step, variables: Mapping[str, str]) -> NoReturn:
-    """Never return."""
     while True:
         time.sleep(60)
 
 
 def dies(step: Step, variables: Mapping[str, str]) -> NoReturn:
-    """End the process with an exit code."""
     os._exit(3)
 
 
 def exits(step: Step, variables: Mapping[str, str]) -> NoReturn:
-    """Exit as a program does."""
     sys.exit("why")
 
 

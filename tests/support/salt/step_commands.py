@@ -40,7 +40,6 @@ def python(code: str, *arguments: object) -> list[str]:
 
 
 def sleep(seconds: float) -> list[str]:
-    """Return a command that sleeps."""
     return python(f"import time; time.sleep({seconds})")
 
 

@@ -13,8 +13,6 @@ from support.wait import wait_until
 
 
 class Hook(HttpServer):
-    """A web hook that keeps its requests."""
-
     def __init__(self) -> None:
         self.posts: list[tuple[str, dict[str, Any]]] = []
         hook = self

@@ -108,7 +108,6 @@ class Driver:
             self.give(SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
 
     def wait(self, seconds: float, step: float = 0.5) -> None:
-        """Let time pass."""
         end = self.now + seconds
         while self.now < end:
             self.now = min(end, self.now + step)

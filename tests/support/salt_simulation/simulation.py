@@ -49,8 +49,6 @@ class Plan:
 
 @dataclass
 class Result:
-    """The result of one run."""
-
     events: int
     approved: int
     approved_twice: int

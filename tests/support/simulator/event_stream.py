@@ -16,10 +16,8 @@ from urllib.parse import urlsplit
 class EventStream:
     """An open stream; ``bytes_read`` and ``kinds`` are about the messages that were read.
 
-    Args:
-        control: URL of the control API.
-        receive_buffer: bytes that the kernel keeps for this client; 0: the usual number.
-        headers: headers of the request.
+    ``control`` is the URL of the control API. ``receive_buffer`` is the number of bytes that the kernel keeps for
+    this client; 0: the usual number.
     """
 
     def __init__(self, control: str, receive_buffer: int = 0, headers: Mapping[str, str] | None = None) -> None:
@@ -52,7 +50,6 @@ class EventStream:
                     yield kind, json.loads(line[6:])
 
     def close(self) -> None:
-        """Close the connection."""
         with contextlib.suppress(OSError):
             self._sock.close()
         self._connection.close()

@@ -20,8 +20,6 @@ from support.simulator_process import Simulator
 
 
 class SimulatorInThread(Simulator):
-    """A simulator without a process of its own."""
-
     def __init__(self, settings: ServerOptions) -> None:
         self.token = settings.control_token
         self.endpoints: dict[str, str] = {}

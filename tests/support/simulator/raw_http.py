@@ -17,15 +17,12 @@ HEADER: Mapping[str, str] = MappingProxyType({"Metadata": "true"})
 
 
 class Response(NamedTuple):
-    """One response."""
-
     status: int
     headers: http.client.HTTPMessage
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body as JSON data."""
         return json.loads(self.body)
 
 
@@ -48,16 +45,12 @@ def send_request(
 
 
 def approve(endpoint: str, *sequential_ids: str, headers: Mapping[str, str] = HEADER, path: str = EVENTS) -> Response:
-    """Approve the events ``ids``."""
     body = json.dumps({"StartRequests": [{"EventId": each} for each in sequential_ids]}).encode()
     return send_request(endpoint, path, "POST", headers, body)
 
 
 def send_raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
-    """Send ``data`` and return all bytes until the server closes the connection.
-
-    Raises OSError.
-    """
+    """Send ``data`` and return all bytes until the server closes the connection. Raises OSError."""
     with connect(endpoint, timeout) as connection:
         connection.sendall(data or request_bytes())
         parts: list[bytes] = []

@@ -53,11 +53,9 @@ class ReportPage(HTMLParser):
 
     @classmethod
     def of(cls, file: Path) -> ReportPage:
-        """Return the report in a file."""
         return cls(file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the element."""
         self.elements.append((tag, dict(attrs)))
         self._open.append(tag)
         if tag == "tr":
@@ -66,16 +64,13 @@ class ReportPage(HTMLParser):
             self._rows[-1].append("")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element without content."""
         self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the element."""
         while self._open and self._open.pop() != tag:
             pass
 
     def handle_data(self, data: str) -> None:
-        """Note the text where it is."""
         if "style" in self._open:
             return
         self.text += data

@@ -30,10 +30,7 @@ def make_simulation(
     begin: float | None = T0,
     **more: Any,
 ) -> Simulation:
-    """Return a simulation at simulated time 0.
-
-    It has one group ``web``, or ``groups``.
-    """
+    """Return a simulation at simulated time 0, with one group ``web``, or with ``groups``."""
     data = {
         "groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}},
         "events": list(events),
@@ -45,7 +42,6 @@ def make_simulation(
 
 
 def sequential_ids() -> Callable[[], str]:
-    """Return a function that returns predictable ids."""
     count = itertools.count(1)
     return lambda: f"00000000-0000-4000-8000-{next(count):012X}"
 

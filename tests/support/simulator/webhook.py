@@ -13,8 +13,6 @@ from support.wait import wait_until
 
 
 class Received(NamedTuple):
-    """One request to the web hook."""
-
     method: str
     path: str
     headers: Message

@@ -23,11 +23,7 @@ TIMEOUT = 900.0
 
 @contextlib.contextmanager
 def default_ports() -> Iterator[None]:
-    """Reserve the ports; other tests that call this wait.
-
-    Raises:
-        AssertionError: another program listens on one of the ports.
-    """
+    """Reserve the ports; other tests that call this wait. AssertionError if another program listens on one."""
     lock = Path(tempfile.gettempdir(), f"imds-simulator-default-ports-{os.geteuid()}")
     with lock.open("w") as file:
         wait_until(lambda: _is_locked(file.fileno()), "the lock of the default ports", timeout=TIMEOUT, pause=0.2)

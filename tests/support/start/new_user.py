@@ -60,9 +60,8 @@ class NewUser(NamedTuple):
 def new_user(requirement: str, account: Mapping[str, Any] | None = None) -> Iterator[NewUser]:
     """Make the user, whose python3 meets the requirement and has venv.
 
-    Args:
-        requirement: an expression of Python.
-        account: arguments of subprocess for the user; by default those of a user without a name.
+    ``requirement`` is an expression of Python. ``account`` are arguments of subprocess for the user; by default
+    those of a user without a name.
     """
     account = AS_USER if account is None else account
     owner = account.get("user", USER)

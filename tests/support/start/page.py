@@ -30,11 +30,7 @@ def blocks_of(document: str) -> list[tuple[str, str]]:
 def follow(document: str, user: NewUser, terminal: Terminal, failing: Collection[str] = ()) -> None:
     """Paste each block of commands; an output block behind it shows the output of this block.
 
-    Args:
-        document: the page.
-        user: the reader.
-        terminal: of the reader.
-        failing: the first command lines of blocks with a command that has to fail.
+    ``failing`` are the first command lines of blocks with a command that has to fail.
 
     Raises:
         AssertionError: a command failed, or an output differs.

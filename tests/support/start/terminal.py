@@ -32,11 +32,8 @@ failed=0; eval "$(cat '{file}')" < /dev/null; trap - ERR; printf '\\n%s %s\\n' '
 class Terminal:
     """A bash of a user; commands that it leaves in the background end with it.
 
-    Args:
-        folder: its present folder; another folder, which the user can read, has what is pasted.
-        pasted: that folder.
-        environment: its whole environment.
-        account: arguments of subprocess for the user.
+    ``folder`` is its present folder; ``pasted``, another folder, which the user can read, has what is pasted.
+    ``environment`` is its whole environment; ``account`` are arguments of subprocess for the user.
     """
 
     def __init__(self, folder: Path, pasted: Path, environment: Mapping[str, str], account: Mapping[str, Any]) -> None:
@@ -61,11 +58,7 @@ class Terminal:
         self.close()
 
     def paste(self, block: str, fails: bool = False) -> str:
-        """Run a block of commands, and return its output.
-
-        Args:
-            block: the commands.
-            fails: True if one of them has to fail.
+        """Run a block of commands, and return its output; ``fails`` is True if one of them has to fail.
 
         Raises:
             AssertionError: a command failed, or none did although one has to; or the block did not end in time.

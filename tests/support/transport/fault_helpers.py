@@ -21,7 +21,6 @@ def schedule(azure: Simulator, **event: Any) -> str:
 
 
 def fault(azure: Simulator, kind: str, **options: Any) -> None:
-    """Add a fault."""
     azure.post("/faults", {"kind": kind, **options})
 
 

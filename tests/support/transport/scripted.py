@@ -22,7 +22,6 @@ class Step(NamedTuple):
 
     Attributes:
         body: of the answer; None for a connection that ends without an answer.
-        status: of the answer.
         headers: further header lines.
         part: how many bytes of the answer are sent; None for all.
         then: FIN or RST end the connection after it, "" keeps it.

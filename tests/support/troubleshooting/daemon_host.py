@@ -100,15 +100,10 @@ class DaemonHost:
             self._daemon = None
 
     def run(self, command: str, *prefix: str, user: int | None = None) -> tuple[int, str]:
-        """Run a command of the page.
+        """Run a command of the page; return its exit code, and its output with the paths of the page.
 
-        Args:
-            command: a line for the shell.
-            prefix: a command that runs the shell, such as one that mounts something.
-            user: id of the user and of its group; by default that of the test.
-
-        Returns:
-            Its exit code, and its output with the paths of the page.
+        ``prefix`` is a command that runs the shell, such as one that mounts something. ``user`` is the id of the
+        user and of its group; by default that of the test.
         """
         if command in (RELOAD, START, RESTART):
             return self._service(command)
@@ -128,7 +123,6 @@ class DaemonHost:
         return ran.returncode, self.shown(ran.stdout + ran.stderr)
 
     def pid(self) -> int:
-        """Return the id of the daemon's process."""
         assert self._daemon is not None
         return self._daemon.pid
 

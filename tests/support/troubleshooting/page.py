@@ -71,7 +71,6 @@ class Section:
         return text
 
     def event_id(self) -> str:
-        """Return the id of the event in the section."""
         return self._event_id
 
     def see_block(self, block: Block, run: Callable[[str], tuple[int, str]]) -> None:
@@ -111,11 +110,7 @@ def _steps(language: str, text: str) -> list[Block]:
 
 
 def compare(heading: str, block: Block, actual: str) -> None:
-    """Fail unless an output is that of the page, apart from times and hashes.
-
-    Raises:
-        AssertionError: they differ.
-    """
+    """Raise AssertionError unless an output is that of the page, apart from times and hashes."""
     expected, found = shape(block.output), shape(actual)
     parts: list[list[str]] = [[]]
     for line in expected:

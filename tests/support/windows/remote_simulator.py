@@ -29,7 +29,6 @@ class RemoteSimulator(Simulator):
         self.output = []
 
     def stop(self, how: int = signal.SIGTERM) -> int | None:
-        """End the process and return its exit code."""
         code: int | None = post(self.broker, "/stop", {"number": self.number, "how": int(how)})
         return code
 
@@ -47,7 +46,6 @@ def start_remotely(**arguments: Any) -> RemoteSimulator:
 
 
 def post(broker: str, path: str, arguments: dict[str, Any]) -> Any:
-    """Return the decoded answer to a request."""
     request = urllib.request.Request(broker + path, json.dumps(arguments).encode(), method="POST")
     try:
         with DIRECT.open(request, timeout=120) as answer:

@@ -57,8 +57,6 @@ class Broker(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Passes requests on to the broker."""
-
     def do_POST(self) -> None:
         broker = self.server
         assert isinstance(broker, Broker)

@@ -51,11 +51,7 @@ class Wine:
         return [*PIPED, "wine", *words]
 
     def run(self, *words: str) -> str:
-        """Run a program of C: in the root folder of C:, and return its output.
-
-        Raises:
-            AssertionError: the exit status is not 0.
-        """
+        """Run a program of C: in the root folder of C:, and return its output; AssertionError if it fails."""
         ran = subprocess.run(
             self.command(*words),
             env={**os.environ, **self.variables},

@@ -70,9 +70,7 @@ class Case(NamedTuple):
     """One call of the module.
 
     Attributes:
-        name: identifies the case.
         replies: of the server; empty for a port that refuses connections, None for a server that accepts none.
-        expected: the result.
         options: in addition to ``url``.
         requests: how many requests the server reads.
         seconds: the least time that the call takes.

@@ -20,8 +20,6 @@ class Answer(NamedTuple):
     """A complete answer with a Content-Length, unless the headers name a Transfer-Encoding.
 
     Attributes:
-        status: of the answer.
-        body: as it is sent.
         headers: further header lines.
         closes: whether the server closes the connection after it, without an announcement.
     """
@@ -48,7 +46,6 @@ class CutShort(NamedTuple):
     reset: bool = False
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
-        """Send the beginning of the answer."""
         connection.sendall(_head(200, (f"Content-Length: {self.announced}",)) + self.body)
         if self.reset:
             # the client has to get the bytes before the reset discards them
@@ -84,7 +81,6 @@ class Flood(NamedTuple):
     size: int
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
-        """Send the answer."""
         connection.sendall(_head(200, ("Connection: close",)))
         piece = b"x" * 65536
         for _piece in range(self.size // len(piece)):
@@ -98,7 +94,6 @@ class Raw(NamedTuple):
     content: bytes
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
-        """Send the bytes."""
         connection.sendall(self.content)
         return False
 
@@ -191,7 +186,6 @@ def _reset(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def serving(*replies: Reply) -> Iterator[ReplyServer]:
-    """Run such a server during the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = ReplyServer(listener, replies)
         threading.Thread(target=server.serve, daemon=True).start()

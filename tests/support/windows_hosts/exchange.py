@@ -181,12 +181,8 @@ def perform(
 ) -> dict[str, Any]:
     """Return the result of the module.
 
-    Args:
-        given: its options.
-        between: called before each further request.
-        dhcp_options: of the interfaces of the host.
-        clock: the seconds by which requests are repeated.
-        sleep: waits until the next of them.
+    ``between`` is called before each further request. ``dhcp_options`` are those of the interfaces of the host.
+    Requests are repeated by the seconds of ``clock``, and ``sleep`` waits until the next of them.
     """
     try:
         options = _checked(given)

@@ -25,11 +25,7 @@ PLUGINS = REPOSITORY / "tests" / "support" / "windows_hosts" / "connection_plugi
 
 
 class WindowsHost:
-    """A host without PowerShell.
-
-    Args:
-        folder: for its files.
-    """
+    """A host without PowerShell."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
