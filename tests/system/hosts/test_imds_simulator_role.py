@@ -47,12 +47,9 @@ class SimulatorHost:
         self.scenario = folder / "site.yaml"
 
     def apply(self, *words: str, content: str = SCENARIO, **variables: Any) -> Applied:
-        """Apply the role.
+        """Apply the role; ``words`` are for ansible-playbook, ``variables`` those of the role without their prefix.
 
-        Args:
-            words: further arguments of ansible-playbook.
-            content: of the scenario file, unless `variables` set a scenario.
-            variables: of the role, without their prefix.
+        ``content`` is that of the scenario file, unless ``variables`` set a scenario.
         """
         self.scenario.write_text(content, encoding="utf-8")
         given: dict[str, Any] = {"install_packages": False, **variables}
@@ -62,7 +59,6 @@ class SimulatorHost:
         return apply_role(self._ansible, self._folder, "imds_simulator", named, *words)
 
     def event_info(self, **options: Any) -> dict[str, Any]:
-        """Run the module on the host."""
         return self._ansible.module(self.host.name, "event_info", **{"timeout": 20, **options})
 
     def descriptions(self, **options: Any) -> list[str]:

@@ -77,7 +77,6 @@ def dashboard_queries() -> list[str]:
 
 
 def rule_of(alert: str) -> str:
-    """Return the condition of an alert."""
     rules = yaml.safe_load((FILES / "prometheus-alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
     return next(str(rule["expr"]) for rule in rules if rule["alert"] == alert)
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role hook_runner with ready hooks, on a real host."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

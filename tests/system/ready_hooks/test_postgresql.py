@@ -393,7 +393,6 @@ def test_check_accepts_both_hosts(unchanged: PostgresqlPair) -> None:
 
 
 def signal_process(host: WorkloadHost, title: str, name: str) -> None:
-    """Send a signal to a process of the server."""
     host.run("pkill", f"-{name}", "-f", f"^postgres: 15/main: {title}")
 
 

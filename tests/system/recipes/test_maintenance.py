@@ -50,7 +50,6 @@ def web(fleet: Callable[..., Fleet]) -> Fleet:
 
 @pytest.fixture
 def guide_project(project: Project, web: Fleet) -> Project:
-    """The project folder of the guide."""
     project.take(GUIDE, *FOLDER)
     write_connections(project, web.hosts, "inventory/")
     return project
