@@ -16,10 +16,7 @@ from support.simulator.in_thread import SimulatorInThread, start_in_thread
 
 @pytest.fixture(scope="session", autouse=True)
 def _default_sighup() -> None:
-    """Restore the default of SIGHUP.
-
-    Under nohup every simulator would inherit that SIGHUP is ignored.
-    """
+    """Restore the default of SIGHUP: under nohup every simulator would inherit that SIGHUP is ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 

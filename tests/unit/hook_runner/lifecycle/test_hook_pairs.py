@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Pairs of prepare and recover hooks."""
-
 from __future__ import annotations
 
 import pytest

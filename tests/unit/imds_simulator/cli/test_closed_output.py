@@ -16,10 +16,7 @@ SIGPIPE = 141
 
 
 def run_without_reader(*arguments: str, stream: str = "stdout", **env: str) -> tuple[int, str]:
-    """Run a command whose stdout, or stderr, is a pipe without a reader.
-
-    Return the exit code and the other stream.
-    """
+    """Run a command whose stdout, or stderr, has no reader; return the exit code and the other stream."""
     reader, writer = os.pipe()
     os.close(reader)
     other = "stderr" if stream == "stdout" else "stdout"

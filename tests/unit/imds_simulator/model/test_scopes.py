@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Scopes: events, DocumentIncarnation and enabling.
-
-See docs/reference/scheduled-events.md 2.5, 3.1, 4.1; T74, T75.
-"""
+"""Scopes: events, DocumentIncarnation and enabling (docs/reference/scheduled-events.md 2.5, 3.1, 4.1; T74, T75)."""
 
 from __future__ import annotations
 

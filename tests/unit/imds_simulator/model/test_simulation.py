@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The transitions of an event, on a clock without real time.
-
-See docs/reference/scheduled-events.md 2.1 to 2.4.
-"""
+"""The transitions of an event, on a clock without real time (docs/reference/scheduled-events.md 2.1 to 2.4)."""
 
 from __future__ import annotations
 

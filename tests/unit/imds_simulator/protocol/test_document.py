@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The rendered document.
-
-See docs/reference/scheduled-events.md 1.3, 1.4, 2.3, 3.2; T73, T76, T77.
-"""
+"""The rendered document (docs/reference/scheduled-events.md 1.3, 1.4, 2.3, 3.2; T73, T76, T77)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,6 @@ def start_recorder(file: Path, endpoint: str, *more: str) -> subprocess.Popen[st
 
 
 def wait_for_answers(file: Path, count: int) -> None:
-    """Wait until the recording has ``count`` answers."""
     wait_until(
         lambda: file.exists() and file.read_text().count('"kind":"answer"') >= count, f"{count} answers in {file.name}"
     )

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Scenario files: errors with file, line and key.
-
-The shipped library from start to end.
-"""
+"""Scenario files: errors with file, line and key; the shipped library from start to end."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Every fault, seen from the client.
-
-See docs/reference/scheduled-events.md 1.6, T47, T49, T52 to T54, T56 and T62.
-"""
+"""Every fault, seen from the client (docs/reference/scheduled-events.md 1.6; T47, T49, T52 to T54, T56, T62)."""
 
 from __future__ import annotations
 

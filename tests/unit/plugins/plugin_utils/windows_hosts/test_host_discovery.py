@@ -1,6 +1,5 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The search for the IMDS of a Windows host."""
 
 from __future__ import annotations
 
