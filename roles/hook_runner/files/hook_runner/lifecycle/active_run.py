@@ -14,10 +14,7 @@ from hook_runner.records import Cause, EventRecord, HookRun
 class Ending(NamedTuple):
     """How a run that the daemon ends is recorded, unless the hook succeeds in the meantime.
 
-    Attributes:
-        state: one of the states of a run.
-        cause: why the daemon ends it.
-        reason: the cause as a sentence.
+    `state` is one of the states of a run, `reason` the cause as a sentence.
     """
 
     state: str

@@ -72,14 +72,10 @@ class ManualAnswer(NamedTuple):
 class Approver:
     """Decides, for one record at a time, whether an approval is sent now.
 
-    Args:
-        runtime: settings and this VM's name.
-        clock: the server's clock.
-        send: hands (record, event) to the poller; the answer arrives by `answer_received`.
-        is_durable: whether the journal has everything on disk; otherwise nothing is approved, because
-            a restart would forget it.
-        record: adds (record, keyword, sentence, level) to the timeline and saves the record.
-        pausing: whether an operator has paused the daemon.
+    `send` hands (record, event) to the poller, and the answer arrives by `answer_received`. `is_durable`
+    returns whether the journal has everything on disk. Otherwise nothing is approved unless an operator forces
+    it, because a restart would forget the approval. `record` adds (record, keyword, sentence, level) to the
+    timeline and saves the record.
     """
 
     def __init__(
@@ -119,9 +115,9 @@ class Approver:
     def decide(self, record: EventRecord, prepared: str) -> Decision:
         """Return the decision of the policy about the event now.
 
-        Args:
-            record: the event.
-            prepared: the state of its preparation, see `Engine.preparation_state`.
+        `prepared` is the state of its preparation, see `Engine.preparation_state`. The reason of the decision
+        names the closed gates for which the policy waits. If the policy needs this VM's name, which is unknown,
+        the event is held, and not approved.
         """
         policy = self._runtime.settings.policy
         context = PolicyContext(
@@ -145,7 +141,16 @@ class Approver:
         )
 
     def send_if_due(self, record: EventRecord, decision: Decision, prepared: str) -> None:
-        """Send an approval if it is due, permitted and not in flight."""
+        """Send an approval if it is due, permitted and not in flight.
+
+        1. An approval that IMDS has accepted is not sent again.
+        2. The approval is due if the policy or an operator requests it now (`_requested`), and permitted if
+           nothing blocks it (`_blocked_by`). The reasons are noted for `status`.
+        3. It also waits for the answer to the last request, and for the pause after one that failed.
+        4. In a dry run it is only noted, once for each event.
+        5. Otherwise the request is noted in the journal, and then handed to the poller. If it cannot be noted,
+           it is sent only if an operator forces it.
+        """
         attempt = record.attempt
         if record.approval == ACCEPTED:
             attempt.explanation = "approved, and waits for Azure to start it: " + record.approval_reason
@@ -191,7 +196,14 @@ class Approver:
         self._record(record, "approval-failed", reason, "warning" if error.retryable else "error")
 
     def _pause_after(self, record: EventRecord, error: ImdsError) -> float:
-        """Return the seconds between a failed request and the next one."""
+        """Return the seconds between a failed request and the next one.
+
+        1. After an error that may pass, it is what IMDS asks for, or 1 s, doubled with each failure in a row;
+           at most _LONGEST_PAUSE.
+        2. After a refusal that is the first failure, it is _PAUSE_AFTER_FIRST_REFUSAL.
+        3. After any other refusal, it is _PAUSE_AFTER_REFUSAL, or _PAUSE_IN_SHORT_TIME shortly before
+           NotBefore.
+        """
         failures = record.attempt.failures
         if error.retryable:
             if error.retry_after is not None:
@@ -205,10 +217,13 @@ class Approver:
     def request_manual(self, record: EventRecord, request: ManualRequest, prepared: str) -> ManualAnswer | None:
         """Accept or refuse an operator's request to approve the event; None if the approval may be sent now.
 
-        Args:
-            record: the event.
-            request: the operator's request.
-            prepared: the state of its preparation, see `Engine.preparation_state`.
+        `prepared` is the state of its preparation, see `Engine.preparation_state`.
+
+        1. A request for an event that is approved already is accepted, and changes nothing.
+        2. The event or its preparation may be a reason to refuse the request.
+        3. Any other request is noted, and replaces an earlier one.
+        4. If the preparation is not done and the request is not forced, the answer says that the approval comes
+           later.
         """
         if record.approval == ACCEPTED:
             return ManualAnswer(True, ALREADY_APPROVED.text)
@@ -230,7 +245,12 @@ class Approver:
         return ManualAnswer(True, f"it is not approved yet: {reason}; the daemon approves it as soon as it can", True)
 
     def _refused_by_event(self, record: EventRecord, request: ManualRequest) -> str | None:
-        """Return why the event cannot be approved at all, or only with --release-others."""
+        """Return why the event cannot be approved at all, or only with --release-others.
+
+        1. The event has started, or its status is unknown.
+        2. In a dry run nothing is approved.
+        3. The event also affects other VMs, or this VM's name is unknown; not asked with --release-others.
+        """
         blocked = blocked_by_state(record.event, record.seen_started)
         if blocked is not None:
             return blocked.text
@@ -245,6 +265,11 @@ class Approver:
         return None if blocked is None else f"{blocked.text}, which needs --release-others"
 
     def _refused_without_force(self, record: EventRecord, request: ManualRequest, prepared: str) -> str | None:
+        """Return why the event can be approved only with --force, or None.
+
+        The reasons, in this order: it does not affect this VM; its preparation failed; the journal cannot be
+        written; the daemon is paused.
+        """
         if request.force:
             return None
         pause = self._pausing.current()
@@ -274,7 +299,11 @@ class Approver:
             self._record(record, "approval-withdrawn", reason, "warning")
 
     def _requested(self, record: EventRecord, decision: Decision, prepared: str) -> tuple[bool, str]:
-        """Return whether the policy or an operator requests the approval now, and why or why not."""
+        """Return whether the policy or an operator requests the approval now, and why or why not.
+
+        If an operator has asked for it, the policy does not count: it is requested when the preparation has
+        succeeded, or at once if it is forced.
+        """
         if not record.approval_asked_by:
             return decision.due, decision.reason
         reason = f"asked for by {record.approval_asked_by}"
@@ -284,10 +313,19 @@ class Approver:
         return False, f"{reason}; but not now: {blocked.text}"
 
     def _blocked_by(self, record: EventRecord) -> str | None:
-        """Return why a requested approval is not sent now, or None."""
+        """Return why a requested approval is not sent now, or None.
+
+        The state of the event counts first, then that of the daemon, then the leader.
+        """
         return self._blocked_by_event(record) or self._blocked_by_daemon(record) or self._blocked_by_leader(record)
 
     def _blocked_by_event(self, record: EventRecord) -> str | None:
+        """Return why the state of the event keeps the approval back, or None.
+
+        1. The event has started, or its status is unknown.
+        2. NotBefore has passed. This blocks repeated requests only, not the first one.
+        3. The last document lacks the event, this VM or another VM in it, or its Resources in a readable form.
+        """
         event = record.event
         blocked = blocked_by_state(event, record.seen_started)
         if blocked is not None:
@@ -304,6 +342,13 @@ class Approver:
         return None
 
     def _blocked_by_daemon(self, record: EventRecord) -> str | None:
+        """Return why the state of the daemon keeps the approval back, or None.
+
+        1. The last poll failed, no document has come yet, or none has come since the last request failed. This
+           blocks a forced approval too.
+        2. The journal cannot be written.
+        3. The daemon is paused.
+        """
         if self._last_poll_failed:
             return "IMDS gives no good answer; the event may have changed"
         if record.attempt.outcome_unknown:
@@ -316,6 +361,7 @@ class Approver:
         return None if pause is None else pause.text()
 
     def _blocked_by_leader(self, record: EventRecord) -> str | None:
+        """Return why another VM has to approve the event, or None; a request of an operator does not ask this."""
         if record.approval_asked_by:
             return None
         settings = self._runtime.settings

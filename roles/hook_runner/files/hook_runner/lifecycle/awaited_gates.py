@@ -18,11 +18,13 @@ _WITHOUT_APPROVAL = (NEVER, MANUAL)
 def awaited_gates(policy: Policy, event: ScheduledEvent, context: PolicyContext, decision: Decision) -> list[str]:
     """Return the closed gates because of which the policy does not approve an event.
 
-    Args:
-        policy: of the configuration.
-        event: the event.
-        context: in which the policy decided.
-        decision: its decision.
+    `decision` is what the policy decided in `context`.
+
+    1. A decision that approves, now or after preparation, waits for no gate.
+    2. The policy decides again as if all closed gates were open. If it does not approve then either, or cannot
+       decide, no gate is the reason.
+    3. Otherwise each closed gate, in the order of the names, is left out if the policy decides as in 2 while
+       this gate, like those that were left out before, stays closed.
     """
     if decision.approval not in _WITHOUT_APPROVAL:
         return []

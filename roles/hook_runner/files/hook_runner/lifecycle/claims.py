@@ -32,8 +32,12 @@ def end_of_claim(
 ) -> datetime:
     """Return when a running hook has to end for `hook` of a more urgent event.
 
-    A hook whose success counts for that event may use all of the event's time. Any other gets half
-    of it, and `hook` the other half.
+    1. The event's time lasts until its preparation has to be over. If that is unknown, or NotBefore has passed,
+       it is LATE_BUDGET seconds from now.
+    2. A claim that the event has already (`before`) keeps its end if the event does not inherit the hook's
+       success or the event's time is counted from now; only less time makes the end earlier.
+    3. A hook whose success counts for that event (`inherits`) may use all of the event's time.
+    4. Any other hook leaves half of it to `hook`: at least what `hook` needs, and at most its timeout.
     """
     budget = prepare_budget(record, margin, now)
     end = now + timedelta(seconds=max(0.0, LATE_BUDGET if budget is None else budget))

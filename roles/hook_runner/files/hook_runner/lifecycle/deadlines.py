@@ -19,11 +19,8 @@ from hook_runner.records import PREPARE, STOPPED, TIMEOUT, Cause, EventRecord, H
 def hook_ends(limit: float | None, end: datetime | None, now: datetime, monotonic: float) -> float | None:
     """Return the monotonic seconds at which a hook has to be ended; None if neither bound is known.
 
-    Args:
-        limit: monotonic seconds at which its timeout is over, or None.
-        end: aware time by the server's clock at which its stage has to be over, or None.
-        now: the present by the server's clock.
-        monotonic: the present in monotonic seconds.
+    Its timeout is over at `limit`, in monotonic seconds; its stage has to be over at `end`, an aware time by
+    the server's clock. `now` and `monotonic` are the present by the two clocks.
     """
     bounds = [] if limit is None else [limit]
     if end is not None:
@@ -32,24 +29,14 @@ def hook_ends(limit: float | None, end: datetime | None, now: datetime, monotoni
 
 
 class DueEnding(NamedTuple):
-    """A reason to end a run now.
-
-    Attributes:
-        ending: how the run is recorded.
-        kill_after: seconds between TERM and KILL.
-    """
+    """A reason to end a run now, with how the run is recorded and the seconds between TERM and KILL."""
 
     ending: Ending
     kill_after: float
 
 
 class Deadlines:
-    """The time limits of hooks, evaluated for each call: settings, NotBefore and claims change.
-
-    Args:
-        runtime: the settings in force.
-        clock: the server's clock.
-    """
+    """The time limits of hooks, evaluated for each call: settings, NotBefore and claims change."""
 
     def __init__(self, runtime: Runtime, clock: ServerClock) -> None:
         self._runtime = runtime
@@ -80,7 +67,14 @@ class Deadlines:
         return hook_ends(run.limit, end, self._clock.now(), self._clock.monotonic())
 
     def due_ending(self, run: ActiveRun) -> DueEnding | None:
-        """Return the first reason to end the run now, or None. Sets the limit of a run that was taken over."""
+        """Return the first reason to end the run now, or None. Sets the limit of a run that was taken over.
+
+        1. The limit of a run that was taken over is counted from the start of the hook. Until the server's
+           clock is known, such a run is not ended.
+        2. The run is over its limit.
+        3. The run's own event is about to start.
+        4. The run is over the earliest end among the claims of more urgent events.
+        """
         if run.limit is None:
             if not self._clock.is_synchronised():
                 return None
@@ -115,7 +109,11 @@ class Deadlines:
         return DueEnding(ending, min(self._runtime.settings.kill_after, left / 2))
 
     def _stage_end(self, record: EventRecord, step: HookRun) -> datetime | None:
-        """Return when a hook has to end because its own event may start; None if that does not limit it."""
+        """Return when a hook has to end because its own event may start; None if that does not limit it.
+
+        It limits prepare hooks only, until the event has started or is over, and no hook that began after
+        NotBefore.
+        """
         is_over = record.gone_at is not None or (step.started_at is not None and is_late(record, step.started_at))
         if step.stage != PREPARE or is_over:
             return None

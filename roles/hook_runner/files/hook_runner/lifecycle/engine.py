@@ -66,24 +66,9 @@ GIVEN_UP = "given-up"
 class Engine:
     """Decides what the daemon does about each event.
 
-    Args:
-        settings: as configured; see `reconfigure`.
-        hooks: as discovered.
-        journal: stores the records of events that affect this VM or that were approved here.
-        runs: starts and ends hooks.
-        clock: the server's clock.
-        send_approval: hands (record, event) to the poller; the answer arrives by
-            `approval_answered`.
-        log: gets one line per change.
-        step_ended: called with each hook run that has ended, for metrics.
-        boot: identifies this boot of the host.
-
-    Attributes:
-        runtime: the settings, hooks and resource name in force.
-        stage_runner: the hook runs.
-        approver: the approvals.
-        pausing: the pause by an operator.
-        identification: which VM this is.
+    The journal stores the records of events that affect this VM or that were approved here. `send_approval`
+    hands (record, event) to the poller, and the answer arrives by `approval_answered`. `step_ended` is called
+    with each hook run that has ended, for metrics. `boot` identifies this boot of the host.
     """
 
     def __init__(
@@ -171,7 +156,14 @@ class Engine:
             self._log.write("warning", text)
 
     def observe(self, document: EventDocument) -> None:
-        """Compare a document with the records, and act."""
+        """Compare a document with the records, and act.
+
+        1. An approval that waited for this document may be sent again.
+        2. The records are compared with the document, and all changes are saved in one transaction.
+        3. If this VM's name is known, each event without absences takes over its runs that the journal had
+           lost. When no event has absences, the remaining lost runs are ended.
+        4. A tick follows.
+        """
         self._has_document, self._is_behind = True, False
         self.approver.document_received(self.records, document.api_version)
         with self._journal.batch():
@@ -186,7 +178,16 @@ class Engine:
         self.tick()
 
     def tick(self) -> None:
-        """Record finished hooks, enforce deadlines, begin hooks and send approvals that are due."""
+        """Record finished hooks, enforce deadlines, begin hooks and send approvals that are due.
+
+        1. A pause whose time has passed ends, once a document has come.
+        2. The results of the hooks that have ended are recorded.
+        3. Closed records are forgotten whose event would be another occurrence if it came back.
+        4. Each event is advanced: those that are over first, then the others by urgency. Until the journal is
+           known to be this VM's, and for an event that is not over until the first document, only the deadlines
+           of its prepare hooks are enforced, and this only once the clock has the server's time.
+        5. The records that were closed in step 4 are removed.
+        """
         if self._has_document:
             self.pausing.expire()
         self.stage_runner.collect_finished(self.records)
@@ -203,7 +204,12 @@ class Engine:
         self._tracker.drop_closed()
 
     def awaits_observation(self) -> bool:
-        """Return True if the engine needs the next document even if it is unchanged."""
+        """Return True if the engine needs the next document even if it is unchanged.
+
+        It does until this VM's name is known, and a document has been compared with all records since; while an
+        event, or a VM of one, is missing from the last documents; while this VM has just left a listed event;
+        and while an approval is withheld until the next document.
+        """
         if self.own_name is None or not self._has_document or self._is_behind:
             return True
         return (
@@ -224,6 +230,15 @@ class Engine:
         return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _due_of(self, record: EventRecord, now: datetime) -> float | None:
+        """Return the seconds until the passing of time may change what `tick` does for an event; None if it does not.
+
+        1. In recovery it is the next planned repetition of a recover hook, but at least WHILE_UNDECIDED; None
+           without one.
+        2. Nothing depends on the time for an event that has started, or that IMDS has approved.
+        3. It is WHILE_UNDECIDED if the policy may approve events, an operator has asked for the approval, or
+           the event came back or is on hold.
+        4. Otherwise it is the time until NotBefore; None once this has passed.
+        """
         if record.phase == RECOVER:
             times = [
                 retry_at(hook, record.latest_run(RECOVER, hook.name))
@@ -264,11 +279,12 @@ class Engine:
     def approve_manually(self, event_id: str, who: str, force: bool, release_others: bool) -> ManualAnswer | None:
         """Approve an event for an operator; None if there is no such event.
 
-        Args:
-            event_id: in any letter case.
-            who: the operator.
-            force: approve even if the preparation failed or is not done.
-            release_others: approve even if the event affects other VMs too.
+        The event's id may be in any letter case; see `ManualRequest` for `force` and `release_others`.
+
+        1. Only an event that is not over is found.
+        2. The approver refuses the request, or notes it. For an event of other VMs there is nothing to prepare.
+        3. A tick sends the approval if it may be sent now.
+        4. The answer is the approver's from step 2, if it has one; otherwise what came of step 3.
         """
         record = next(
             (record for record in self.records if record.key == event_id.casefold() and record.gone_at is None), None
@@ -281,7 +297,15 @@ class Engine:
         return answer or self.approver.answer_to_accepted(record)
 
     def preparation_state(self, record: EventRecord) -> str:
-        """Return the state of the preparation for the event: "none", "running", "ok" or "failed"."""
+        """Return the state of the preparation for the event: "none", "running", "ok" or "failed".
+
+        1. For an event that does not affect this VM it is "none".
+        2. It is "failed" if the event has moved on from stage prepare before the stage was finished, and no
+           prepare hook runs.
+        3. It is "running" although the stage succeeded, if a recover hook runs that may undo it, or recover
+           hooks have run since.
+        4. Otherwise it is the state of the stage.
+        """
         if not record.affects_this_vm:
             return "none"
         state = stage_state(self.runtime.hooks, record, PREPARE)
@@ -296,10 +320,15 @@ class Engine:
     def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualAnswer | None:
         """Repeat or end the recovery from an event for an operator; None if there is no such event.
 
-        Args:
-            event_id: in any letter case.
-            who: the operator.
-            give_up: end the recovery instead of repeating it.
+        The event's id may be in any letter case. `give_up` ends the recovery instead of repeating it.
+
+        1. Of the records of the event, the one that is over counts before a listed one.
+        2. The request is refused while the event is not over, and while one of its recover hooks runs.
+        3. With `give_up`, the recover hooks that have not succeeded count as skipped.
+        4. Otherwise those that failed count as not run, and need not wait for their next attempt. Without a
+           failed one the answer is what the recovery waits for.
+
+        A tick follows after 3 and 4.
         """
         found = [record for record in self.records if record.key == event_id.casefold()]
         record = next((record for record in found if record.gone_at is not None), found[0] if found else None)
@@ -325,6 +354,16 @@ class Engine:
         )
 
     def _advance(self, record: EventRecord, holders: list[EventRecord]) -> None:
+        """Do what is due for one event. `holders` are the events that affect this VM and are not over.
+
+        1. For an event that is over, the recovery goes on. When nothing is left to do, the record is closed.
+        2. While the last documents do not list the event, or this VM in it, only the deadlines of prepare hooks
+           are enforced.
+        3. For an event that has started and affects this VM, the hooks of its stage run.
+        4. A Scheduled event that affects this VM is prepared and approved.
+        5. A Scheduled event of other VMs is approved only for an operator.
+        6. For an event of any other status nothing happens.
+        """
         phase = record.phase
         if phase == RECOVER:
             if self._recover(record, holders):
@@ -342,6 +381,16 @@ class Engine:
                 self.approver.send_if_due(record, Decision(NEVER, False, None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
+        """Prepare this VM for a Scheduled event, and approve the event when that is due.
+
+        1. The policy decides. The decision is logged if its rule or its approval is not that of the last one.
+        2. During a pause no prepare hook begins.
+        3. A rule with `hold` has the same effect, unless the preparation has begun or an operator has asked for
+           the approval.
+        4. Otherwise the stage goes on if prepare hooks may run now (`_is_ready`). After NotBefore, hooks that
+           were skipped for lack of time may run after all. Then the policy decides again.
+        5. In each of these cases the approval is sent if it is due.
+        """
         prepared = self.preparation_state(record)
         decision = self.approver.decide(record, prepared)
         evaluated = (decision.rule, decision.approval)
@@ -388,6 +437,14 @@ class Engine:
         return True
 
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
+        """Run the hooks of an event that has started.
+
+        1. A recover hook that still runs for the event, which is listed again, goes on within its deadline. No
+           other begins.
+        2. A prepare hook that still runs is ended if `when_started` is "stop". Otherwise it goes on within its
+           deadline. The hooks of the stage wait for its end.
+        3. Otherwise the stage goes on: emergency if the event was Started when it was first seen, else started.
+        """
         if self.stage_runner.has_running(record, RECOVER):
             self.stage_runner.enforce_deadline(record, RECOVER)  # it is listed again, as Started
             return
@@ -402,7 +459,13 @@ class Engine:
         self.stage_runner.advance_stage(record, record.phase, holders)
 
     def _recover(self, record: EventRecord, holders: list[EventRecord]) -> bool:
-        """Go on with the recovery; return True if nothing is left to do for the event."""
+        """Go on with the recovery; return True if nothing is left to do for the event.
+
+        1. There is nothing to do for an event that never affected this VM.
+        2. Hooks of earlier stages are ended first. A prepare hook goes on within its deadline if its success
+           counts for another event that waits for it.
+        3. When none of them runs, the recover hooks run.
+        """
         if not record.affects_this_vm:
             return True
         if self.stage_runner.has_running(record, PREPARE, EMERGENCY, STARTED):
@@ -417,6 +480,11 @@ class Engine:
         return self.stage_runner.advance_stage(record, RECOVER, holders)
 
     def _close(self, record: EventRecord) -> None:
+        """Note that the daemon has finished with the event.
+
+        A journalled event gets an entry that names the recover hooks that did not succeed, or says that an
+        operator gave the recovery up. Then the closed records beyond `history_events` are deleted.
+        """
         record.closed_at = self._clock.now()
         record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
         self.stage_runner.withdraw_claims(record)

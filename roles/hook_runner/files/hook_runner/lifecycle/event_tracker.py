@@ -30,16 +30,8 @@ NOT_AFFECTED = "it does not affect this VM any more"
 class EventTracker:
     """Keeps the records of the events that are listed, or whose recovery is not finished.
 
-    Args:
-        runtime: settings and this VM's name.
-        journal: has the earlier records of an event.
-        clock: the server's clock.
-        timeline: gets an entry for each change.
-        approver: withdraws approvals of changed events.
-        stage_runner: adapts the hooks of changed events.
-
-    Attributes:
-        records: these records.
+    The journal has the earlier records of an event. Each change gets an entry in the timeline. The approver
+    withdraws the approvals of changed events, and the stage runner adapts their hooks.
     """
 
     def __init__(
@@ -97,7 +89,15 @@ class EventTracker:
             del self._by_key[record.key]
 
     def compare(self, document: EventDocument) -> None:
-        """Update the records from the document, and create records of new events."""
+        """Update the records from the document, and create records of new events.
+
+        1. Resources in no readable form are replaced by the earlier ones. A VM that is no longer named stays in
+           its event until it counts as gone.
+        2. An event without a record, or whose record is over, appears (`_appeared`). An event that is missing
+           counts one absence, unless the document is incomplete. Any other change is taken over (`_changed`).
+        3. An event that affected this VM and now is known to name only other VMs counts one absence as well,
+           unless the document is incomplete. For all other listed events the count begins again.
+        """
         present = {record.key: record for record in self.records if record.gone_at is None}
         left, self._left = self._left, {}
         listed = self._with_known_resources(document, present, left)
@@ -146,10 +146,12 @@ class EventTracker:
     def _appeared(self, event: ScheduledEvent, left: ScheduledEvent | None, is_complete: bool) -> None:
         """Begin or continue a record.
 
-        Args:
-            event: as the document lists it.
-            left: the same as the document before listed it, if this VM had left the event.
-            is_complete: whether the document is.
+        `left` is the event as the document before listed it, if this VM had left the event.
+
+        1. While this VM's name is unknown, nothing happens; the next document shows the event again.
+        2. An event that was over at most REAPPEAR_WITHIN seconds ago comes back as the same occurrence. If it
+           affected this VM and now names only others, it stays over; it is remembered as left.
+        3. Any other event gets a new record, with the next number of an occurrence.
         """
         if self._runtime.own_name is None:
             return  # unknown whether it affects this VM; the next document shows it again
@@ -196,6 +198,16 @@ class EventTracker:
             self._changed(record, change)
 
     def _changed(self, record: EventRecord, change: Change) -> None:
+        """Take over a change of a listed event, and note it in the timeline.
+
+        1. The first time that the event is Started, it counts as started from now on. A step back from Started
+           is noted as an anomaly; it still counts as started.
+        2. A more severe type is noted: hooks for it that have not run will run.
+        3. An approval that IMDS has not accepted, or an operator's request for one, is withdrawn if a field
+           changed that was evaluated for it.
+        4. Until the event has started, a change of NotBefore adapts the prepare hooks.
+        5. An event whose Resources now name this VM affects it from now on.
+        """
         before, record.event = record.event, change.event
         if change.event.status == "Started" and not record.seen_started:
             record.seen_started = True
@@ -235,6 +247,10 @@ class EventTracker:
             self._gone(record, how)
 
     def _gone(self, record: EventRecord, how: str) -> None:
+        """Note that the event is over, for this VM at least, and how it ended.
+
+        If other hooks ran after the last recover hook, the recover hooks count as not run.
+        """
         record.gone_at = self._clock.now()
         record.absences = 0
         record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED

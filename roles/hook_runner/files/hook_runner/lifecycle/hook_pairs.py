@@ -26,13 +26,9 @@ def without_number(name: str) -> str:
 def partner(hooks: Mapping[str, Sequence[Hook]], stage: str, name: str) -> str | None:
     """Return the name of the hook that is a pair with this one, or None.
 
-    It is the hook of the same full name; without one, that of the same name without the number, if
-    it is the only one and no other hook of this stage could be its partner.
-
-    Args:
-        hooks: the hooks by stage.
-        stage: of the hook; hooks of other stages than prepare and recover have no partner.
-        name: of the hook, which may have been removed since it ran.
+    It is the hook of the same full name; without one, that of the same name without the number, if it is the
+    only one and no other hook of this stage could be its partner. Hooks of other stages than prepare and
+    recover have no partner. The hook of this name may have been removed since it ran.
     """
     if stage not in _OPPOSITE:
         return None

@@ -16,12 +16,7 @@ NAME, VM_ID, BOOT = "resource_name", "vm_id", "boot"
 
 
 class Identification:
-    """Finds this VM's resource name, and whether the journal is this VM's.
-
-    Args:
-        runtime: gets the name.
-        journal: stores it.
-        boot: identifies this boot of the host.
+    """Finds this VM's resource name, and whether the journal is this VM's. `boot` identifies this boot of the host.
 
     Attributes:
         is_confirmed: whether the journal is known to be this VM's; hooks run for the events in it
@@ -40,12 +35,14 @@ class Identification:
         self.is_confirmed = self._same_boot or not noted
 
     def confirm(self, name: str, vm_id: str) -> str | None:
-        """Take over the name and the vmId that IMDS gave.
+        """Take over the name and the vmId that IMDS gave; return the name of the other VM if the journal is that one's.
+
+        1. If the journal and IMDS both have a vmId, the journal is another VM's when these differ.
+        2. Otherwise it is another VM's when it has a name, was not written in this boot, and has another name
+           than this VM. The configured name counts before the one of IMDS, and letter case does not count.
+        3. If the journal is this VM's, the name is used from now on and noted. Otherwise nothing changes.
 
         Call it once more when the journal has been replaced.
-
-        Returns:
-            The name of the other VM if the journal is that one's, or None.
         """
         noted, noted_id = self._journal.noted(NAME), self._journal.noted(VM_ID)
         if noted_id and vm_id:
@@ -59,10 +56,10 @@ class Identification:
         return None
 
     def fall_back(self) -> str | None:
-        """Use the stored name, because IMDS does not give one.
+        """Use the stored name, because IMDS does not give one; return the name if it is used from now on, or None.
 
-        Returns:
-            The name if it is used from now on, or None.
+        From now on the journal counts as this VM's. If it did before, or has no name, that is all; otherwise
+        the configured name is used, or the stored one.
         """
         noted = self._journal.noted(NAME)
         if self.is_confirmed or not noted:

@@ -23,15 +23,12 @@ def blocked_by(
 ) -> str | None:
     """Return why this VM does not approve the event, as a clause; None where it may.
 
-    Args:
-        event: as IMDS listed it last.
-        own_name: this VM's resource name, or None while it is unknown.
-        strategy: one of STRATEGIES.
-        takeover_after: seconds after which the next VM in Resources leads, for FIRST.
-        age: seconds since the event was first seen.
+    1. An event that affects this VM alone is this VM's to approve.
+    2. With SELF_ONLY and EXTERNAL it approves no other event.
+    3. With FIRST the first VM in Resources approves at once, and each next one `takeover_after` seconds after
+       the one before it. A VM that is not in Resources never does.
 
-    Raises:
-        OwnNameUnknown: `own_name` is None.
+    `age` is the seconds since the event was first seen. Raises OwnNameUnknown while `own_name` is None.
     """
     blocked = blocked_by_scope(event, own_name)
     if blocked is None:

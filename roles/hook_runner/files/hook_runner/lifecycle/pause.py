@@ -56,10 +56,7 @@ def described(data: Mapping[str, str | None]) -> str:
 class Pausing:
     """The current pause, which the journal stores across restarts.
 
-    Args:
-        journal: stores the pause.
-        clock: the server's clock; the pause ends by it.
-        log: gets a line when a pause begins and when it ends.
+    It ends by the server's clock. The log gets a line when a pause begins and when it ends.
     """
 
     def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
@@ -102,7 +99,13 @@ class Pausing:
         return None if pause is None or pause.until is None else (pause.until - self._clock.now()).total_seconds()
 
     def asked(self, question: Mapping[str, Any], who: str) -> dict[str, Any]:
-        """Pause or resume as a client of the control socket requests; returns accepted, text and paused."""
+        """Pause or resume as a client of the control socket requests; returns accepted, text and paused.
+
+        1. A request to resume is accepted, also if there is no pause.
+        2. A pause whose end has passed is not accepted, and changes nothing.
+        3. Any other pause begins and replaces the earlier one. If the journal cannot be written, the text says
+           that a restart forgets the pause.
+        """
         if question.get("ask") == "resume":
             text = "resumed" if self.end(who) else "the daemon is not paused"
             return {"accepted": True, "text": text, "paused": None}
@@ -130,11 +133,8 @@ class Pausing:
 def moment(text: str) -> dict[str, Any]:
     """Return the value of `--until`: ``seconds`` from now, or ``until`` as ISO 8601.
 
-    Args:
-        text: ``30m``, ``2h`` or ``5d``; or ISO 8601 (UTC where it has no zone).
-
-    Raises:
-        ValueError: it is not a time in one of these forms.
+    The text is ``30m``, ``2h`` or ``5d``; or ISO 8601 (UTC where it has no zone). Raises ValueError for any
+    other.
     """
     time = parse_time(text)
     if time is not None:
@@ -149,6 +149,12 @@ def moment(text: str) -> dict[str, Any]:
 
 
 def _end(question: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the end of the pause that a request asks for; None for a pause that does not end by itself.
+
+    1. A text in ``until`` is an ISO time. One that cannot be read counts as now, and the pause does not begin.
+    2. A number in ``seconds`` counts from now, up to the end of the calendar.
+    3. A request without one of these has no end.
+    """
     until, seconds = question.get("until"), question.get("seconds")
     if isinstance(until, str):
         return parse_time(until) or now

@@ -12,10 +12,7 @@ from hook_runner.lifecycle.stage_plan import Hooks
 class Runtime:
     """The values in force. The engine and its parts share one, and read it each time they need a value.
 
-    Attributes:
-        settings: as configured.
-        hooks: as discovered by these settings.
-        own_name: this VM's resource name; None while it is unknown.
+    `own_name` is this VM's resource name; None while it is unknown.
     """
 
     __slots__ = ("hooks", "own_name", "settings")

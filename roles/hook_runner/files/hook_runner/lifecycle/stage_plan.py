@@ -64,8 +64,12 @@ def _undoes_own(hooks: Hooks, record: EventRecord, hook: Hook) -> bool:
 def is_done(hook: Hook, step: HookRun | None) -> bool:
     """Return True if a hook has had its run, of which `step` is the latest.
 
-    A run that was interrupted may be repeated. A recover hook is done only when it has succeeded: a
-    host that stays drained after the event is the worst ordinary outcome.
+    1. A hook is not done before its first run, while it runs, or if it was stopped and has never run.
+    2. A recover hook is done only when it has succeeded, because a host that stays drained after the event is
+       the worst ordinary outcome. A skipped run counts as a success, and with `on_failure: ignore` a failed one
+       or a timeout.
+    3. Another hook that was interrupted or stopped is repeated up to MAX_ATTEMPTS runs, unless `rerun` is off.
+    4. After any other run the hook is done.
     """
     if step is None or step.state == RUNNING:
         return False
@@ -79,7 +83,11 @@ def is_done(hook: Hook, step: HookRun | None) -> bool:
 
 
 def next_hook(hooks: Hooks, record: EventRecord, stage: str, now: datetime) -> Hook | None:
-    """Return the hook of the stage to run now; None if none is left, or the rest waits for its next attempt."""
+    """Return the hook of the stage to run now; None if none is left, or the rest waits for its next attempt.
+
+    It is the first one that is not done and need not wait. A hook that waits for its next attempt lets the
+    later ones run. With `on_failure: stop` none runs after a hook whose latest run has not succeeded.
+    """
     for hook in hooks_for(hooks, record, stage):
         step = record.latest_run(stage, hook.name)
         if not is_done(hook, step) and is_due(hook, step, now):
@@ -96,7 +104,13 @@ def is_due(hook: Hook, step: HookRun | None, now: datetime) -> bool:
 
 
 def retry_at(hook: Hook, step: HookRun | None) -> datetime | None:
-    """Return when a recover hook that did not succeed is run again; None if it need not wait."""
+    """Return when a recover hook that did not succeed is run again; None if it need not wait.
+
+    1. A hook of another stage does not wait, nor one that is done, has no result yet or was stopped.
+    2. An interrupted run is repeated at once up to MAX_ATTEMPTS runs; with `rerun` off, NEVER.
+    3. Otherwise the hook waits after the end of its run: FIRST_RECOVER_PAUSE, doubled with each attempt, at
+       most LONGEST_RECOVER_PAUSE.
+    """
     if hook.stage != RECOVER or step is None or step.ended_at is None or step.state == STOPPED or is_done(hook, step):
         return None
     if step.state == INTERRUPTED:
@@ -109,7 +123,11 @@ def retry_at(hook: Hook, step: HookRun | None) -> datetime | None:
 
 
 def is_finished(hooks: Hooks, record: EventRecord, stage: str) -> bool:
-    """Return True if no hook of the stage is left to run, now or later."""
+    """Return True if no hook of the stage is left to run, now or later.
+
+    That is so if each hook is done, or each one up to a hook with `on_failure: stop` that is done without
+    success.
+    """
     for hook in hooks_for(hooks, record, stage):
         step = record.latest_run(stage, hook.name)
         if not is_done(hook, step):
@@ -135,7 +153,14 @@ def not_recovered(hooks: Hooks, record: EventRecord) -> list[HookRun]:
 
 
 def stage_state(hooks: Hooks, record: EventRecord, stage: str) -> str:
-    """Return the state of a stage in the policy's terms: "none" (not begun), "running", "ok" or "failed"."""
+    """Return the state of a stage in the policy's terms: "none" (not begun), "running", "ok" or "failed".
+
+    1. It is "none" if there are hooks, and none has run or was skipped.
+    2. It is "running" while a hook runs, and until the stage is finished.
+    3. It is "failed" if the latest run of a hook is not a success, or a hook has none, unless the hook has
+       `on_failure: ignore`; and if a hook failed that was removed since.
+    4. Otherwise it is "ok", also without any hooks.
+    """
     planned = hooks_for(hooks, record, stage)
     steps = record.runs_in_stage(stage)
     if planned and not steps:
@@ -216,15 +241,10 @@ def prepare_budget(record: EventRecord, margin: float, began: datetime) -> float
 def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Sequence[EventRecord]) -> EventRecord | None:
     """Return the event whose preparation a recover hook would undo now, or None.
 
-    A recover hook that is a pair with a prepare hook waits for the events that this one prepares
-    for; other recover hooks wait for all. Every recover hook waits while its event is listed again: a reboot may have
-    ended what had prepared the VM for that occurrence.
-
-    Args:
-        hook: the recover hook.
-        record: its event, which is over.
-        hooks: all hooks.
-        present: the events for this VM that are not over.
+    A recover hook that is a pair with a prepare hook waits for the events that this one prepares for; other
+    recover hooks wait for all. Every recover hook waits while its event is listed again: a reboot may have
+    ended what had prepared the VM for that occurrence. `record` is the hook's event, which is over; `present`
+    are the events for this VM that are not over.
     """
     prepared_by = partner(hooks, RECOVER, hook.name)
     for other in present:
@@ -240,7 +260,10 @@ def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Seque
 def served_by_same_run(
     record: EventRecord, step: HookRun, hooks: Hooks, others: Sequence[EventRecord]
 ) -> Iterator[EventRecord]:
-    """Yield the other events that one run of a recover hook serves: they were over when it began."""
+    """Yield the other events that one run of a recover hook serves: they were over when it began.
+
+    They affect this VM, and the hook is still to be run for them.
+    """
     for other in others:
         if (
             other is record

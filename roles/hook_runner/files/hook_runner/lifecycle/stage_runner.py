@@ -67,16 +67,10 @@ AGAIN = "; NotBefore has moved, and the hook runs again"
 class StageRunner:
     """The hook runs of all events.
 
-    Args:
-        runtime: settings, hooks and this VM's name.
-        runs: starts and ends the processes.
-        clock: the server's clock.
-        next_id: numbers for runs.
-        is_durable: whether the journal has everything on disk. Until then the result of a run
-            stays in its folder for the next daemon.
-        record: adds (record, keyword, sentence, level) to the timeline and saves the record.
-        ended: called with each run that has ended.
-        boot: identifies this boot of the host.
+    `is_durable` returns whether the journal has everything on disk. Until then the result of a run stays in its
+    folder for the next daemon. `record` adds (record, keyword, sentence, level) to the timeline and saves the
+    record. `ended` is called with each run that has ended. `next_id` numbers the runs, and `boot` identifies
+    this boot of the host.
     """
 
     def __init__(
@@ -126,7 +120,11 @@ class StageRunner:
         return run is not None and run.ending is not None
 
     def adopt_runs(self, record: EventRecord) -> None:
-        """Take over the runs that outlived an earlier daemon, and record those that did not."""
+        """Take over the runs that outlived an earlier daemon, and record those that did not.
+
+        The latter are interrupted. If the event is to be prepared, hooks that a reboot has undone count as not
+        run.
+        """
         for step in record.steps:
             if step.state == RUNNING:
                 if self._runs.adopt(step.id):
@@ -174,8 +172,9 @@ class StageRunner:
     def collect_finished(self, others: Sequence[EventRecord]) -> None:
         """Record the runs that have ended, also for the other events that they serve.
 
-        The end of a recover hook counts for all events that were over when it began, the success of
-        a prepare hook for the more urgent events that wait for it.
+        The end of a recover hook counts for all events that were over when it began, the success of a prepare
+        hook for the more urgent events that wait for it. The folder of a run is removed when the journal has
+        everything on disk.
         """
         for step_id, result in self._runs.collect_finished():
             run = self._active.pop(step_id, None)
@@ -188,7 +187,12 @@ class StageRunner:
             self._runs.remove(self._collected.pop())
 
     def _events_that_share(self, run: ActiveRun, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
-        """Yield the other events for which a run that has ended counts as well."""
+        """Yield the other events for which a run that has ended counts as well.
+
+        1. A recover hook counts for the events that were over when it began, unless it was interrupted; and,
+           whatever its end, for the listed events whose preparation it undoes.
+        2. The success of a prepare hook counts for the listed events whose claim inherits it.
+        """
         step = run.step
         if step.stage == RECOVER:
             if step.state != INTERRUPTED:
@@ -202,10 +206,13 @@ class StageRunner:
     def advance_stage(self, record: EventRecord, stage: str, others: Sequence[EventRecord]) -> bool:
         """Begin the stage's next hook if none runs; return True when the stage is finished.
 
-        Args:
-            record: the event.
-            stage: its stage.
-            others: the events that a recover hook may have to wait for.
+        `others` are the events that a recover hook may have to wait for.
+
+        1. While a hook of the stage runs for the event, only its deadline is enforced.
+        2. Otherwise the next hook starts, or waits. After one that is skipped, refused or cannot be started,
+           the next one is tried at once.
+        3. If no hook is left to run now, the stage may still not be finished: a recover hook waits for its next
+           attempt.
         """
         record.waiting_for = ""
         if self.has_running(record, stage):
@@ -247,7 +254,10 @@ class StageRunner:
                 self._record_without_run(record, hook, Ending(SKIPPED, Cause.GIVEN_UP, f"given up by {who}"))
 
     def reopen_late(self, record: EventRecord) -> None:
-        """Run prepare hooks that were skipped because time was short: the event is still Scheduled after NotBefore."""
+        """Run prepare hooks that were skipped because time was short: the event is still Scheduled after NotBefore.
+
+        Those that were skipped after NotBefore, or that need more than LATE_BUDGET seconds, stay skipped.
+        """
         not_before = record.event.not_before
         for hook in self._runtime.hooks.get(PREPARE, ()):
             step = record.latest_run(PREPARE, hook.name)
@@ -274,7 +284,13 @@ class StageRunner:
             self._stop(run, Ending(STOPPED, cause, reason), self._runtime.settings.kill_after)
 
     def not_before_changed(self, record: EventRecord, before: ScheduledEvent) -> None:
-        """Give prepare hooks that lacked time another run, or less time to one that runs, as NotBefore has moved."""
+        """Give prepare hooks that lacked time another run, or less time to one that runs, as NotBefore has moved.
+
+        1. If it is later now, each prepare hook whose latest run was skipped or ended for lack of time may run
+           again.
+        2. Otherwise the deadlines follow from the new NotBefore. A run that began after it has at most
+           LATE_BUDGET seconds from now.
+        """
         earlier, later = _as_timestamp(before.not_before), _as_timestamp(record.event.not_before)
         if later > earlier:
             for step in record.runs_in_stage(PREPARE):
@@ -287,7 +303,11 @@ class StageRunner:
             self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _grant_again(self, step: HookRun, record: EventRecord) -> None:
-        """Let a prepare hook run again that was skipped or ended only because time was short."""
+        """Let a prepare hook run again that was skipped or ended only because time was short.
+
+        A run that has ended counts as stopped from now on. One that the daemon is ending for that reason will
+        be recorded so.
+        """
         run = self._active.get(step.id)
         if (
             step.cause in (Cause.NO_TIME, Cause.DEADLINE)
@@ -303,7 +323,15 @@ class StageRunner:
         return [run for run in self._active.values() if run.record is record and run.step.stage in stages]
 
     def _start_or_skip(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> bool:
-        """Start a hook, skip it or wait; return True if the next hook may follow at once."""
+        """Start a hook, skip it or wait; return True if the next hook may follow at once.
+
+        1. A hook that has to wait for another one (`_blocked_by`) waits.
+        2. Otherwise the event's claims on hooks of other events are withdrawn.
+        3. A prepare hook is skipped if less time is left than it needs, or less than 1 s (its timeout, if that
+           is shorter).
+        4. A hook that other users could change is refused, and counts as failed.
+        5. Otherwise it is started.
+        """
         awaited = self._blocked_by(record, hook, others)
         if awaited is not None:
             record.waiting_for = f"{hook.stage}/{hook.name} waits for {awaited}"
@@ -327,7 +355,15 @@ class StageRunner:
         return self._start(record, hook, budget, now)
 
     def _blocked_by(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> str | None:
-        """Return what a hook has to wait for, to complete a clause with "waits for"; None if it may run."""
+        """Return what a hook has to wait for, to complete a clause with "waits for"; None if it may run.
+
+        1. The host shuts down, or hooks that are not in the journal are still being ended.
+        2. The hook itself, or its partner, runs for any event. A more urgent event limits its time (`_claim`).
+        3. A prepare hook waits for a recover hook without a pair, and limits the time of all recover hooks.
+        4. A hook of another stage than recover waits for nothing else.
+        5. A recover hook waits while hooks of other stages run for an event that is over.
+        6. A recover hook waits for the events whose preparation it would undo.
+        """
         if self._runs.is_held():
             return "the next boot; the host shuts down"
         if self._runs.has_orphans():
@@ -348,7 +384,13 @@ class StageRunner:
         return None if holder is None else f"the end of event {holder.event.event_id}"
 
     def _claim(self, record: EventRecord, hook: Hook, running: Sequence[ActiveRun]) -> None:
-        """Limit hooks of less urgent events, and of events that are over, to the time that this event leaves."""
+        """Limit hooks of less urgent events, and of events that are over, to the time that this event leaves.
+
+        1. Only a prepare hook claims time, and not from a listed event that is at least as urgent.
+        2. A prepare hook that runs gets the claim in any case, because its success counts for this event too.
+           Another hook gets it only if it would end later for its own event.
+        3. The first claim of this event that shortens the run is noted in the timeline of the other event.
+        """
         now = self._clock.now()
         for run in running:
             owner, step = run.record, run.step
@@ -386,7 +428,10 @@ class StageRunner:
             self._record(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
 
     def _start(self, record: EventRecord, hook: Hook, budget: float, now: datetime) -> bool:
-        """Start a hook; return True if that failed, and the next one may follow."""
+        """Start a hook; return True if that failed, and the next one may follow.
+
+        If the host goes down, the hook has not run: this is not an attempt, and no other hook follows.
+        """
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
@@ -425,6 +470,7 @@ class StageRunner:
             self._runs.stop(run.step.id, kill_after)
 
     def _finish(self, run: ActiveRun, result: RunResult) -> None:
+        """Record the result of a run; exit status 0 is a success, even if the daemon was about to end the hook."""
         record, step = run.record, run.step
         step.exit_status, step.output = result.exit_status, result.output
         succeeded = result.exit_status == 0

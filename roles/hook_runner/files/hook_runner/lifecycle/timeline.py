@@ -21,28 +21,15 @@ def is_journalled(record: EventRecord) -> bool:
 
 
 class Timeline:
-    """Writes the timelines of all events.
-
-    Args:
-        journal: stores the records.
-        clock: the server's clock.
-        log: gets one line per entry.
-    """
+    """Writes the timelines of all events; the log gets one line per entry."""
 
     def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
         self._journal, self._clock, self._log = journal, clock, log
 
     def add(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
-        """Add an entry, log it, and save the record.
+        """Add an entry, log it, and save the record; return False if the journal cannot be written.
 
-        Args:
-            record: the event.
-            what: the keyword of the entry.
-            detail: one sentence.
-            level: of the line in the log.
-
-        Returns:
-            False if the journal cannot be written.
+        `what` is the keyword of the entry, `detail` one sentence, `level` that of the line in the log.
         """
         if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
             record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
