@@ -83,9 +83,8 @@ def replace(path: str, reason: UnusableJournal, say: Callable[[str], None], now:
 def open_for_reading(path: str, busy_timeout: float) -> sqlite3.Connection:
     """Open the journal without changing it, also as a user who may not write it or while the daemon writes it.
 
-    Args:
-        path: the file.
-        busy_timeout: seconds that another program may hold the file.
+    Another program may hold the file for `busy_timeout` seconds. If SQLite cannot create the files beside it,
+    the file is opened as unchangeable where it has no log; otherwise a copy of both is opened.
 
     Raises:
         UnusableJournal: it is not a journal that this program can use, or an empty file.
@@ -221,6 +220,15 @@ def _has_log(path: str) -> bool:
 
 
 def _open_or_begin(path: str, say: Callable[[str], None], commit: Commit, busy_timeout: float) -> sqlite3.Connection:
+    """Open the journal for writing; an empty file becomes a new one.
+
+    1. A folder of the journal's name is unusable if it is empty; otherwise it is an OSError.
+    2. A file without content beside a log with content is unusable: SQLite would delete the log.
+    3. A file that is damaged, of another version or another program, lacks a table, or has an open record that
+       cannot be read, is unusable.
+    4. A file that cannot be written is an error of SQLite. Without room for the reserve it is used
+       nevertheless.
+    """
     _create(path)
     if os.path.isdir(path):
         if os.listdir(path):

@@ -80,13 +80,10 @@ class Journal:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> Journal:
-        """Return the journal in this file. Never fails: see `write_error`.
+        """Return the journal in this file, which is created if it is missing, and quarantined if it cannot be used.
 
-        Args:
-            path: the file; created if it is missing, quarantined if it cannot be used.
-            say: logs a sentence.
-            clock: monotonic seconds.
-            wall: seconds since 1970.
+        It never fails: see `write_error`. `say` logs a sentence; `clock` returns monotonic seconds, and `wall`
+        seconds since 1970.
         """
         journal = cls(path, say, clock, wall)
         journal._open_file(START_BUSY_TIMEOUT)
@@ -104,8 +101,7 @@ class Journal:
     def save(self, record: EventRecord) -> bool:
         """Write the record in one transaction.
 
-        Returns:
-            False where it is in memory only, until the next save that succeeds.
+        Returns False where it is in memory only, until the next save that succeeds.
         """
         # a closing record is written at once: if it were lost, recovery would run again
         is_end = record.closed_at is not None and record.id in self._records.open
@@ -150,11 +146,12 @@ class Journal:
     def maintain(self, urgent: bool = False) -> None:
         """Check that the file exists, that no other program changed it, and that it has everything pending.
 
-        Call it when `due` is over. Where another program holds the file, it waits for at most
-        BUSY_TIMEOUT in each REOPEN_INTERVAL.
+        Call it when `due` is over. Where another program holds the file, it waits for at most BUSY_TIMEOUT in
+        each REOPEN_INTERVAL.
 
-        Args:
-            urgent: try now, even if the last attempt was a moment ago.
+        1. A file that has everything is opened again, and gets the records in memory, if it was moved, removed
+           or replaced, if it is damaged, or if another program changed it.
+        2. Otherwise everything pending is written, REOPEN_INTERVAL after the last attempt; at once if `urgent`.
         """
         if self.write_error is None and not self._is_behind():
             if not self._is_as_left():
@@ -189,7 +186,8 @@ class Journal:
     def last_of(self, key: str) -> EventRecord | None:
         """Return the newest record of the event of this key, open or closed; None without one.
 
-        The record can be opened again: set `closed_at` to None and save it.
+        The newest one in memory counts if the file has no newer one, or if that cannot be read. The record can
+        be opened again: set `closed_at` to None and save it.
         """
         newest = max(self._records.of(key), key=lambda record: record.id, default=None)
         connection = self._connection
@@ -212,12 +210,9 @@ class Journal:
     def set_aside(self, label: str, text: str) -> None:
         """Rename the present file, forget everything that was read from it, and begin a new one.
 
-        For a journal of another VM. A file that cannot be renamed now is not read again; `maintain`
-        and later saves rename it.
-
-        Args:
-            label: part of the new name, such as "other-vm".
-            text: why, for the log: the end of the sentence "the journal PATH cannot be used: ...".
+        For a journal of another VM. A file that cannot be renamed now is not read again; `maintain` and later
+        saves rename it. `label` is a part of the new name, such as "other-vm". `text` is the reason for the
+        log: the end of the sentence "the journal PATH cannot be used: ...".
         """
         self._close_file()
         self._records.clear()
@@ -227,7 +222,13 @@ class Journal:
         self._write_pending(at_once=True)
 
     def prune(self, keep: int) -> None:
-        """Delete closed records except the newest `keep`. A pruning that fails is repeated the next time."""
+        """Delete closed records except the newest `keep`. A pruning that fails is repeated the next time.
+
+        1. Nothing happens if no record was closed since the last pruning, and that kept no more.
+        2. Of the closed records that are not on disk yet, only the newest `keep` stay in memory.
+        3. The file is left alone in a batch, and while it is not as this process left it, or open for reading
+           only.
+        """
         if not self._is_to_prune and keep >= self._kept:
             return
         pending = self._records.pending
@@ -262,7 +263,15 @@ class Journal:
         return bool(self._records.pending or self._notes_pending) or not self.is_known
 
     def _write_pending(self, at_once: bool) -> None:
-        """Write everything pending, into another file where this one is broken or missing."""
+        """Write everything pending, into another file where this one is broken or missing.
+
+        1. Without a file that is open for writing, everything stays pending.
+        2. If SQLite finds the file damaged, it is opened again, which quarantines it, and one more attempt
+           follows.
+        3. After any other error of the file, everything that was not written stays pending.
+        4. Otherwise everything is on disk, except records and notes that cannot be written; these keep the
+           write error.
+        """
         for _attempt in range(2):
             file = self._ready(at_once)
             if file is None or file.writer is None:
@@ -285,13 +294,9 @@ class Journal:
             return
 
     def _write_all(self, connection: sqlite3.Connection, writer: RecordWriter) -> Exception | None:
-        """Write everything pending.
+        """Write everything pending; return the last error that concerned one record or note only, or None.
 
-        Returns:
-            The last error that concerned one record or note only, or None.
-
-        Raises:
-            sqlite3.Error: the file cannot be written.
+        Raises sqlite3.Error if the file cannot be written.
         """
         problem: Exception | None = None
         if self.write_error is not None:
@@ -358,7 +363,10 @@ class Journal:
         self._set_write_error(error)
 
     def _is_as_left(self) -> bool:
-        """Return True if the open file has the journal's name, and no other program changed its content."""
+        """Return True if the open file has the journal's name, and no other program changed its content.
+
+        A file that was opened less than REOPEN_INTERVAL ago may also have changed.
+        """
         if self._file is None:
             return False
         state = self._file.state()
@@ -370,7 +378,14 @@ class Journal:
         return state is FileState.UNCHANGED or (state is FileState.CHANGED and is_new)
 
     def _ready(self, at_once: bool) -> OpenFile | None:
-        """Return the file that has the journal's name, open for writing; opens it if it is time to try."""
+        """Return the file that has the journal's name; opens it if it is time to try.
+
+        1. A file that is open for writing, and is as this process left it, is kept. If it is not as left, it is
+           opened again.
+        2. A file that is not open for writing is opened again at once (`at_once`), or REOPEN_INTERVAL after the
+           last attempt.
+        3. Until then it is returned as it is, open for reading only, or None.
+        """
         if self._file is not None and self._file.writer is not None:
             if self._is_as_left():
                 return self._file
@@ -398,7 +413,15 @@ class Journal:
         self._notes_pending = dict(self._notes)
 
     def _opened(self, busy_timeout: float) -> OpenFile | None:
-        """Return the file open for writing, otherwise for reading: a file on a full disk still has the records."""
+        """Return the file open for writing, otherwise for reading: a file on a full disk still has the records.
+
+        1. A file that must not be read (`set_aside`) is renamed first. If that fails, it is not read, and
+           counts as known.
+        2. The file is opened for writing; a missing or unusable one is created again.
+        3. If that fails, it is opened for reading.
+        4. If that fails too, the answer is None. Its content counts as known if the file is missing or has no
+           records.
+        """
         try:
             if self._unwanted is not None:
                 database.replace(self._path, self._unwanted, self._say, self._wall())

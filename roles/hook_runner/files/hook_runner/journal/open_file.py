@@ -25,14 +25,7 @@ class FileState(Enum):
 class OpenFile:
     """The open file. Only this process writes it; readers do not change it.
 
-    Args:
-        path: the file.
-        connection: open for writing or for reading.
-        writer: writes records into it; None where it is open for reading only.
-        opened_at: monotonic seconds.
-
-    Attributes:
-        connection, writer, opened_at: as above.
+    `writer` is None where the file is open for reading only. `opened_at` is in monotonic seconds.
     """
 
     def __init__(

@@ -24,12 +24,9 @@ class JournalUnreadable(Exception):
 class JournalReader:
     """Finds records in the file and among those that the daemon has not written yet.
 
-    Each query raises JournalUnreadable where the file cannot be read.
-
-    Args:
-        path: the file, for messages.
-        connection: the open file, or None where only `pending` can be searched.
-        pending: records in memory, which are newer than what the file has of them.
+    Each query raises JournalUnreadable where the file cannot be read. `pending` are records in memory, which
+    are newer than what the file has of them. Without a `connection` only these can be searched. `path` is for
+    messages.
 
     Attributes:
         unreadable: a sentence for each record whose content `record` could not read.
@@ -55,12 +52,9 @@ class JournalReader:
         return [record for record in found if record is not None]
 
     def ids(self, limit: int, event_id: str | None = None, before: int | None = None) -> list[int]:
-        """Return the numbers of the newest records, newest first, of all events or of one.
+        """Return the numbers of the newest records, newest first, of all events or of one (in any letter case).
 
-        Args:
-            limit: how many.
-            event_id: the event, in any letter case.
-            before: only smaller numbers, to continue where an earlier answer ended.
+        With `before`, only smaller numbers count, to continue where an earlier answer ended.
         """
         key = None if event_id is None else event_id.casefold()
         found = {

@@ -15,12 +15,7 @@ _StepRows = dict[int, tuple[rows.Value, ...]]
 
 
 class RecordWriter:
-    """Knows which parts of the open records one file has.
-
-    Args:
-        connection: the file, open for writing.
-        commit: ends a transaction.
-    """
+    """Knows which parts of the open records one file has, which is open for writing."""
 
     def __init__(self, connection: sqlite3.Connection, commit: database.Commit) -> None:
         self._connection = connection

@@ -157,11 +157,7 @@ def open_ids(connection: sqlite3.Connection) -> list[int]:
 def newest_ids(connection: sqlite3.Connection, limit: int, key: str | None, before: int | None = None) -> list[int]:
     """Return the numbers of the newest records, newest first, of one event or of all.
 
-    Args:
-        connection: the open file.
-        limit: how many.
-        key: the event, or None for all.
-        before: only smaller numbers.
+    With `before`, only smaller numbers count.
     """
     # no "? IS NULL OR key = ?": SQLite would scan the records of all events
     conditions = ["id < ?"]

@@ -128,9 +128,7 @@ def check_usable(connection: sqlite3.Connection) -> None:
 def create_tables(connection: sqlite3.Connection, commit: Callable[[], None]) -> None:
     """Create the tables of an empty file in one transaction; an error leaves it empty. Raises sqlite3.Error.
 
-    Args:
-        connection: open for writing.
-        commit: ends the transaction.
+    `commit` ends the transaction.
     """
     if schema_version(connection):
         return
