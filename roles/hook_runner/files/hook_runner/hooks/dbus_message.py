@@ -35,18 +35,11 @@ class Reply(NamedTuple):
 def call(
     serial: int, path: str, interface: str, member: str, signature: str, arguments: Sequence[Any], descriptors: int = 0
 ) -> bytes:
-    """Return a method call.
+    """Return a method call with the number `serial`, 1 or more.
 
-    Args:
-        serial: number of the call, 1 or more.
-        path: the object.
-        interface: of the method.
-        member: name of the method.
-        signature: types of the arguments.
-        arguments: one value for each type; a variant is a pair (type, value), a struct a tuple, an
-            array a list.
-        descriptors: how many file descriptors go with it; a value of type "h" is an index into
-            these.
+    `arguments` has one value for each type of `signature`; a variant is a pair (type, value), a struct a tuple,
+    an array a list. `descriptors` is how many file descriptors go with it; a value of type "h" is an index into
+    these.
     """
     body = _Writer()
     for each, value in zip(split(signature), arguments):

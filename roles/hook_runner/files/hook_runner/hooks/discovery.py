@@ -82,15 +82,10 @@ class Skipped(NamedTuple):
 def discover_hooks(
     directory: str, settings: Settings, owners: frozenset[int]
 ) -> tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]:
-    """Find the hooks of all stages. A missing folder has no hooks.
+    """Find the hooks of all stages in the order of their names, and the files that are not hooks.
 
-    Args:
-        directory: has one folder for each stage.
-        settings: have the settings of single hooks.
-        owners: uids that may own hooks.
-
-    Returns:
-        The hooks of each stage in the order of their names, and the files that are not hooks.
+    `directory` has one folder for each stage; a missing one has no hooks. `owners` are the uids that may own
+    hooks.
     """
     skipped: list[Skipped] = []
     return {stage: tuple(_of_stage(directory, stage, settings, owners, skipped)) for stage in STAGES}, tuple(skipped)
@@ -99,6 +94,13 @@ def discover_hooks(
 def _of_stage(
     directory: str, stage: str, settings: Settings, owners: frozenset[int], skipped: list[Skipped]
 ) -> list[Hook]:
+    """Return the hooks of a stage, and add the files that are not hooks to `skipped`.
+
+    1. A missing folder has no hooks.
+    2. A folder that other users could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY, which is
+       refused.
+    3. Each file is a hook, or is skipped. A hook that other users could change is refused.
+    """
     folder = os.path.join(directory, stage)
     if not os.path.lexists(folder):
         return []

@@ -24,12 +24,7 @@ MAX_LIST = 32 * 1024
 def event_json(record: EventRecord, stage: str, own_name: str, now: datetime, budget: float | None) -> bytes:
     """Return the event as one JSON object in ASCII, with escapes for all other characters.
 
-    Args:
-        record: the event and its state.
-        stage: one of STAGES.
-        own_name: this VM's resource name.
-        now: aware time by the server's clock.
-        budget: seconds that the hook may take, or None.
+    `now` is an aware time by the server's clock. `budget` is the seconds that the hook may take, or None.
     """
     fields = {
         **record.event.as_dict(),

@@ -93,7 +93,10 @@ def hook_has_ended(folder: str) -> bool:
 
 
 def kill_session(folder: str) -> bool:
-    """Send KILL to all processes of the run's session and control group. Return False if there are none."""
+    """Send KILL to all processes of the run's session and control group. Return False if there are none.
+
+    If the supervisor is dead and its number is that of another session, only the control group gets the signal.
+    """
     supervisor = supervisor_pid(folder)
     if supervisor is None:
         return False

@@ -57,13 +57,8 @@ def read_identity(folder: str) -> RunIdentity | None:
 def usable(found: Sequence[tuple[int, RunIdentity]], life: int, is_over: bool) -> list[tuple[int, RunIdentity]]:
     """Return the runs whose effect still holds for an event, of all runs for its key.
 
-    Runs of an earlier occurrence do not count. An event that is listed although its recovery has
-    begun is a new occurrence.
-
-    Args:
-        found: numbers and identities of runs.
-        life: the lowest occurrence that the event may have.
-        is_over: whether the event is over.
+    Runs of an earlier occurrence do not count; `life` is the lowest occurrence that the event may have. An
+    event that is listed although its recovery has begun is a new occurrence.
     """
     latest = max([identity.life for _number, identity in found], default=0)
     if latest < life:

@@ -137,17 +137,11 @@ class HookRuns:
         identity: RunIdentity | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> None:
-        """Run a hook that gets `input` on stdin and `variables`.
+        """Run a hook that gets `input` on stdin and `variables`, in addition to `environment`.
 
-        Args:
-            step_id: number of the run.
-            path: the hook.
-            input: the content of its stdin.
-            variables: in addition to `environment`.
-            limit: seconds after which the supervisor ends it, even without a daemon.
-            identity: hook and event of the run; by it a daemon finds a run that its journal lacks.
-            limits: properties of the hook's unit, as `hook_limits.read_limits` returns them;
-                without units they have no effect.
+        The supervisor ends it after `limit` seconds, even without a daemon. By `identity` a daemon finds a run
+        that its journal lacks. `limits` are properties of the hook's unit, as `hook_limits.read_limits` returns
+        them; without units they have no effect.
 
         Raises:
             HostEnds: the host goes down; the hook has not run.
@@ -317,7 +311,6 @@ class HookRuns:
         self._request_stop(step_id, self.kill_after)
 
     def _watch(self, step_id: int, run: _ActiveRun) -> None:
-        """Watch a run until `_unwatch`."""
         self._active[step_id] = run
         try:
             run.alive = os.open(os.path.join(self._path(step_id), "alive"), os.O_RDONLY | os.O_NONBLOCK)
@@ -343,7 +336,14 @@ class HookRuns:
                 self._close(run)  # an open pipe would wake the daemon continually until the result is there
 
     def _check(self, step_id: int, run: _ActiveRun, now: float) -> float | None:
-        """Return when to check a run that may have ended unnoticed: monotonic seconds, or None."""
+        """Return when to check a run that may have ended unnoticed: monotonic seconds, or None.
+
+        1. A run whose pipe has reached its end, or whose processes are being killed, is checked after
+           SHORT_CHECK_INTERVAL.
+        2. A run without a pipe, or whose supervisor has not begun, is checked after CHECK_INTERVAL.
+        3. The pipe of any other run wakes the daemon. Such a run is checked only if its end was requested: when
+           its supervisor has to be killed, and after CHECK_INTERVAL from then on.
+        """
         if run.is_ending or run.attempts:
             return now + SHORT_CHECK_INTERVAL
         if not run.has_begun:
@@ -380,6 +380,15 @@ class HookRuns:
             os.close(pipe)
 
     def _result(self, step_id: int, run: _ActiveRun) -> RunResult | None:
+        """Return the result of a run; None while it has none.
+
+        1. The supervisor has written it. If it cannot be read, the cause is SUPERVISOR_LOST.
+        2. There is none while the supervisor lives and has time.
+        3. There is none while the supervisor lives, the hook has ended and the result is being written. An
+           orphan's result is not awaited.
+        4. Otherwise the processes of the run are killed. When none is left, or after KILL_ATTEMPTS calls, the
+           cause is SUPERVISOR_LOST.
+        """
         folder = self._path(step_id)
         lives = processes.is_supervised(folder)  # checked first: a supervisor writes its result before it ends
         try:

@@ -58,15 +58,9 @@ def opened(folder: str) -> Iterator[tuple[int, int]]:
 def spawn_supervisor(folder: str, log: int = 2) -> int:
     """Start the supervisor of the run in this folder as a child, and return its process id.
 
-    The lock is taken before the child starts; therefore the run is never without it. TERM is
-    blocked until the supervisor can handle it; therefore an early TERM also ends the hook.
-
-    Args:
-        folder: of the run.
-        log: descriptor that gets the hook's output.
-
-    Raises:
-        OSError: the process cannot be started.
+    The lock is taken before the child starts; therefore the run is never without it. TERM is blocked until the
+    supervisor can handle it; therefore an early TERM also ends the hook. `log` is the descriptor that gets the
+    hook's output. Raises OSError if the process cannot be started.
     """
     with opened(folder) as (lock, requests):
         has_log = _is_open(log)

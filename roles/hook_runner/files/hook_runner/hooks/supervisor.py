@@ -174,6 +174,10 @@ class HookSupervisor:
     def wait(self) -> tuple[int, str, str]:
         """Wait for the end of the hook.
 
+        Until the hook has ended, its output is read, and it is ended if the host's services end (TERM), if a
+        request comes, or at its time limit. Then its remaining processes are ended, and the rest of the output
+        is read.
+
         Returns:
             The exit status, or minus the number of the signal that ended the hook; the cause of an
             early end, or ""; the same as a text.
@@ -254,6 +258,10 @@ class HookSupervisor:
         """End the remaining processes of the hook.
 
         The hook has not been waited for yet; therefore no other process can have its id.
+
+        1. If the hook ended by itself, its processes have DAEMONISE_GRACE seconds to leave the group.
+        2. Those that remain get TERM, and have `kill_after` seconds, at most GROUP_TERM_GRACE, to end.
+        3. The last ones get KILL until none is left, for at most GROUP_TERM_GRACE.
         """
         leaving = [(0, DAEMONISE_GRACE)] if self.kill_at is None else []
         for number, seconds in (*leaving, (TERM, min(self.kill_after, GROUP_TERM_GRACE)), (KILL, GROUP_TERM_GRACE)):
@@ -429,7 +437,10 @@ def store_result(
 def leave_result(
     folder: str, home: int, status: int | None, output: str, seconds: float, cause: str, error: str
 ) -> None:
-    """Write the result into the run's folder, which is created again if it was removed."""
+    """Write the result into the run's folder, which is created again if it was removed.
+
+    It is not created where other users could have put a folder or a link in its place; then there is no result.
+    """
     try:
         was_removed = not os.path.samestat(os.stat(folder), os.fstat(home))
     except FileNotFoundError:

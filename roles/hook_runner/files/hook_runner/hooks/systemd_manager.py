@@ -47,10 +47,9 @@ class Refused(OSError):
 def start_transient(name: str, properties: Sequence[Property], descriptors: Sequence[int]) -> None:
     """Start a unit. Return when systemd has accepted the job, before the unit's first instruction.
 
-    Args:
-        name: full name of the unit.
-        properties: a value of type "h" is an index into `descriptors`.
-        descriptors: open files that systemd duplicates and keeps for as long as the unit lives.
+    A value of type "h" in `properties` is an index into `descriptors`: open files that systemd duplicates and
+    keeps for as long as the unit lives. A call is repeated if systemd ends the connection, up to ATTEMPTS times
+    in all; then a unit that exists already counts as started.
 
     Raises:
         Refused: systemd does not start the unit.
