@@ -213,11 +213,8 @@ def recover_event(options: argparse.Namespace) -> int:
 def ask_about_event(options: argparse.Namespace, request: dict[str, Any], why: str, what: str) -> int:
     """Send a request about one event to the daemon; return the exit status.
 
-    Args:
-        options: of the verb.
-        request: its members.
-        why: the reason why the verb needs the daemon.
-        what: the end of the error about an event that does not exist.
+    `why` is the reason why the verb needs the daemon; `what` is the end of the error about an event that does
+    not exist.
     """
     try:
         answer = send_request(load_settings_for(options.config).run_directory, request)

@@ -17,11 +17,8 @@ from hook_runner.reporting.in_force import InForce
 class Configuration:
     """The configuration on the disk, as the daemon reads it.
 
-    Args:
-        in_force: reads the settings, and records which are in force.
-        owners: uids that may own hooks.
-        log: gets a line for each file that is not used as a hook.
-        dry_run: approve nothing, whatever the settings say.
+    `owners` are the uids that may own hooks. The log gets a line for each file that is not used as a hook. With
+    `dry_run` nothing is approved, whatever the settings say.
     """
 
     def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
@@ -36,9 +33,7 @@ class Configuration:
     def hooks(self, settings: Settings, restart_needed: Sequence[str] = ()) -> Hooks:
         """Return the hooks of the disk, which are in force from now on.
 
-        Args:
-            settings: the settings in force.
-            restart_needed: keys whose new values take effect with the next restart.
+        `restart_needed` has the keys whose new values take effect with the next restart.
         """
         found, skipped = discover_hooks(settings.hooks_directory, settings, self._owners)
         for file in skipped:

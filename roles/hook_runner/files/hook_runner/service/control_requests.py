@@ -21,16 +21,7 @@ from hook_runner.service.poller import Poller
 
 
 class ControlRequests:
-    """The requests of the command: status, history, pause, resume, approve and recover.
-
-    Args:
-        engine: has the events.
-        journal: has the history.
-        health: has the availability of IMDS.
-        clock: the server's clock.
-        in_force: has the configuration.
-        poller: has the time of the last poll.
-    """
+    """The requests of the command: status, history, pause, resume, approve and recover."""
 
     def __init__(
         self,
@@ -94,6 +85,7 @@ class ControlRequests:
         return _manual_answer(self._engine.approve_manually(found[0], user, force, others))
 
     def _recover(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
+        """Repeat or end a recovery; the beginning of an id means an ended event before a listed one."""
         found = self._matching(request.get("event_id"), is_over=True) or self._matching(request.get("event_id"))
         if len(found) > 1:
             return {"found": False, "candidates": found}

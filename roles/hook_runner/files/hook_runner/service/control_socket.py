@@ -49,14 +49,9 @@ class _Client:
 class ControlSocket:
     """The daemon's end of a socket. Call `listen` before anything else.
 
-    It never waits for a client.
-
-    Args:
-        directory: of the socket.
-        group: gid that may connect in addition to root, or None.
-        answer: takes (request, name of the client's user) and returns the answer.
-        log: gets the errors of `answer`.
-        name: the socket's file name; STATUS_NAME accepts only the requests of READ_ONLY.
+    It never waits for a client. `group` is the gid that may connect in addition to root, or None. `answer`
+    takes (request, name of the client's user) and returns the answer; its errors go to the log. The socket
+    STATUS_NAME accepts only the requests of READ_ONLY.
     """
 
     def __init__(
@@ -150,7 +145,13 @@ class ControlSocket:
         return next(descriptor for descriptor, client in self._clients.items() if counts[client.uid] == most)
 
     def _has_answered(self, descriptor: int, client: _Client) -> bool:
-        """Continue with a client that is ready; return True if this was the answer to its request."""
+        """Continue with a client that is ready; return True if this was the answer to its request.
+
+        1. A request that is not complete waits for more. It is complete at the end of a line or of the client's
+           data, or with MAX_REQUEST bytes.
+        2. A complete request is answered, and as much as possible of the answer is sent.
+        3. The client leaves when it has the whole answer or has disconnected, or if its request gets no answer.
+        """
         try:
             is_asking = not client.unsent
             if is_asking:
@@ -170,7 +171,11 @@ class ControlSocket:
         return is_asking
 
     def _answer_to(self, client: _Client) -> bytes:
-        """Return the answer to the client's request; b"" if this is not a JSON object."""
+        """Return the answer to the client's request; b"" if this is not a JSON object.
+
+        The answer is an error if the read-only socket gets a request other than READ_ONLY, or if the request
+        fails.
+        """
         try:
             request = json.loads(client.request)
         except (ValueError, RecursionError):
@@ -221,10 +226,8 @@ def remove_stale(directory: str, name: str) -> None:
 def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
     """Send a request to the daemon and return its answer.
 
-    Args:
-        directory: of the socket.
-        request: the members of the request.
-        timeout: seconds for the whole exchange.
+    `timeout` is in seconds for the whole exchange. If this user may not connect to the socket for all requests,
+    one of READ_ONLY goes to the read-only socket.
 
     Raises:
         FileNotFoundError: no daemon runs.

@@ -36,11 +36,7 @@ CLOCK_SAVE_INTERVAL = 10.0
 
 
 class Service:
-    """The main loop.
-
-    Args:
-        parts: see `assembly.assemble`; `run` closes the journal and the sockets.
-    """
+    """The main loop. `run` closes the journal and the sockets of its parts."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -51,7 +47,22 @@ class Service:
         self._signals: collections.deque[int] = collections.deque()
 
     def run(self) -> None:
-        """Work until SIGTERM or SIGINT."""
+        """Work until SIGTERM or SIGINT.
+
+        systemd is told that the daemon is ready before IMDS has answered. Then each round of the loop does
+        this:
+
+        1. SIGTERM or SIGINT ends the loop; SIGHUP reloads the configuration.
+        2. The loop waits for the poller, a client, the end of a hook, a signal or the end of the pause
+           (`_pause`).
+        3. The events of the poller are handled, and then the clients that are ready.
+        4. Lost files are created again, and events of a journal that has become readable are continued.
+        5. The engine acts.
+        6. The poller learns whether unchanged documents are needed, and systemd and the metrics learn the
+           state.
+
+        Hooks that run at the end continue.
+        """
         signal.set_wakeup_fd(self._parts.inbox.wakeup_fd(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _frame: self._signals.append(number))
@@ -154,8 +165,13 @@ class Service:
     def _pause(self, has_ended: bool) -> tuple[float, bool]:
         """Return how many seconds to wait, and whether a deadline is due then.
 
-        Args:
-            has_ended: whether a hook may have ended before the last tick.
+        `has_ended` is whether a hook may have ended before the last tick.
+
+        1. The wait is at most IDLE_INTERVAL. It ends earlier for the journal, the end of an operator's pause,
+           an event that depends on the time, and the watchdog; and after AFTERWARDS if a hook may have ended.
+        2. The deadline of a hook that comes before that is the end of the wait. Only then the second value is
+           True.
+        3. If a deadline has passed already, the wait is AFTERWARDS.
         """
         pauses = [
             IDLE_INTERVAL,
@@ -232,6 +248,12 @@ class Service:
             metrics.update(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
 
     def _reload(self) -> None:
+        """Read the configuration and the hooks again; systemd is told when this begins and ends.
+
+        1. A configuration that is not usable, or was emptied during an event, changes nothing.
+        2. RESTART_ONLY_SETTINGS keep their values; the log names those that differ.
+        3. All other settings and the hooks are in force from now on. Hooks that run continue.
+        """
         self._parts.notifier.notify("RELOADING=1")
         try:
             settings = self._parts.configuration.load(self._refuse_defaults)

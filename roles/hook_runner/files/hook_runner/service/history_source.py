@@ -82,7 +82,12 @@ def from_file(path: str, event_id: str | None, limit: int) -> Found:
 
 
 def page(journal: JournalReader, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a page for the daemon's answer: newest first, with the start of the next page in `next`, or None."""
+    """Return a page for the daemon's answer: newest first, with the start of the next page in `next`, or None.
+
+    A page ends after the requested number of records, at most PAGE_RECORDS, or with the record that exceeds
+    PAGE_BYTES. It is empty if the request may mean several events. If the journal cannot be read, there is only
+    an error.
+    """
     event_id, limit, before = request.get("event_id"), request.get("limit"), request.get("before")
     limit = max(1, min(limit, PAGE_RECORDS)) if isinstance(limit, int) else PAGE_RECORDS
     before = max(0, min(before, _LARGEST_ID)) if isinstance(before, int) else None

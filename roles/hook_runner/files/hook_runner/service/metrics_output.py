@@ -24,11 +24,8 @@ METRICS_INTERVAL = 15.0
 class MetricsOutput:
     """The metrics of the daemon, if metrics_file or metrics_address is set.
 
-    Args:
-        metrics: collects the metrics; None if none are configured.
-        path: the file to write; "" for none.
-        clock: the server's clock.
-        log: gets a line when an error begins.
+    `metrics` is None if none are configured, and `path` is "" for no file. The log gets a line when an error
+    begins.
     """
 
     def __init__(self, metrics: Metrics | None, path: str, clock: ServerClock, log: Log) -> None:
@@ -66,12 +63,8 @@ class MetricsOutput:
     ) -> None:
         """Update the metrics, and write the file, whole or not at all.
 
-        Args:
-            now: monotonic seconds.
-            engine: has the events.
-            health: has the availability of IMDS.
-            is_degraded: whether the journal cannot be written.
-            degraded_since: the time since which it cannot be written, or None.
+        `now` is in monotonic seconds. `is_degraded` is whether the journal cannot be written, since
+        `degraded_since`.
         """
         if self._metrics is None:
             return
@@ -92,11 +85,7 @@ class MetricsOutput:
 def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int], log: Log) -> MetricsOutput:
     """Return the output of the metrics, whose HTTP server answers already; errors are in the log.
 
-    Args:
-        settings: have metrics_file and metrics_address.
-        clock: the server's clock.
-        owners: uids that may own the folder above that of the file.
-        log: gets the errors.
+    `owners` are the uids that may own the folder above that of the file.
     """
     path, address = settings.metrics_file, settings.metrics_address
     obstacle = metrics_obstacle(path, owners) if path else ""

@@ -37,12 +37,9 @@ Date = tuple[Optional[datetime], float]
 
 
 class DocumentReceived(NamedTuple):
-    """A good document.
+    """A good document, and the monotonic time of its arrival.
 
-    Attributes:
-        document: the document.
-        at: monotonic time of its arrival.
-        dates: the dates of this answer and of those that confirmed it, the latest last.
+    `dates` are those of this answer and of those that confirmed it, the latest last.
     """
 
     document: EventDocument
@@ -105,11 +102,8 @@ def confirmed(
 ) -> tuple[EventDocument, tuple[Date, ...]]:
     """Return a document, and the dates of as many answers as are needed to know the server's time.
 
-    Args:
-        document: the first document.
-        at: monotonic time of its arrival.
-        again: polls once more; raises ImdsError.
-        doubts: see `Poller`.
+    While the date of the first answer, which arrived at monotonic time `at`, is doubtful (`doubts`, see
+    `Poller`), `again` polls once more, up to ANSWERS_NEEDED answers in all. A failed poll ends this.
     """
     dates: list[Date] = [(document.server_time, at)]
     while doubts(*dates[0]) and len(dates) < ANSWERS_NEEDED:
@@ -190,7 +184,7 @@ class Poller(threading.Thread):
         return self._clock() > self._stuck_after or (self.ident is not None and not self.is_alive())
 
     def run(self) -> None:
-        """Poll until the process ends."""
+        """Poll until the process ends; no error ends the thread."""
         while True:
             try:
                 pause = self.poll_once()
@@ -201,7 +195,15 @@ class Poller(threading.Thread):
                 self._wake.wait(pause)
 
     def poll_once(self) -> float:
-        """Send a waiting approval and poll once; return the seconds until the next poll."""
+        """Send a waiting approval and poll once; return the seconds until the next poll.
+
+        1. The oldest waiting approval is sent.
+        2. If this VM's name is needed, it is requested before the first poll, with a short limit.
+        3. IMDS is polled.
+        4. A name that is still needed is requested again, _NAME_RETRY_INTERVAL after the last attempt.
+        5. The next poll follows at once if approvals wait, otherwise after the delay of the pacer, counted from
+           the start of this call.
+        """
         began = self._clock()
         self._wake.clear()
         if self._approvals:
@@ -225,6 +227,16 @@ class Poller(threading.Thread):
         return self._last is not None and bool(self._last.events)
 
     def _poll(self) -> None:
+        """Poll once, and deliver the document or the failure.
+
+        1. An answer may take longer before the first good one, and if the last good one is _SERVICE_IDLE_LIMIT
+           ago.
+        2. The first document is confirmed, see `confirmed`.
+        3. A failure is always delivered.
+        4. A document is delivered if its date contradicts the last delivered one; if its version, events or
+           warnings have changed; if it is the first after the start, a failure or the name; or if unchanged
+           ones are wanted.
+        """
         answered = self.last_good is not None and self._clock() - self.last_good < _SERVICE_IDLE_LIMIT
         self._expect_return_within(self._longest if answered else self._longest_first)
         try:

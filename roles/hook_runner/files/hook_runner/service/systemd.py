@@ -13,8 +13,7 @@ from typing import Mapping
 class SystemdNotifier:
     """Notifies the service manager that started this process, if there is one.
 
-    Args:
-        environment: has NOTIFY_SOCKET and WATCHDOG_USEC; by default that of this process.
+    `environment` has NOTIFY_SOCKET and WATCHDOG_USEC; by default it is that of this process.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
