@@ -78,6 +78,12 @@ def run_checks(
 
 
 def _settings(path: str, owners: frozenset[int], report: Report) -> Settings | None:
+    """Return the settings with which the other checks go on; None if there are none.
+
+    1. If the default file is missing, the defaults hold. Any other missing file is an error.
+    2. A file that users who are not trusted could change is an error, and is read nevertheless.
+    3. A configuration that is not usable is an error.
+    """
     if not os.path.lexists(path):
         if path == DEFAULT_PATH:
             report.add(INFO, "configuration", path, "there is no such file; the defaults hold")
@@ -119,6 +125,13 @@ def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report
 
 
 def _check_imds(settings: Settings, report: Report) -> None:
+    """Report whether IMDS answers, and with which name of this VM.
+
+    1. If IMDS cannot be reached, this is an error; if it does not answer in time, a warning.
+    2. Any other failure is a warning if it may pass, else an error.
+    3. It is an error if neither IMDS nor the settings have a name of this VM, and a warning if their names differ.
+    4. The warnings of the document are warnings.
+    """
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_TIMEOUT))
     try:
         name = resource_name_of(imds.instance())

@@ -32,12 +32,9 @@ _INHERITED = "READY_HOOKS_"
 
 
 class Answer(NamedTuple):
-    """The end of a hook's check.
+    """The end of a hook's check, with its standard output and its standard error.
 
-    Attributes:
-        status: exit status, or minus the number of a signal; None at the time limit.
-        output: standard output.
-        errors: standard error.
+    `status` is the exit status, or minus the number of a signal; None at the time limit.
     """
 
     status: int | None
@@ -48,14 +45,8 @@ class Answer(NamedTuple):
 def check_hooks_themselves(hooks: Iterable[Hook], settings: Settings, report: Report, limit: float = LIMIT) -> None:
     """Run the check of each hook that has one, and report what it prints.
 
-    Lines of standard output are information. Lines of standard error are errors if the exit status
-    is not 0, else warnings.
-
-    Args:
-        hooks: hooks of all stages; those with a problem are not run.
-        settings: have the environment of hooks.
-        report: gets the findings.
-        limit: seconds for one hook.
+    Lines of standard output are information. Lines of standard error are errors if the exit status is not 0,
+    else warnings. Hooks with a problem are not run. `limit` is in seconds for one hook.
     """
     for hook in hooks:
         if hook.problem is None and _answers(hook.path):

@@ -25,10 +25,7 @@ _MOST_BYTES = 256 * 1024
 def check_hook_records(folder: str, recover_hooks: Sequence[Hook], report: Report) -> None:
     """Report each record whose ready hook is not among the recover hooks: its preparation would stay.
 
-    Args:
-        folder: of the records; it need not exist.
-        recover_hooks: the hooks of stage recover.
-        report: gets the findings.
+    The folder of the records need not exist.
     """
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))):
         name = os.path.basename(path)[: -len(".json")]

@@ -58,5 +58,4 @@ def _text(path: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return the text without its comments."""
     return "\n".join(line.split("#", 1)[0] for line in text.splitlines())

@@ -40,10 +40,7 @@ _Found = Iterator["tuple[str, str, str]"]
 def check_other_owners(approves: str, report: Report, root: str = "/") -> None:
     """Report Jetpack, Pacemaker's agents, AKS, and scripts that approve events.
 
-    Args:
-        approves: the severity of an owner that approves events.
-        report: gets the findings.
-        root: folder below which the files of the host are.
+    `approves` is the severity of an owner that approves events. The files of the host are below `root`.
     """
     for find in (_jetpack, _pacemaker, _aks, _scripts):
         try:
@@ -55,6 +52,13 @@ def check_other_owners(approves: str, report: Report, root: str = "/") -> None:
 
 
 def _jetpack(root: str, approves: str) -> _Found:
+    """Find CycleCloud's agent.
+
+    1. Without its folder there is nothing to report.
+    2. An agent that does not monitor events is information.
+    3. An agent approves events if it has no script for a type, or one that does not ask the hook runner.
+    4. Otherwise its scripts ask the hook runner, which is information.
+    """
     folder = os.path.join(root, JETPACK)
     configuration = os.path.join(folder, "config", "node.json")
     is_switched_off = _is_switched_off(_text(configuration, _MOST_OF_CONFIGURATION))

@@ -64,11 +64,7 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
 def invented_event(stage: str, kind: str, notice: float, now: datetime) -> EventRecord:
     """Return an event in which the hooks of a stage run.
 
-    Args:
-        stage: one of STAGES.
-        kind: type of the event.
-        notice: seconds until it may start, for stage prepare.
-        now: the present time.
+    `notice` is the seconds until it may start, for stage prepare.
     """
     scheduled = stage == PREPARE
     name = socket.gethostname()
@@ -93,12 +89,8 @@ def invented_event(stage: str, kind: str, notice: float, now: datetime) -> Event
 def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> TrialResult:
     """Run the hook and wait for its end; SIGINT and SIGTERM end it. Raises OSError if it cannot be run.
 
-    Args:
-        settings: of the daemon.
-        hook: the hook; one that the daemon refuses is refused here too.
-        kind: type of the made-up event.
-        notice: seconds until that event may start.
-        log: descriptor that gets the hook's output, line by line.
+    A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may
+    start; `log` is the descriptor that gets the hook's output, line by line.
     """
     now = datetime.now(timezone.utc)
     record = invented_event(hook.stage, kind, notice, now)
