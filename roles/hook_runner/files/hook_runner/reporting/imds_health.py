@@ -43,7 +43,11 @@ class ImdsHealth:
         self._same_number = False
 
     def poll_succeeded(self, document: EventDocument, now: datetime) -> None:
-        """Record a good document."""
+        """Record a good document.
+
+        The log gets a line for the first one after the start or after a failure, for each new warning of a
+        document, and when documents begin to have unreadable entries.
+        """
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
             self._log.write("notice", f"IMDS answers again, after {seconds:.0f} s")
@@ -79,7 +83,11 @@ class ImdsHealth:
             self._log.write("warning", text % document.incarnation)
 
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
-        """Record a failed poll; ``outage``: whether it is worth an alarm."""
+        """Record a failed poll; ``outage``: whether it is worth an alarm.
+
+        The log gets a warning when the kind of the error changes, and one error in each outage, once polls have
+        failed for 60 s.
+        """
         kind = kind_of(error)
         self.errors[kind] += 1
         self.error = str(error)

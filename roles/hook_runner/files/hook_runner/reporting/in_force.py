@@ -18,9 +18,7 @@ from hook_runner.lifecycle.stage_plan import Hooks
 class InForce:
     """Reads the configuration, and remembers the state of the files that are in force.
 
-    Args:
-        path: the configuration.
-        load: returns its settings; raises ConfigError.
+    `load` returns the settings of `path`, and raises ConfigError.
     """
 
     def __init__(self, path: str, load: Callable[[], Settings]) -> None:

@@ -27,13 +27,7 @@ ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)
 
 
 class Definition(NamedTuple):
-    """One metric.
-
-    Attributes:
-        kind: the class of prometheus_client.
-        text: its help.
-        labels: names of its labels.
-    """
+    """One metric: the class of prometheus_client, its help, and the names of its labels."""
 
     kind: str
     text: str
@@ -144,12 +138,8 @@ class Metrics:
         return text
 
     def serve(self, address: str) -> None:
-        """Answer HTTP requests in threads from now on.
+        """Answer HTTP requests in threads from now on. Raises OSError if the address is not available.
 
-        Args:
-            address: IP address and port, such as 127.0.0.1:9758 or [::1]:9758.
-
-        Raises:
-            OSError: the address is not available.
+        The address is an IP address and a port, such as 127.0.0.1:9758 or [::1]:9758.
         """
         metrics_server.serve(address, self._client.make_wsgi_app(self._registry))

@@ -57,14 +57,10 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
 
 
 def serve(address: str, app: Any) -> None:
-    """Answer HTTP requests in threads from now on.
+    """Answer HTTP requests in threads from now on, by the WSGI application `app`.
 
-    Args:
-        address: IP address and port, such as 127.0.0.1:9758 or [::1]:9758.
-        app: a WSGI application.
-
-    Raises:
-        OSError: the address is not available.
+    The address is an IP address and a port, such as 127.0.0.1:9758 or [::1]:9758. Raises OSError if it is not
+    available.
     """
     host, _colon, port = address.rpartition(":")
     server = make_server(host.strip("[]"), int(port), app, _Server, _Handler)

@@ -53,7 +53,12 @@ def to_dict(
 
 
 def is_healthy(data: dict[str, Any]) -> bool:
-    """Return True if no state needs the attention of an operator."""
+    """Return True if no state needs the attention of an operator.
+
+    That is so if IMDS gives good documents without unreadable entries, the journal is written, this VM's name
+    is known, the daemon is not paused, the disk does not differ from the configuration in force, and no event
+    has a failed preparation, a failed approval or a recover hook that has not succeeded.
+    """
     imds = data["imds"]
     sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
     sound = sound and not data.get("paused")
