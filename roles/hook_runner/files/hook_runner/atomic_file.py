@@ -10,17 +10,9 @@ import os
 
 
 def replace_file(path: str, content: bytes, mode: int) -> None:
-    """Write a file, whole or not at all.
+    """Write a file, whole or not at all: an OSError leaves the old one unchanged.
 
     The folder may belong to another user, who may create links in it: no link is followed.
-
-    Args:
-        path: the file; it is replaced if it exists.
-        content: its whole content.
-        mode: its permissions.
-
-    Raises:
-        OSError: the file cannot be written; the old one is unchanged.
     """
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.new")

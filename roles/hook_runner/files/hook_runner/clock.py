@@ -59,10 +59,6 @@ class ServerClock:
     A single odd date changes nothing, because it could end hooks that have time left. A date that
     differs from this clock by more than some seconds (from the host's own clock by more than some
     minutes) counts when several answers agree.
-
-    Args:
-        monotonic: seconds that never go back.
-        wall: the host's own clock.
     """
 
     def __init__(
@@ -92,18 +88,13 @@ class ServerClock:
         return abs((server_time - self.at(at)).total_seconds()) > tolerance
 
     def synchronise(self, server_time: datetime | None, at: float) -> str | None:
-        """Take the date of an answer.
+        """Take the date of an answer that arrived at this monotonic time; return a warning for the log, or None.
 
-        A date has whole seconds and means any moment of its second. Therefore this clock moves no
-        farther than into that second: an exact date could move it back by almost one second with
-        each answer, and a hook would seem to end before it began.
-
-        Args:
-            server_time: the date, or None, which changes nothing.
-            at: the monotonic time of its arrival.
-
-        Returns:
-            A warning about an odd date, for the log, or None.
+        1. An answer without a date changes nothing, and neither does a date of an impossible year.
+        2. A date that contradicts this clock counts when ANSWERS_NEEDED answers in a row agree.
+        3. Any other date sets this clock. It has whole seconds and means any moment of its second. Therefore
+           this clock moves no farther than into that second: an exact date could move it back by almost one
+           second with each answer, and a hook would seem to end before it began.
         """
         if server_time is None:
             return None
@@ -117,7 +108,11 @@ class ServerClock:
         return None
 
     def _weigh(self, server_time: datetime, at: float) -> str | None:
-        """Count the answers that agree on a date that contradicts this clock; accept the date after enough."""
+        """Count the answers that agree on a date that contradicts this clock; accept the date after enough.
+
+        An answer that does not agree with those before it is the first of a new count. Only such a first one
+        gives a warning, and only if it is more than _WORTH_LOGGING seconds off.
+        """
         ahead = (server_time - self.at(at)).total_seconds()
         doubted = self._doubted
         if doubted is not None:

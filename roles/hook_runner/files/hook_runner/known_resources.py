@@ -16,12 +16,8 @@ def with_known_resources(
 ) -> tuple[EventDocument, frozenset[str]]:
     """Return the document with the earlier Resources of events that it gives in no readable form.
 
-    Args:
-        document: a good document.
-        known: the earlier events by key.
-
-    Returns:
-        The document, and the keys of the events with earlier Resources.
+    `known` has the earlier events by key. The second value has the keys of the events that got earlier
+    Resources.
     """
     unknown = {event.key for event in document.events if not event.resources}.union(document.doubtful)
     taken = frozenset(key for key in unknown if key in known and known[key].resources)

@@ -47,7 +47,13 @@ class Log:
             self._dropped += 1
 
     def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
-        """Write a line; return False if the reader does not take it now."""
+        """Write a line; return False if the reader does not take it now.
+
+        1. It goes to journald, if standard error leads there. If journald is stuck, the line is not taken.
+        2. Otherwise, and after any other error of journald, it goes to the stream, whose reader may not take it
+           either.
+        3. A line whose reader has ended counts as taken.
+        """
         if self._journal is not None:
             entry = {
                 "MESSAGE": text,

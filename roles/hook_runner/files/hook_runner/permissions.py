@@ -112,6 +112,10 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _component_problem(path: str, info: os.stat_result, owners: frozenset[int], allow_sticky: bool) -> str | None:
+    """Return why other users than `owners` could change this part of a path, or None.
+
+    The mode of a link does not count, nor, with `allow_sticky`, that of a sticky folder.
+    """
     if info.st_uid not in owners:
         return f"{printable_path(path)} belongs to user {info.st_uid}"
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:

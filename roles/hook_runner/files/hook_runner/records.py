@@ -267,7 +267,14 @@ class EventRecord:
 
     @property
     def phase(self) -> str:
-        """The state of the event for this VM: WATCHED, the stage whose hooks run or are next, or CLOSED."""
+        """The state of the event for this VM: WATCHED, the stage whose hooks run or are next, or CLOSED.
+
+        1. An event that is over is in RECOVER until its record is closed.
+        2. An event that never affected this VM is WATCHED.
+        3. An event that has started is in EMERGENCY if the first document with it had it as Started, else in
+           STARTED.
+        4. Any other event is in PREPARE.
+        """
         if self.gone_at is not None or self.closed_at is not None:
             return RECOVER if self.closed_at is None else CLOSED
         if not self.affects_this_vm:

@@ -171,9 +171,7 @@ _HOOK_PARSERS: dict[str, values.Parser] = {
 def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
     """Read the configuration. A file that does not exist has the defaults.
 
-    Args:
-        path: the file.
-        owners: refuse a file that other users than these could write; None to accept it.
+    With `owners`, a file that other users than these could write is refused.
 
     Raises:
         ConfigError: the configuration is not usable.
