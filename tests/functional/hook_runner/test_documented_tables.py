@@ -18,7 +18,7 @@ from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, HookSettings, Settings, load_settings
 from hook_runner.hooks.inputs import event_environment, event_json
 from hook_runner.lifecycle import leader
-from hook_runner.log import PRIORITIES
+from hook_runner.log import LEVELS
 from hook_runner.records import STAGES, STEP_STATES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
@@ -84,7 +84,7 @@ def test_keys_that_need_a_restart_are_documented() -> None:
 def test_values_of_the_configuration_are_documented() -> None:
     documented = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
     assert documented["leader"] == list(leader.STRATEGIES) == first_words(GUIDE, "Several VMs")
-    assert documented["log_level"] == [level for level in PRIORITIES if level != "notice"]
+    assert documented["log_level"] == [level for level in LEVELS if level != "notice"]
 
 
 def test_stages_and_states_are_documented() -> None:

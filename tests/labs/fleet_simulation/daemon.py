@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import collections
-import io
+import logging
 import math
 import sqlite3
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.log import Log
+from hook_runner.log import log_to
 from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.status import to_dict
@@ -115,9 +115,9 @@ class Daemon:
         # approvals that the poller takes when the poll that is under way has ended
         self._after_poll: list[tuple[int, ScheduledEvent]] = []
         self._monotonic, self._runs = monotonic, runs
-        self._log = Log("error", io.StringIO())
         self.clock = ServerClock(monotonic, wall)
-        self.health = ImdsHealth(self._log)
+        log_to(logging.NullHandler())
+        self.health = ImdsHealth()
         journal = MortalJournal.open(
             settings.journal, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
         )
@@ -146,7 +146,6 @@ class Daemon:
             runs,  # type: ignore[arg-type]  # has the methods that the engine calls
             self.clock,
             self._send,
-            self._log,
             boot=boot,
         )
 

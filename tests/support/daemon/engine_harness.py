@@ -9,6 +9,7 @@ import collections
 import contextlib
 import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -27,7 +28,7 @@ from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.log import Log
+from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.permissions import trusted_owners
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -36,6 +37,8 @@ from support.daemon.harness_views import HarnessViews
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
 from support.daemon.simulated_azure import Azure
 from support.wait import wait_until
+
+log = logging.getLogger("hook_runner.tests")
 
 AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
 
@@ -91,9 +94,10 @@ class EngineHarness(HarnessViews):
         for folder in (settings.run_directory, os.path.dirname(settings.journal)):
             os.makedirs(folder, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
-        self._log = Log("debug", self.log)
-        self.health = ImdsHealth(self._log)
-        self.journal = Journal.open(settings.journal, lambda text: self._log.write("error", text), self.monotonic)
+        log_to(LogHandler(self.log))
+        set_level("debug")
+        self.health = ImdsHealth()
+        self.journal = Journal.open(settings.journal, log.error, self.monotonic)
         self.runs = HookRuns(settings.run_directory, settings.environment, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
@@ -109,7 +113,6 @@ class EngineHarness(HarnessViews):
             self.runs,
             self.clock,
             lambda record, event: self._queue.append((record, event)),
-            self._log,
             lambda record, step: self.ended.append((record, step)),
             f"boot {self.boot_number}",
         )
@@ -179,7 +182,7 @@ class EngineHarness(HarnessViews):
         for date, at in dates:
             odd = self.clock.synchronise(date, at)
             if odd is not None:
-                self._log.write("warning", odd)
+                log.warning(odd)
         self.health.poll_succeeded(document, self.clock.now())
         engine.observe(document)
 

@@ -6,15 +6,23 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import socket
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from hook_runner import log as log_module
-from hook_runner.log import Log
+from hook_runner.log import LEVELS, LogHandler, log_to, set_level, with_fields
 from hook_runner.service.systemd import SystemdNotifier
+
+
+def log(stream: TextIO | None = None, level: str = "info") -> logging.Logger:
+    log_to(LogHandler(stream))
+    set_level(level)
+    return logging.getLogger("hook_runner.tests")
 
 
 def fields_of(message: bytes) -> dict[str, str]:
@@ -31,28 +39,27 @@ def listener(path: Path) -> socket.socket:
 
 def test_lines_of_text_carry_the_fields_behind_them() -> None:
     stream = io.StringIO()
-    Log("info", stream).write("warning", "gone", azure_event_id="A\nB", azure_event_type="Reboot")
+    log(stream).warning("gone", extra=with_fields(azure_event_id="A\nB", azure_event_type="Reboot"))
     assert stream.getvalue() == "warning gone AZURE_EVENT_ID=A?B AZURE_EVENT_TYPE=Reboot\n"
 
 
 def test_the_threshold_leaves_out_what_is_less() -> None:
     stream = io.StringIO()
-    log = Log("warning", stream)
-    for level in log_module.PRIORITIES:
-        log.write(level, level)
+    for name, level in LEVELS.items():
+        log(stream, "warning").log(level, name)
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["warning", "error"]
 
 
 def test_nothing_in_a_text_begins_a_line_or_steers_a_terminal() -> None:
     stream = io.StringIO()
-    Log("info", stream).write("info", "one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
+    log(stream).info("one\r\ntwo\x1b[2J\u2028three\u202e\ud800")
     assert stream.getvalue() == "info    one??two?[2J?three?\\ud800\n"
 
 
 def test_a_closed_stream_stops_nothing() -> None:
     stream = io.StringIO()
     stream.close()
-    Log("info", stream).write("info", "no reader")
+    log(stream).info("no reader")
 
 
 def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +67,7 @@ def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
-        Log().write("notice", "appeared", azure_event_id="A1", azure_event_status="Scheduled")
+        log().log(LEVELS["notice"], "appeared", extra=with_fields(azure_event_id="A1", azure_event_status="Scheduled"))
         assert fields_of(received.recv(65536)) == {
             "MESSAGE": "appeared",
             "PRIORITY": "5",
@@ -75,9 +82,9 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
         monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
         about = os.fstat(2)
         monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
-        log = Log()
+        logger = log()
         for number in range(3000):
-            log.write("info", str(number))
+            logger.info(str(number))
         received.setblocking(False)
         taken = 0
         try:
@@ -85,7 +92,7 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
                 taken += 1
         except BlockingIOError:
             pass
-        log.write("info", "again")
+        logger.info("again")
         assert 0 < taken < 3000
         assert [fields_of(received.recv(65536))["MESSAGE"] for _line in range(2)] == [
             f"{3000 - taken} lines were lost: the reader was too slow",
@@ -96,11 +103,11 @@ def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, m
 def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     reader, writer = os.pipe()
     with open(writer, "w") as stream, open(reader, "rb") as pipe:
-        log = Log("info", stream)
+        logger = log(stream)
         for number in range(3000):
-            log.write("info", f"{number} {'x' * 100}")
+            logger.info(f"{number} {'x' * 100}")
         lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
-        log.write("info", "again")
+        logger.info("again")
         assert 0 < len(lines) < 3000
         lines_read = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
         assert lines_read == [f"warning {3000 - len(lines)} lines were lost: the reader was too slow", "info    again"]
@@ -109,7 +116,7 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
 def test_a_line_longer_than_a_pipe_costs_no_time() -> None:
     reader, writer = os.pipe()
     with open(writer, "w") as stream, open(reader, "rb"):
-        Log("info", stream).write("info", "x" * (1 << 20))
+        log(stream).info("x" * (1 << 20))
 
 
 def test_a_service_manager_that_does_not_listen_stops_nothing(tmp_path: Path) -> None:
@@ -125,7 +132,7 @@ def test_without_journald_lines_go_to_stderr(
     stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JOURNAL_STREAM", stream)
-    Log().write("info", "watching")
+    log().info("watching")
     assert capsys.readouterr().err == "info    watching\n"
 
 

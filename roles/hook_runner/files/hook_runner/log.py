@@ -1,65 +1,78 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's log: entries with fields for journald, or lines for standard error."""
+"""The daemon's log, by Python's logging: entries with fields for journald, or lines for standard error."""
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import socket
 import sys
-from typing import TextIO
+from typing import Any, Mapping, TextIO
 
 from azure_scheduled_events.printable import printable
 
-PRIORITIES = {"debug": 7, "info": 6, "notice": 5, "warning": 4, "error": 3}
+# between info and warning, as syslog has it
+NOTICE = 25
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": NOTICE,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+# of syslog
+_PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, NOTICE: 5, logging.WARNING: 4, logging.ERROR: 3}
 JOURNALD_SOCKET = "/run/systemd/journal/socket"
 
 
-class Log:
+def log_to(handler: logging.Handler) -> None:
+    """Send the log of the daemon to this handler alone."""
+    logging.addLevelName(NOTICE, "NOTICE")
+    logger = logging.getLogger("hook_runner")
+    logger.handlers[:], logger.propagate = [handler], False
+
+
+def set_level(name: str) -> None:
+    """Log nothing below this level, one of LEVELS."""
+    logging.getLogger("hook_runner").setLevel(LEVELS[name])
+
+
+def with_fields(**fields: object) -> Mapping[str, Any]:
+    """Return ``extra`` of a line: searchable fields in journald (``journalctl AZURE_EVENT_ID=...``), else text."""
+    return {"fields": {name.upper(): printable(str(value)) for name, value in fields.items()}}
+
+
+class LogHandler(logging.Handler):
     """Writes lines without waiting for a reader: a line that is not taken at once is dropped and counted.
 
-    Args:
-        threshold: the lowest level that is logged, one of PRIORITIES.
-        stream: gets the lines without journald; standard error by default.
+    ``stream`` gets the lines without journald; standard error by default.
     """
 
-    def __init__(self, threshold: str = "info", stream: TextIO | None = None) -> None:
-        self.threshold = threshold
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__()
         self._stream = stream
         self._journal = _journal() if stream is None else None
         self._dropped = 0
 
-    def write(self, level: str, text: str, **fields: object) -> None:
-        """Log one line.
-
-        ``fields`` are searchable in journald (``journalctl AZURE_EVENT_ID=...``); elsewhere they
-        follow the text.
-        """
-        if PRIORITIES[level] > PRIORITIES[self.threshold]:
-            return
-        if self._dropped and self._deliver("warning", f"{self._dropped} lines were lost: the reader was too slow", {}):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, and before it how many were lost."""
+        lost = f"{self._dropped} lines were lost: the reader was too slow"
+        if self._dropped and self._deliver(logging.WARNING, lost, {}):
             self._dropped = 0
-        text = printable(text)
-        named = {name.upper(): printable(str(value)) for name, value in fields.items()}
-        if not self._deliver(level, text, named):
+        if not self._deliver(record.levelno, printable(record.getMessage()), getattr(record, "fields", {})):
             self._dropped += 1
 
-    def _deliver(self, level: str, text: str, named: dict[str, str]) -> bool:
-        """Write a line; return False if the reader does not take it now.
-
-        1. It goes to journald, if standard error leads there. If journald is stuck, the line is not taken.
-        2. Otherwise, and after any other error of journald, it goes to the stream, whose reader may not take it
-           either.
-        3. A line whose reader has ended counts as taken.
-        """
+    def _deliver(self, level: int, text: str, fields: Mapping[str, str]) -> bool:
+        """Write a line; return False if the reader does not take it now."""
         if self._journal is not None:
             entry = {
                 "MESSAGE": text,
-                "PRIORITY": PRIORITIES[level],
+                "PRIORITY": _PRIORITIES[level],
                 "SYSLOG_IDENTIFIER": "azure-scheduled-events",
-                **named,
+                **fields,
             }
             # no value has more than one line
             data = "".join(f"{name}={value}\n" for name, value in entry.items()).encode("utf-8", "backslashreplace")
@@ -70,9 +83,9 @@ class Log:
                 return False  # journald is stuck, and the stream leads to journald as well
             except OSError:
                 pass  # journald restarts, or the line is too long for a datagram; the stream still reaches it
-        line = f"{level:7} " + " ".join([text] + [f"{name}={value}" for name, value in named.items()])
+        words = [text, *(f"{name}={value}" for name, value in fields.items())]
         try:
-            return _write(line + "\n", self._stream or sys.stderr)
+            return _write(f"{logging.getLevelName(level).lower():7} {' '.join(words)}\n", self._stream or sys.stderr)
         except (OSError, ValueError):
             return True  # the reader has ended; the daemon goes on
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import select
@@ -19,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.log import Log
 from hook_runner.service.control_socket import ControlSocket, send_request
 
 # seconds that the clients of all sockets may cost the main loop
@@ -28,7 +26,7 @@ AT_MOST = 0.05
 
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[ControlSocket]:
-    made = ControlSocket(str(tmp_path), None, lambda request, user: dict(request), Log(stream=io.StringIO()))
+    made = ControlSocket(str(tmp_path), None, lambda request, user: dict(request))
     made.listen()
     yield made
     made.close()
@@ -135,7 +133,7 @@ def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
     # another user may not enter the folders of pytest
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder, contextlib.ExitStack() as held:
         os.chmod(folder, 0o755)
-        control = ControlSocket(folder, None, lambda request, user: {"user": user}, Log(stream=io.StringIO()))
+        control = ControlSocket(folder, None, lambda request, user: {"user": user})
         control.listen()
         held.callback(control.close)
         os.chmod(control.path, 0o666)

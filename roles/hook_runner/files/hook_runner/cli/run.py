@@ -10,7 +10,7 @@ import os
 
 from hook_runner.cli.output import OK
 from hook_runner.config.settings import DEFAULT_PATH, ConfigError, Settings, load_settings
-from hook_runner.log import Log
+from hook_runner.log import LogHandler, log_to
 from hook_runner.permissions import trusted_owners
 from hook_runner.reporting.in_force import InForce
 from hook_runner.service.assembly import assemble
@@ -30,8 +30,9 @@ def load_settings_for(path: str, owners: frozenset[int] | None = None) -> Settin
 
 def run_service(options: argparse.Namespace) -> int:
     """Run the daemon until a signal ends it; returns the exit status."""
-    owners, log = trusted_owners(), Log()
+    owners = trusted_owners()
+    log_to(LogHandler())
     in_force = InForce(options.config, lambda: load_settings_for(options.config, owners))
-    configuration = Configuration(in_force, owners, log, options.dry_run)
-    Service(assemble(configuration, owners, log)).run()
+    configuration = Configuration(in_force, owners, options.dry_run)
+    Service(assemble(configuration, owners)).run()
     return OK

@@ -10,6 +10,7 @@ therefore it continues from the journal after a restart.
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Callable
 
@@ -41,7 +42,6 @@ from hook_runner.lifecycle.stage_plan import (
 )
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline, is_journalled
-from hook_runner.log import Log
 from hook_runner.records import (
     ACCEPTED,
     EMERGENCY,
@@ -56,6 +56,8 @@ from hook_runner.records import (
     EventRecord,
     HookRun,
 )
+
+log = logging.getLogger(__name__)
 
 # seconds between two evaluations of the policy
 WHILE_UNDECIDED = 1.0
@@ -79,7 +81,6 @@ class Engine:
         runs: HookRuns,
         clock: ServerClock,
         send_approval: Callable[[EventRecord, ScheduledEvent], None],
-        log: Log,
         step_ended: Callable[[EventRecord, HookRun], None] = lambda record, step: None,
         boot: str = "",
     ) -> None:
@@ -87,14 +88,13 @@ class Engine:
         self._journal = journal
         self._runs = runs
         self._clock = clock
-        self._log = log
         self.identification = Identification(self.runtime, journal, boot)
-        self._timeline = Timeline(journal, clock, log)
+        self._timeline = Timeline(journal, clock)
         add_entry, is_durable = self._timeline.add, journal.is_durable
         self.stage_runner = StageRunner(
             self.runtime, runs, clock, journal.next_id, is_durable, add_entry, step_ended, boot
         )
-        self.pausing = Pausing(journal, clock, log)
+        self.pausing = Pausing(journal, clock)
         self.approver = Approver(self.runtime, clock, send_approval, is_durable, add_entry, self.pausing)
         self._tracker = EventTracker(self.runtime, journal, clock, self._timeline, self.approver, self.stage_runner)
         self._has_document = False
@@ -153,7 +153,7 @@ class Engine:
         if name is not None:
             self._is_behind = True
             text = f"IMDS does not give this VM's resource name; the daemon uses {name} from its journal"
-            self._log.write("warning", text)
+            log.warning(text)
 
     def observe(self, document: EventDocument) -> None:
         """Compare a document with the records, and act.

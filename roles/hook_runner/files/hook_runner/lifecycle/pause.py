@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from datetime import datetime, timedelta
 from typing import Any, Mapping, NamedTuple
 
@@ -14,7 +15,9 @@ from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from azure_scheduled_events.values import parse_seconds
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
-from hook_runner.log import Log
+from hook_runner.log import NOTICE
+
+log = logging.getLogger(__name__)
 
 # its name among the notes of the journal
 NOTE = "paused"
@@ -59,8 +62,8 @@ class Pausing:
     It ends by the server's clock. The log gets a line when a pause begins and when it ends.
     """
 
-    def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
-        self._journal, self._clock, self._log = journal, clock, log
+    def __init__(self, journal: Journal, clock: ServerClock) -> None:
+        self._journal, self._clock = journal, clock
         self._parsed: tuple[str, Pause | None] = ("", None)
 
     def current(self) -> Pause | None:
@@ -75,7 +78,7 @@ class Pausing:
             return None
         pause = Pause(now, until, printable(by), printable(reason))
         self._journal.note(NOTE, json.dumps(pause.as_data()))
-        self._log.write("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
+        log.warning(f"{pause.text()}; no prepare hook begins, and nothing is approved")
         return pause
 
     def end(self, by: str) -> bool:
@@ -83,7 +86,7 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            self._log.write("notice", f"the pause since {as_utc_text(was.since)} is over: {by} resumed")
+            log.log(NOTICE, f"the pause since {as_utc_text(was.since)} is over: {by} resumed")
         return was is not None
 
     def expire(self) -> None:
@@ -91,7 +94,7 @@ class Pausing:
         pause = self._noted()
         if pause is not None and self.current() is None:
             self._journal.note(NOTE, "")
-            self._log.write("notice", f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
+            log.log(NOTICE, f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the pause ends by itself; None if it does not."""

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from azure_scheduled_events.document import escape_surrogates
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
-from hook_runner.log import Log
+from hook_runner.log import LEVELS, with_fields
 from hook_runner.records import EventRecord, TimelineEntry
+
+log = logging.getLogger(__name__)
 
 # an event that changed every second would fill the disk otherwise; the log has every entry
 MAX_TIMELINE_ENTRIES = 1000
@@ -23,8 +27,8 @@ def is_journalled(record: EventRecord) -> bool:
 class Timeline:
     """Writes the timelines of all events; the log gets one line per entry."""
 
-    def __init__(self, journal: Journal, clock: ServerClock, log: Log) -> None:
-        self._journal, self._clock, self._log = journal, clock, log
+    def __init__(self, journal: Journal, clock: ServerClock) -> None:
+        self._journal, self._clock = journal, clock
 
     def add(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
         """Add an entry, log it, and save the record; return False if the journal cannot be written.
@@ -38,10 +42,12 @@ class Timeline:
 
     def log(self, record: EventRecord, level: str, text: str) -> None:
         """Log a line about an event without an entry in its timeline."""
-        self._log.write(
-            level,
+        log.log(
+            LEVELS[level],
             text,
-            azure_event_id=record.event.event_id,
-            azure_event_type=record.event.event_type,
-            azure_event_status=record.event.status,
+            extra=with_fields(
+                azure_event_id=record.event.event_id,
+                azure_event_type=record.event.event_type,
+                azure_event_status=record.event.status,
+            ),
         )

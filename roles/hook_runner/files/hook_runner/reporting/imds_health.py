@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import logging
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,9 @@ from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.clock import ServerClock
-from hook_runner.log import Log
+from hook_runner.log import NOTICE, with_fields
+
+log = logging.getLogger(__name__)
 
 
 class ImdsHealth:
@@ -28,8 +31,7 @@ class ImdsHealth:
             the daemon takes no event for over, and an operator has to act.
     """
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self.last_good: datetime | None = None
         self.error = ""
         self.failing_since: datetime | None = None
@@ -50,24 +52,22 @@ class ImdsHealth:
         """
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
-            self._log.write("notice", f"IMDS answers again, after {seconds:.0f} s")
+            log.log(NOTICE, f"IMDS answers again, after {seconds:.0f} s")
         elif self.last_good is None:
-            self._log.write("info", f"IMDS answers: {len(document.events)} events")
+            log.info(f"IMDS answers: {len(document.events)} events")
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
         if document.warnings != self._warned:
             for warning in document.warnings:
                 if warning not in self._warned:
-                    self._log.write("warning", f"IMDS: the document has an error: {warning}")
+                    log.warning(f"IMDS: the document has an error: {warning}")
             self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
             self.incomplete_since = None
         elif self.incomplete_since is None:
             self.incomplete_since = now
-            self._log.write(
-                "error", "IMDS: the document has unreadable entries; until it has none, no event is taken for over"
-            )
+            log.error("IMDS: the document has unreadable entries; until it has none, no event is taken for over")
 
     def _compare_numbers(self, document: EventDocument) -> None:
         """Warn once if the events changed while DocumentIncarnation did not. The new events count."""
@@ -80,7 +80,7 @@ class ImdsHealth:
                 "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this"
                 " is not repeated"
             )
-            self._log.write("warning", text % document.incarnation)
+            log.warning(text % document.incarnation)
 
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """Record a failed poll; ``outage``: whether it is worth an alarm.
@@ -95,13 +95,15 @@ class ImdsHealth:
             self.failing_since = now
         if kind != self._kind:
             self._kind = kind
-            self._log.write(
-                "warning", f"IMDS gives no good answer; events keep their state: {error}", azure_imds_error=kind
+            log.warning(
+                f"IMDS gives no good answer; events keep their state: {error}", extra=with_fields(azure_imds_error=kind)
             )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
-            self._log.write("error", f"IMDS: the known events are stale since {since}: {error}", azure_imds_error=kind)
+            log.error(
+                f"IMDS: the known events are stale since {since}: {error}", extra=with_fields(azure_imds_error=kind)
+            )
 
     def unchanged_document_at(self, clock: ServerClock, at: float) -> None:
         """Record an unchanged document that came at this monotonic time."""
@@ -116,7 +118,7 @@ class ImdsHealth:
                 "this VM's resource name is not known yet: the daemon does nothing about new events, and requests"
                 " the name again; or set resource_name: %s"
             )
-            self._log.write("warning", text % reason)
+            log.warning(text % reason)
 
     def as_data(self) -> dict[str, Any]:
         """Return the state for `status`, as JSON values."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import grp
+import logging
 import os
 import time
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.spawning import has_units
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.log import Log
+from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
 from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -31,6 +32,8 @@ from hook_runner.service.instance import lock_instance
 from hook_runner.service.metrics_output import MetricsOutput, open_metrics
 from hook_runner.service.poller import Poller
 from hook_runner.service.systemd import SystemdNotifier
+
+log = logging.getLogger(__name__)
 
 # seconds for a TCP connection to IMDS
 CONNECT_TIMEOUT = 3.0
@@ -53,7 +56,6 @@ class Parts(NamedTuple):
 
     settings: Settings
     owners: frozenset[int]
-    log: Log
     configuration: Configuration
     notifier: SystemdNotifier
     clock: ServerClock
@@ -69,7 +71,7 @@ class Parts(NamedTuple):
     controls: list[ControlSocket]
 
 
-def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> Parts:
+def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     """Return the parts of a daemon that is ready to poll.
 
     Waits up to JOURNAL_TIMEOUT seconds for a journal that cannot be read. A signal may end the
@@ -82,15 +84,15 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
     """
     notifier = SystemdNotifier()
     settings = configuration.load()
-    log.threshold = settings.log_level
-    clock, health = ServerClock(), ImdsHealth(log)
+    set_level(settings.log_level)
+    clock, health = ServerClock(), ImdsHealth()
     check_directory_permissions(settings, owners)
     make_folder(settings.run_directory, 0o755, owners)
     instance_lock = lock_instance(settings.run_directory)
     clock.restore(clock_file(settings))
-    metrics = open_metrics(settings, clock, owners, log)
-    journal = Journal.open(settings.journal, lambda text: log.write("warning", text))
-    _await_journal(journal, settings.journal, notifier, log)
+    metrics = open_metrics(settings, clock, owners)
+    journal = Journal.open(settings.journal, log.warning)
+    _await_journal(journal, settings.journal, notifier)
     runs = HookRuns(
         settings.run_directory,
         settings.environment,
@@ -111,16 +113,14 @@ def assemble(configuration: Configuration, owners: frozenset[int], log: Log) -> 
         runs,
         clock,
         send_approval,
-        log,
         metrics.step_ended,
         boot_id().decode("ascii"),
     )
     requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller)
-    controls = _open_controls(settings, requests, log)
+    controls = _open_controls(settings, requests)
     return Parts(
         settings,
         owners,
-        log,
         configuration,
         notifier,
         clock,
@@ -142,7 +142,7 @@ def clock_file(settings: Settings) -> str:
     return os.path.join(settings.run_directory, "clock")
 
 
-def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier, log: Log) -> None:
+def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier) -> None:
     """Wait for a journal that cannot be read, with a limit."""
     until = time.monotonic() + JOURNAL_TIMEOUT
     while not journal.is_known and time.monotonic() < until:
@@ -153,8 +153,7 @@ def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier, log: 
         time.sleep(JOURNAL_RETRY_INTERVAL)
         journal.reload()
     if not journal.is_known:
-        log.write(
-            "error",
+        log.error(
             f"the journal {path} is not readable: hooks may run again for events that it has",
         )
 
@@ -175,14 +174,14 @@ def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller
     )
 
 
-def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> list[ControlSocket]:
+def _open_controls(settings: Settings, requests: ControlRequests) -> list[ControlSocket]:
     """Return the socket for all requests and, if status_group is set, the read-only socket."""
     directory = settings.run_directory
-    control_gid = _group_id("control_group", settings.control_group, log)
-    made = [ControlSocket(directory, control_gid, requests.answer, log)]
-    status_gid = _group_id("status_group", settings.status_group, log)
+    control_gid = _group_id("control_group", settings.control_group)
+    made = [ControlSocket(directory, control_gid, requests.answer)]
+    status_gid = _group_id("status_group", settings.status_group)
     if status_gid is not None:
-        made.append(ControlSocket(directory, status_gid, requests.answer, log, STATUS_NAME))
+        made.append(ControlSocket(directory, status_gid, requests.answer, STATUS_NAME))
     else:
         remove_stale(directory, STATUS_NAME)
     for control in made:
@@ -190,11 +189,11 @@ def _open_controls(settings: Settings, requests: ControlRequests, log: Log) -> l
     return made
 
 
-def _group_id(key: str, name: str, log: Log) -> int | None:
+def _group_id(key: str, name: str) -> int | None:
     if not name:
         return None
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        log.write("error", f"{key}: there is no group {name!r}; only root has its rights")
+        log.error(f"{key}: there is no group {name!r}; only root has its rights")
         return None

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Callable, Sequence
 
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.lifecycle.stage_plan import Hooks
-from hook_runner.log import Log
 from hook_runner.reporting.in_force import InForce
+
+log = logging.getLogger(__name__)
 
 
 class Configuration:
@@ -21,9 +23,9 @@ class Configuration:
     `dry_run` nothing is approved, whatever the settings say.
     """
 
-    def __init__(self, in_force: InForce, owners: frozenset[int], log: Log, dry_run: bool = False) -> None:
+    def __init__(self, in_force: InForce, owners: frozenset[int], dry_run: bool = False) -> None:
         self.in_force = in_force
-        self._owners, self._log, self._dry_run = owners, log, dry_run
+        self._owners, self._dry_run = owners, dry_run
 
     def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
         """Return the settings of the disk. Raises ConfigError, also from `accept`, which may refuse them."""
@@ -37,12 +39,11 @@ class Configuration:
         """
         found, skipped = discover_hooks(settings.hooks_directory, settings, self._owners)
         for file in skipped:
-            self._log.write("info", file.text)
+            log.info(file.text)
         for hooks in found.values():
             for hook in hooks:
                 if hook.problem is not None:
-                    self._log.write(
-                        "error",
+                    log.error(
                         f"hook {hook.stage}/{hook.name} will not be run, and counts as failed: {hook.problem}",
                     )
         self.in_force.use(settings, self._owners, found, restart_needed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import json
+import logging
 import os
 import pwd
 import select
@@ -19,7 +20,8 @@ import struct
 import time
 from typing import Any, Callable, Mapping
 
-from hook_runner.log import Log
+log = logging.getLogger(__name__)
+
 
 NAME = "control.sock"
 # the read-only socket
@@ -59,11 +61,9 @@ class ControlSocket:
         directory: str,
         group: int | None,
         answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
-        log: Log,
         name: str = NAME,
     ) -> None:
         self._answer = answer
-        self._log = log
         self._group = group
         self._is_read_only = name == STATUS_NAME
         self._directory, self._name = directory, name
@@ -189,7 +189,7 @@ class ControlSocket:
             return json.dumps(answer).encode("ascii") + b"\n"
         except Exception as error:  # no request may end the daemon
             text = f"the request causes an error of this program: {error!r}"
-            self._log.write("error", f"the control socket {self.path}: {text}")
+            log.error(f"the control socket {self.path}: {text}")
             return json.dumps({"error": text}).encode("ascii") + b"\n"
 
     def _leave(self, descriptor: int) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import logging
 import os
 import select
 import signal
@@ -14,6 +15,7 @@ import time
 from hook_runner import __version__
 from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import DEFAULTS, NO_APPROVAL_WARNING, RESTART_ONLY_SETTINGS, ConfigError, Settings
+from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
 from hook_runner.reporting import status
 from hook_runner.service.assembly import Parts, clock_file
@@ -26,6 +28,8 @@ from hook_runner.service.poller import (
     NameUnavailable,
     PollFailed,
 )
+
+log = logging.getLogger(__name__)
 
 # seconds until the tick after the end of a hook, which may allow another hook to start
 AFTERWARDS = 0.1
@@ -41,7 +45,7 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._settings, self._instance_lock = parts.settings, parts.instance_lock
-        self._log, self._clock, self._engine = parts.log, parts.clock, parts.engine
+        self._clock, self._engine = parts.clock, parts.engine
         self._clock_saved_at = float("-inf")
         self._run_directory_error = ""
         self._signals: collections.deque[int] = collections.deque()
@@ -96,8 +100,7 @@ class Service:
             for control in self._parts.controls:
                 control.close()
             self._parts.journal.close()
-        self._log.write(
-            "info",
+        log.info(
             "stopped%s"
             % (
                 "; running hooks continue, and the next start adopts them"
@@ -123,7 +126,7 @@ class Service:
         except (OSError, ConfigError) as reason:
             error = f"the run directory {self._settings.run_directory} cannot be created again: {reason}"
         if error and error != self._run_directory_error:
-            self._log.write("error", error)
+            log.error(error)
         self._run_directory_error = error
 
     def _restore_run_directory(self) -> None:
@@ -135,15 +138,15 @@ class Service:
             lost, self._instance_lock = self._instance_lock, lock_instance(directory)
             os.close(lost)
             self._clock_saved_at = float("-inf")
-            self._log.write("warning", f"the lock in {directory} was removed: it is created again")
+            log.warning(f"the lock in {directory} was removed: it is created again")
         for control in self._parts.controls:
             if control.renew():
-                self._log.write("warning", f"the control socket {control.path} was removed: it is created again")
+                log.warning(f"the control socket {control.path} was removed: it is created again")
 
     def _adopt_late_records(self) -> None:
         """Continue with the events of a journal that was not readable when the daemon started."""
         for record in self._parts.journal.take_late_records():
-            self._log.write("warning", f"the journal is readable again: event {record.event.event_id} is continued")
+            log.warning(f"the journal is readable again: event {record.event.event_id} is continued")
             self._engine.take_over(record)
 
     def _refuse_defaults(self, settings: Settings) -> None:
@@ -203,7 +206,7 @@ class Service:
                 self._engine.poll_failed()
             elif isinstance(event, NameResolved):
                 self._engine.name_resolved(event.name, event.vm_id)
-                self._log.write("info", f"this VM is {self._engine.own_name}")
+                log.info(f"this VM is {self._engine.own_name}")
             elif isinstance(event, NameUnavailable):
                 self._engine.name_unavailable()
                 if self._engine.own_name is None:
@@ -224,7 +227,7 @@ class Service:
         for date, at in event.dates:
             odd = self._clock.synchronise(date, at)
             if odd is not None:
-                self._log.write("warning", odd)
+                log.warning(odd)
 
     def _save_clock(self, now: float) -> None:
         """Save the server's clock during an event: the next process knows the time before IMDS answers."""
@@ -258,36 +261,34 @@ class Service:
         try:
             settings = self._parts.configuration.load(self._refuse_defaults)
         except ConfigError as error:
-            self._log.write("error", f"the configuration is not changed: {error}")
+            log.error(f"the configuration is not changed: {error}")
         else:
             changed = [
                 name for name in RESTART_ONLY_SETTINGS if getattr(settings, name) != getattr(self._settings, name)
             ]
             if changed:
-                self._log.write(
-                    "warning", f"these settings take effect with the next restart only: {', '.join(changed)}"
-                )
+                log.warning(f"these settings take effect with the next restart only: {', '.join(changed)}")
             self._settings = settings._replace(
                 **{name: getattr(self._settings, name) for name in RESTART_ONLY_SETTINGS}
             )
-            self._log.threshold = settings.log_level
+            set_level(settings.log_level)
             self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
-            self._log.write("info", "configuration and hooks are read again; running hooks continue")
+            log.info("configuration and hooks are read again; running hooks continue")
             self._log_warnings()
         self._parts.notifier.notify("READY=1")
 
     def _log_warnings(self) -> None:
         for text in self._settings.warnings():
-            self._log.write("warning", text)
+            log.warning(text)
 
     def _log_startup(self) -> None:
         settings = self._settings
-        self._log.write("info", f"version {__version__} watches {settings.endpoint}, policy {settings.policy.name}")
+        log.info(f"version {__version__} watches {settings.endpoint}, policy {settings.policy.name}")
         pause = self._engine.pausing.current()
         if pause is not None:
-            self._log.write("warning", f"{pause.text()}; no prepare hook begins, and nothing is approved")
+            log.warning(f"{pause.text()}; no prepare hook begins, and nothing is approved")
         if not settings.policy.may_approve():
-            self._log.write("warning", NO_APPROVAL_WARNING % settings.policy.name)
+            log.warning(NO_APPROVAL_WARNING % settings.policy.name)
         self._log_warnings()
         if settings.dry_run:
-            self._log.write("warning", "dry run: hooks run, but nothing is approved")
+            log.warning("dry run: hooks run, but nothing is approved")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from azure_scheduled_events.errors import ImdsError
@@ -13,10 +14,11 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
 from hook_runner.lifecycle.engine import Engine
-from hook_runner.log import Log
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 METRICS_INTERVAL = 15.0
 
@@ -28,8 +30,8 @@ class MetricsOutput:
     begins.
     """
 
-    def __init__(self, metrics: Metrics | None, path: str, clock: ServerClock, log: Log) -> None:
-        self._metrics, self._path, self._clock, self._log = metrics, path, clock, log
+    def __init__(self, metrics: Metrics | None, path: str, clock: ServerClock) -> None:
+        self._metrics, self._path, self._clock = metrics, path, clock
         self._updated_at = 0.0
         self._error = ""
 
@@ -40,7 +42,7 @@ class MetricsOutput:
         try:
             self._metrics.step_ended(record, step, self._clock)
         except Exception as reason:
-            self._log.write("warning", f"a hook run is missing in the metrics: {reason!r}")
+            log.warning(f"a hook run is missing in the metrics: {reason!r}")
         self._updated_at = 0.0
 
     def approval_answered(self, error: ImdsError | None) -> None:
@@ -78,11 +80,11 @@ class MetricsOutput:
         except Exception as reason:  # the library is another project's; its check of a name must not end the daemon
             error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
         if error and error != self._error:
-            self._log.write("warning", error)
+            log.warning(error)
         self._error = error
 
 
-def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int], log: Log) -> MetricsOutput:
+def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int]) -> MetricsOutput:
     """Return the output of the metrics, whose HTTP server answers already; errors are in the log.
 
     `owners` are the uids that may own the folder above that of the file.
@@ -90,24 +92,23 @@ def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int],
     path, address = settings.metrics_file, settings.metrics_address
     obstacle = metrics_obstacle(path, owners) if path else ""
     if obstacle:
-        log.write("error", f"metrics_file: nothing is written: {obstacle}")
+        log.error(f"metrics_file: nothing is written: {obstacle}")
         path = ""
-    metrics = _collector(log) if path or address else None
+    metrics = _collector() if path or address else None
     if metrics is not None and address:
         try:
             metrics.serve(address)
         except OSError as error:
-            log.write("error", f"metrics_address: {address} is not available: {error.strerror}; use another port")
+            log.error(f"metrics_address: {address} is not available: {error.strerror}; use another port")
             metrics = metrics if path else None
-    return MetricsOutput(metrics, path, clock, log)
+    return MetricsOutput(metrics, path, clock)
 
 
-def _collector(log: Log) -> Metrics | None:
+def _collector() -> Metrics | None:
     try:
         return Metrics()
     except ImportError:
-        log.write(
-            "error",
+        log.error(
             "metrics: the Python library prometheus_client is not installed, and there are no metrics;"
             " install it, or remove metrics_file and metrics_address",
         )
