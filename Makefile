@@ -29,6 +29,9 @@ salt_SESSIONS := "salt(3008)"
 ALL_LANES := labs ready-hooks unit system salt ansible-test salt-3006 lint release
 OTHER_LANES := $(filter-out $(LANES),$(ALL_LANES))
 ON_REQUEST := windows
+# their tests run side by side; without this the lanes with one test at a time, which wait more, would end last
+unit_PRIORITY := nice -n 5
+salt_PRIORITY := nice -n 5
 ready-hooks_SESSIONS := ready-hooks
 labs_SESSIONS := "labs(demo)" "labs(promises)" "labs(chaos)"
 salt-3006_SESSIONS := "salt(3006)"
@@ -66,7 +69,7 @@ test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in 75
 $(OTHER_LANES): export TESTS := all
 lint: ## run one lane of `make test`: lint, unit, system or salt; `nox -l` lists all sessions
 $(LANES) $(OTHER_LANES) $(ON_REQUEST): $(VENV)/for-tests
-	@LANE=$@ $(NOX) --sessions $($@_SESSIONS)
+	@LANE=$@ $($@_PRIORITY) $(NOX) --sessions $($@_SESSIONS)
 
 # SOAK_FOR=55m: begin no run after so long; SOAK_SEEDS=1-1000: these; SOAK_SEED=7: this one, with all that was done; SOAK_JOBS: side by side
 soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)

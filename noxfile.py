@@ -47,7 +47,8 @@ PYTEST = (
     # the product uses SIGALRM, which the other method would take
     *("--timeout=900", "--timeout-method=thread"),
 )
-UNIT = ("tests/unit", "tests/functional", "tests/labs/fleet_simulation", "tests/labs/soak")
+# the longest tests first: begun last, one worker would run them while the others have nothing to do
+UNIT = ("tests/labs/fleet_simulation", "tests/labs/soak", "tests/unit", "tests/functional")
 READY_HOOKS = "tests/system/ready_hooks"
 LABS = ["demo", "promises", "chaos"]
 # in `make test-all` the ready hooks and the demonstration are in lanes of their own
