@@ -92,7 +92,7 @@ DEFECTS = {
         KnownRecords,
         "supersedes",
         lambda self, record: record.occurrence > 1,
-        ("prepare once", "recovery after the end"),
+        ("prepare once", "recovery after the end", "recovery waits for others"),
         {**MANY_FAULTS, "changes_at_approval": 0.4},
     ),
     "an accepted approval is forgotten": Defect(Approver, "answer_received", _forgets_the_answer, ("approval once",)),
