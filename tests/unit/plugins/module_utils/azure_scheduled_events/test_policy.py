@@ -329,7 +329,7 @@ def test_a_started_event_is_never_due():
         ([{"when": "always"}], "expected a mapping"),
         ([{"do": ["approve"]}], r"rules\[0\].do: no longer a key; write approve: or hold: in the rule"),
         ([{"aprove": "now"}], "unknown key 'aprove'; did you mean approve?"),
-        ([{"approve": None}], "unknown time of approval None; there are: now, after_prepare, manual, never"),
+        ([{"approve": None}], "unknown time of approval None; there are: now, after_prepare, manual$"),
         ([{"approve": "soon"}], r"rules\[0\].approve: unknown time of approval 'soon'"),
         ([{"approve": {"after": 5}}], r"rules\[0\].approve.after: unknown key 'after'"),
         ([{"approve": {"on_failure": "cry"}}], r"rules\[0\].approve.on_failure: unknown on_failure 'cry'"),
