@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .changes import Change, carry_over_hidden, changes
+from .changes import Change, changes
 from .document import EventDocument, ScheduledEvent, parse_document
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable, OwnNameUnknown
 from .imds import Imds
 from .selection import Selection
+from .tracking import Observation, Tracker
 
 if TYPE_CHECKING:
     from .conditions import PolicyContext
@@ -29,13 +30,14 @@ __all__ = [
     "ImdsRefused",
     "ImdsUnreachable",
     "ImdsUnreadable",
+    "Observation",
     "OwnNameUnknown",
     "Policy",
     "PolicyContext",
     "PolicyError",
     "ScheduledEvent",
     "Selection",
-    "carry_over_hidden",
+    "Tracker",
     "changes",
     "parse_document",
 ]

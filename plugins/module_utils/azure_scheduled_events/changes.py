@@ -64,18 +64,6 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
     return tuple(found)
 
 
-def carry_over_hidden(before: EventDocument | None, after: EventDocument) -> EventDocument:
-    """Return the document to compare the next one with.
-
-    This is ``after``; if it is incomplete, with those events of ``before`` that it may hide.
-    """
-    if before is None or after.complete:
-        return after
-    present = {event.key for event in after.events}
-    hidden = tuple(event for event in before.events if event.key not in present)
-    return after._replace(events=after.events + hidden)
-
-
 def holds_unchanged(before: ScheduledEvent, now: ScheduledEvent) -> bool:
     """Return True if a decision about the event still holds: nothing has changed, apart from NotBefore."""
     return not set(_differences(before, now)) - {"not_before"}

@@ -148,6 +148,9 @@ class EventDocument(NamedTuple):
             an item that is not a name). The VMs of such an event are unknown; a missing VM is not
             gone from it.
         api_version: with which it was read.
+        sent_at: when its request was sent, in seconds of a clock that never jumps.
+        sent_by: the latest time at which it may have been sent: later if the request was repeated, or if the
+            transport held the answer back.
     """
 
     incarnation: int | None
@@ -157,6 +160,8 @@ class EventDocument(NamedTuple):
     server_time: datetime | None = None
     doubtful: tuple[str, ...] = ()
     api_version: str = API_VERSION
+    sent_at: float = 0.0
+    sent_by: float = 0.0
 
     def find(self, event_id: str) -> ScheduledEvent | None:
         """Return the event of that id in any letter case, or None."""

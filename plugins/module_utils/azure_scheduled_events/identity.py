@@ -48,6 +48,11 @@ def own_name_in(resource: str) -> str:
     return resource[1:] if resource.startswith("_") else resource
 
 
+def vm_key(name: str) -> str:
+    """Return what is the same for all spellings of a VM's name, in Resources and elsewhere."""
+    return own_name_in(name).casefold()
+
+
 def is_same_vm(resource: str, name: str) -> bool:
     """Return True if an entry of ``Resources`` is the VM of that name.
 

@@ -96,6 +96,7 @@ class Imds:
         self._sent_before = 0
         self._last_answer_at: float | None = None
         self._read: tuple[bytes, EventDocument | None] = (b"", None)
+        self._sent_at = self._sent_by = 0.0
 
     @property
     def endpoint(self) -> str:
@@ -135,7 +136,12 @@ class Imds:
         self._last_answer_at = self._clock()
         if version != self._version or not was_kept:
             self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
-        return document._replace(server_time=parse_time(answer.headers.get("Date", "")), api_version=version)
+        return document._replace(
+            server_time=parse_time(answer.headers.get("Date", "")),
+            api_version=version,
+            sent_at=self._sent_at,
+            sent_by=self._sent_by,
+        )
 
     def _read_answer(self, within: float | None, hold: float) -> tuple[str, Response]:
         """Return the answer of the api-version in use, else of the first one in the list that answers 200."""
@@ -232,8 +238,12 @@ class Imds:
             self._transport.close()
 
     def _events_exchange(self, request: Request, within: float | None) -> Response:
-        silent = self._last_answer_at is None or self._clock() - self._last_answer_at >= _SERVICE_IDLE_LIMIT
-        return self._exchange(request, self._first_timeout if silent else self._timeout, within)
+        self._sent_at, sent_before = self._clock(), self.requests_sent
+        silent = self._last_answer_at is None or self._sent_at - self._last_answer_at >= _SERVICE_IDLE_LIMIT
+        answer = self._exchange(request, self._first_timeout if silent else self._timeout, within)
+        is_exact = not request.hold and self.requests_sent - sent_before == 1
+        self._sent_by = self._sent_at if is_exact else self._clock()
+        return answer
 
     def _exchange(self, request: Request, total: float, within: float | None) -> Response:
         """Return a good answer to the request; ``total`` and ``within`` are seconds until it begins."""

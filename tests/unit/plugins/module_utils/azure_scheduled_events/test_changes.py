@@ -6,7 +6,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    carry_over_hidden,
     changes,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
@@ -57,14 +56,6 @@ def test_changes_of_a_missing_event_are_gone():
 
 def test_changes_to_an_incomplete_document_have_no_gone():
     assert kinds(document(event("A"), event("B")), document(event("B"), complete=False)) == []
-
-
-def test_carry_over_hidden_keeps_events_of_an_incomplete_document():
-    first, second = document(event("A"), event("B")), document(event("B"), complete=False)
-    kept = carry_over_hidden(first, second)
-    assert {found.event_id for found in kept.events} == {"A", "B"}
-    assert kinds(kept, document(event("B"))) == [("gone", "A")]
-    assert carry_over_hidden(first, document()) == document()
 
 
 def test_changes_ignore_the_letter_case_of_ids():

@@ -1,0 +1,270 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which events there are, and which VMs each affects, for any course of documents."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    GONE_AFTER,
+    GONE_AFTER_A_RETURN,
+    Observation,
+    Tracker,
+)
+
+hypothesis = pytest.importorskip("hypothesis", reason="ansible-test's own Python has no hypothesis")
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+VMS = ["vm1", "vm2", "vm3"]
+
+
+def event(event_id: str = "a", resources: tuple[str, ...] = ("vm1",), status: str = "Scheduled") -> ScheduledEvent:
+    return ScheduledEvent(event_id, "Reboot", status, resources, "VirtualMachine", None, None, None, None)
+
+
+def document(
+    at: float, *events: ScheduledEvent, complete: bool = True, doubtful: tuple[str, ...] = (), by: float | None = None
+) -> EventDocument:
+    sent_by = at if by is None else by
+    return EventDocument(1, events, complete=complete, doubtful=doubtful, sent_at=at, sent_by=sent_by)
+
+
+def kinds(observation: Observation) -> list[tuple[str, str]]:
+    return [(change.kind, change.event.key) for change in observation.changes]
+
+
+def vms(observation: Observation, key: str = "a") -> set[str]:
+    return set(observation.events[key].event.resources)
+
+
+def test_event_is_gone_after_documents_without_it_that_span_the_time():
+    tracker = Tracker()
+    assert kinds(tracker.observe(document(0, event()))) == [("appeared", "a")]
+    for at in (1.0, 2.0, 2.9):
+        seen = tracker.observe(document(at))
+        assert not seen.changes and seen.doubt
+        assert "a" in seen.events and not seen.events["a"].listed and not seen.events["a"].named
+    seen = tracker.observe(document(3.0))
+    assert kinds(seen) == [("gone", "a")]
+    assert not seen.events and not seen.doubt
+    assert tracker.gone == ("a",)
+
+
+def test_a_single_document_long_after_confirms_nothing():
+    tracker = Tracker()
+    tracker.observe(document(0, event()))
+    assert "a" in tracker.observe(document(500)).events
+    assert "a" not in tracker.observe(document(502)).events
+
+
+def test_event_that_is_listed_between_two_absences_stays():
+    tracker = Tracker()
+    for at in range(0, 40, 2):
+        tracker.observe(document(at, event()))
+        assert "a" in tracker.observe(document(at + 1)).events
+
+
+def test_incomplete_document_confirms_no_absence_and_revokes_none():
+    tracker = Tracker()
+    tracker.observe(document(0, event(resources=("vm1", "vm2"))))
+    tracker.observe(document(1, complete=False))
+    assert "a" in tracker.observe(document(9, complete=False)).events
+    tracker.observe(document(10))
+    tracker.observe(document(11, complete=False))
+    assert "a" not in tracker.observe(document(12)).events
+
+    tracker.observe(document(13, event("b", ("vm1", "vm2"))))
+    for at in (14, 90):
+        seen = tracker.observe(document(at, event("b", ("vm1",)), complete=False))
+        assert vms(seen, "b") == {"vm1", "vm2"}
+
+
+def test_an_answer_that_was_held_back_counts_from_its_latest_moment():
+    tracker = Tracker()
+    tracker.observe(document(0, event()))
+    tracker.observe(document(1, by=9))
+    assert "a" in tracker.observe(document(9.5)).events
+    assert "a" not in tracker.observe(document(11)).events
+
+
+def test_vm_counts_until_documents_without_it_span_the_time():
+    tracker = Tracker()
+    tracker.observe(document(0, event(resources=("vm1", "VM2"))))
+    seen = tracker.observe(document(1, event()))
+    assert vms(seen) == {"vm1", "VM2"} and seen.events["a"].named == {"vm1"}
+    assert not seen.changes and seen.doubt
+    seen = tracker.observe(document(3, event()))
+    assert vms(seen) == {"vm1"} and [change.fields for change in seen.changes] == [("resources",)]
+
+
+def test_vm_that_joins_counts_at_once():
+    tracker = Tracker()
+    tracker.observe(document(0, event()))
+    seen = tracker.observe(document(1, event(resources=("vm1", "_vm2"))))
+    assert vms(seen) == {"vm1", "_vm2"} and seen.events["a"].named == {"vm1", "vm2"}
+    assert kinds(seen) == [("changed", "a")]
+
+
+@pytest.mark.parametrize("names, doubtful", [((), ()), ((), ("a",)), (("vm3", "5"), ("a",))])
+def test_unreadable_resources_keep_the_known_vms(names, doubtful):
+    tracker = Tracker()
+    tracker.observe(document(0, event(resources=("vm1", "vm2"))))
+    for at in (1, 2, 90):
+        seen = tracker.observe(document(at, event(resources=names), doubtful=doubtful))
+        assert vms(seen) == {"vm1", "vm2", *names}
+        assert seen.events["a"].listed and not seen.events["a"].readable
+    seen = tracker.observe(document(91, event(resources=("vm1", "vm2"))))
+    assert seen.events["a"].readable and seen.events["a"].named == {"vm1", "vm2"}
+
+
+def test_started_stays_whatever_a_slower_backend_says():
+    tracker = Tracker()
+    tracker.observe(document(0, event()))
+    assert kinds(tracker.observe(document(1, event(status="Started")))) == [("started", "a")]
+    seen = tracker.observe(document(2, event()))
+    assert seen.events["a"].event.status == "Started" and not seen.changes
+
+
+def test_what_comes_back_is_new_and_its_next_absence_has_to_last():
+    tracker = Tracker()
+    tracker.observe(document(0, event(status="Started")))
+    tracker.observe(document(1))
+    assert kinds(tracker.observe(document(3))) == [("gone", "a")]
+    seen = tracker.observe(document(4, event()))
+    assert kinds(seen) == [("appeared", "a")] and seen.events["a"].event.status == "Scheduled"
+    assert tracker.returned == {"a"} and tracker.gone == ()
+    tracker.observe(document(10))
+    assert "a" in tracker.observe(document(69)).events
+    assert kinds(tracker.observe(document(70))) == [("gone", "a")]
+
+
+def test_vm_that_comes_back_makes_the_next_absence_of_any_last():
+    tracker = Tracker()
+    tracker.observe(document(0, event(resources=("vm1", "vm2"))))
+    for at in (1, 3):
+        tracker.observe(document(at, event()))
+    tracker.observe(document(4, event(resources=("vm1", "vm2"))))
+    assert tracker.returned == {"a"}
+    for at in (5, 64):
+        assert vms(tracker.observe(document(at, event()))) == {"vm1", "vm2"}
+    assert vms(tracker.observe(document(65, event()))) == {"vm1"}
+
+
+def test_a_day_later_it_is_forgotten_that_an_event_was_gone():
+    tracker = Tracker()
+    tracker.observe(document(0, event()))
+    for at in (1, 3, 3 + 86400):
+        tracker.observe(document(at, event("b")))
+    assert tracker.gone == ("a",)
+    tracker.observe(document(3 + 86401))
+    assert tracker.gone == ()
+
+
+def test_the_memory_of_what_is_gone_has_a_limit():
+    tracker = Tracker()
+    tracker.observe(document(0, *[event(str(number)) for number in range(3000)]))
+    tracker.observe(document(1))
+    tracker.observe(document(3))
+    assert len(tracker.gone) == 1000 and "2999" in tracker.gone
+
+
+def test_the_next_process_counts_the_known_events_as_listed_and_knows_what_came_back():
+    known = [event("a", ("vm1", "vm2")), event("b")]
+    tracker = Tracker(known, returned={"b"}, gone=["c"])
+    seen = tracker.observe(document(100))
+    assert set(seen.events) == {"a", "b"} and not seen.changes and seen.documents == 1
+    seen = tracker.observe(document(102))
+    assert kinds(seen) == [("gone", "a")] and seen.documents == 2
+    tracker.observe(document(103, event("C")))
+    assert tracker.returned == {"b", "c"}
+
+
+def test_an_unchanged_body_changes_nothing():
+    tracker = Tracker()
+    first = document(0, event())
+    tracker.observe(first)
+    seen = tracker.observe(first._replace(sent_at=1.0, sent_by=1.0))
+    assert not seen.changes and seen.documents == 2 and seen.document.sent_at == 1.0
+
+
+NAMES = st.lists(st.sampled_from(VMS), max_size=3, unique=True).map(tuple)
+EVENTS = st.builds(event, st.sampled_from(["a", "A", "b"]), NAMES, st.sampled_from(["Scheduled", "Started"]))
+CONTENTS = st.tuples(st.lists(EVENTS, max_size=3, unique_by=lambda each: each.key), st.booleans(), st.booleans())
+COURSES = st.lists(st.tuples(CONTENTS, st.sampled_from([1.0, 1.0, 1.0, 5.0, 90.0])), min_size=1, max_size=25)
+Course = t.List[t.Tuple[EventDocument, Observation]]
+
+
+def follow(course: t.Any, change: t.Callable[[ScheduledEvent], ScheduledEvent] = lambda each: each) -> Course:
+    tracker, at, seen = Tracker(), 0.0, []
+    for (events, complete, doubtful), after in course:
+        at += after
+        found = [change(each) for each in events]
+        unread = tuple(each.key for each in found[:1]) if doubtful else ()
+        read = document(at, *found, complete=complete, doubtful=unread)
+        seen.append((read, tracker.observe(read)))
+    return seen
+
+
+@settings(max_examples=150, deadline=None)
+@given(COURSES)
+def test_all_vms_of_the_last_two_documents_count(course):
+    seen = follow(course)
+    named = {(each.key, vm) for read, _seen in seen[-2:] for each in read.events for vm in each.resources}
+    counted = {(key, vm) for key, each in seen[-1][1].events.items() for vm in each.event.resources}
+    assert named <= counted
+
+
+@settings(max_examples=150, deadline=None)
+@given(COURSES)
+def test_gone_needs_two_complete_documents_and_the_time(course):
+    seen = follow(course)
+    back: set[str] = set()
+    for index, (read, observation) in enumerate(seen):
+        for change in observation.changes:
+            if change.kind == "gone":
+                lacking = []
+                for earlier, _seen in reversed(seen[: index + 1]):
+                    if earlier.find(change.event.event_id) is not None:
+                        break
+                    if earlier.complete:
+                        lacking.append(earlier.sent_at)
+                assert len(lacking) >= 2
+                needed = GONE_AFTER_A_RETURN if change.event.key in back else GONE_AFTER
+                assert read.sent_at - lacking[-1] >= needed
+                back.add(change.event.key)
+
+
+@settings(max_examples=150, deadline=None)
+@given(COURSES)
+def test_letter_case_and_order_do_not_count(course):
+    def other(each: ScheduledEvent) -> ScheduledEvent:
+        names = tuple(name.upper() for name in reversed(each.resources))
+        return each._replace(event_id=each.event_id.swapcase(), resources=names)
+
+    one, two = follow(course)[-1][1], follow(course, other)[-1][1]
+    assert {key: each.named for key, each in one.events.items()} == {
+        key: each.named for key, each in two.events.items()
+    }
+    assert sorted(kinds(one)) == sorted(kinds(two))
+
+
+@settings(max_examples=150, deadline=None)
+@given(COURSES, st.integers(min_value=0, max_value=24))
+def test_a_new_process_ends_no_event_that_the_old_one_would_keep(course, cut):
+    tracker, at, old = Tracker(), 0.0, None
+    for index, ((events, complete, _doubtful), after) in enumerate(course):
+        at += after
+        if index == cut and old is not None:
+            known = [each.event for each in old.events.values()]
+            tracker = Tracker(known, tracker.returned, tracker.gone)
+            assert set(old.events) == {each.key for each in known}
+        old = tracker.observe(document(at, *events, complete=complete))
+    whole = follow([((events, complete, False), after) for (events, complete, _doubtful), after in course])[-1][1]
+    assert set(whole.events) <= set(old.events)
