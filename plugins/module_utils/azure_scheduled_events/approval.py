@@ -9,9 +9,14 @@ from typing import Any, NamedTuple, Sequence
 from .approval_plan import APPROVE, APPROVED, FAILED, OTHERS_AFFECTED, ApprovalCriteria, ApprovalOutcome, plan_approvals
 from .approval_sending import send_approvals
 from .document import EventDocument, escape_surrogates
+from .identity import affects_only
 from .printable import printable
 from .receipts import Receipts
 from .session import ImdsSession
+from .tracking import Tracker
+
+# seconds between two documents of which the second has to confirm the VMs of the first
+_CONFIRMED_AFTER = 1.0
 
 
 class ApprovalResult(NamedTuple):
@@ -59,10 +64,19 @@ class ApprovalResult(NamedTuple):
         return f"{len(bad)} of {len(self.items)} events could not be approved. {'; '.join(bad)}"
 
 
+def _releases_others(document: EventDocument, criteria: ApprovalCriteria) -> bool:
+    """Return True if an approval of a selected event may release other VMs."""
+    name = criteria.own_name
+    return criteria.release_others and any(
+        name is None or not affects_only(event, name) for event in criteria.selection.pick(document, name)
+    )
+
+
 def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
     """Read the events, decide, and send the approvals; only decide if ``send`` is False.
 
-    The name that the session finds replaces ``criteria.own_name``.
+    Before an approval that releases other VMs a second document is read: the VMs of both count, and an event that one
+    of them lacks is not approved. The name that the session finds replaces ``criteria.own_name``.
 
     Returns:
         The plan and its outcome.
@@ -70,9 +84,15 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     Raises:
         ImdsError: the events could not be read.
     """
+    tracker = Tracker()
     document = session.read_events(name_required=criteria.selection.needs_own_name or not criteria.release_others)
-    receipts = Receipts(receipts_folder, session.imds.endpoint)
+    seen = tracker.observe(document)
     criteria = criteria._replace(own_name=session.resource_name)
+    if send and _releases_others(document, criteria):
+        session.pacer.sleep(_CONFIRMED_AFTER)
+        seen = tracker.observe(session.call_with_retries(session.imds.events))
+    document = seen.document._replace(events=tuple(each.event for each in seen.events.values() if each.listed))
+    receipts = Receipts(receipts_folder, session.imds.endpoint)
     plan = plan_approvals(document, criteria, receipts)
     items = plan
     warnings = list(criteria.policy.warnings) if criteria.policy is not None else []

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple
 
-from .approval_rules import BlockCode, blocked_by_scope, blocked_by_state, unknown_value
+from .approval_rules import UNREADABLE, BlockCode, blocked_by_scope, blocked_by_state, unknown_value
 from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
 from .policy import Policy
@@ -145,6 +145,8 @@ def _plan_event(
         outcome = _OUTCOMES.get(blocked.code, NOT_DUE)
         reason = f"{blocked.text} (approved at {approved_at})" if outcome == ALREADY_APPROVED else blocked.text
         return ApprovalOutcome(event.event_id, outcome, reason, event)
+    if not event.resources or event.key in document.doubtful:
+        return ApprovalOutcome(event.event_id, NOT_DUE, UNREADABLE.text, event)
     is_due, reason = _selection_or_policy(event, document, criteria)
     if not is_due:
         return ApprovalOutcome(event.event_id, NOT_DUE, reason, event)

@@ -22,6 +22,7 @@ class BlockCode(Enum):
     UNKNOWN_SOURCE = "unknown_source"
     UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
     ALREADY_APPROVED = "already_approved"
+    UNREADABLE = "unreadable"
     OTHERS_AFFECTED = "others_affected"
     NO_RULE = "no_rule"
     NOT_APPROVING = "not_approving"
@@ -41,6 +42,7 @@ class Blocked(NamedTuple):
 
 STARTED = Blocked(BlockCode.STARTED, "it has started; there is nothing left to approve")
 ALREADY_APPROVED = Blocked(BlockCode.ALREADY_APPROVED, "this host has approved it; Azure has not started it yet")
+UNREADABLE = Blocked(BlockCode.UNREADABLE, "the VMs that it affects are not readable")
 MANUAL = Blocked(BlockCode.MANUAL, "an operator has to approve it")
 NOT_PREPARED = Blocked(BlockCode.NOT_PREPARED, "its preparation is not done")
 PREPARATION_FAILED = Blocked(BlockCode.PREPARATION_FAILED, "its preparation failed")

@@ -13,7 +13,7 @@ from support import simulator_process
 from support.simulator_process import Simulator
 
 TWO_VMS = {
-    "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
+    "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}, "vm3": {}}}},
     # longer than any test: an approved event stays Scheduled
     "knobs": {"rate_limit": 0, "start_delay": "1h"},
 }

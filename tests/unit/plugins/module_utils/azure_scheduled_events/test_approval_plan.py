@@ -39,14 +39,14 @@ def event(event_id, **values):
 def plan(tmp_path):
     receipts = Receipts(str(tmp_path), "http://127.0.0.1")
 
-    def planned(*events, own_name="vm1", noted=(), **options):
+    def planned(*events, own_name="vm1", noted=(), doubtful=(), **options):
         for event_id in noted:
             receipts.write(event_id, "2026-11-21T11:59:00Z")
         criteria = {
             name: options.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in options
         }
         found = plan_approvals(
-            EventDocument(1, events, server_time=NOW),
+            EventDocument(1, events, server_time=NOW, doubtful=doubtful),
             ApprovalCriteria(Selection.of(**options), own_name, **criteria),
             receipts,
         )
@@ -105,10 +105,12 @@ def test_plan_approves_events_of_others_only_with_release_others(plan):
     assert plan(both, event_ids=["A"], release_others=True) == [("A", "approve")]
 
 
-def test_plan_for_an_event_without_vms_needs_release_others(plan):
-    no_vm = event("A", resources=())
-    assert plan(no_vm, event_ids=["A"], affects="any") == [("A", "others_affected")]
-    assert plan(no_vm, event_ids=["A"], affects="any", release_others=True) == [("A", "approve")]
+@pytest.mark.parametrize("resources, doubtful", [((), ()), (("vm1", "5"), ("a",))])
+def test_plan_approves_no_event_whose_vms_are_not_readable(plan, resources, doubtful):
+    unreadable = event("A", resources=resources)
+    for release_others in (False, True):
+        options = {"event_ids": ["A"], "affects": "any", "release_others": release_others}
+        assert plan(unreadable, doubtful=doubtful, **options) == [("A", "not_due")]
 
 
 def test_plan_for_an_event_of_other_vms_needs_two_options(plan):
