@@ -7,84 +7,69 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    Obstacle,
+    Report,
+    approver_order,
+    obstacles,
+    release_set,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Event,
     MaintenanceHost,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    all_resources,
-    hosts_of_vm,
+    reports_by_vm,
+    sighting_of,
 )
-
-
-class _Obstacle(t.NamedTuple):
-    """Why an event is not approved: a code for programs, a sentence for readers."""
-
-    code: str
-    text: str
 
 
 def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
     """Return one decision for each event for which a host is prepared.
 
     An event is approved if each VM that one of the hosts lists in its Resources is one host that is prepared for it.
-    The host of the first VM approves it, or that of the first VM that reads the events itself.
+    The first of these hosts that reads the events itself approves it, in the order of the names of their VMs.
     """
     events: dict[str, Event] = {}
     for host in hosts:
         for event in host.scheduled_events():
             events.setdefault(event["key"], event)
-    return [
-        _decision(dict(event, resources=all_resources(host.resources_of(key) for host in hosts)), hosts)
-        for key, event in events.items()
-    ]
+    return [_decision(event, hosts) for event in events.values()]
 
 
 def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
     by_name = {host.name: host for host in hosts}
-    vms = {host.name: host.approval_vm for host in hosts}
-    owners = {vm: [by_name[name] for name in hosts_of_vm(vm, vms)] for vm in event["resources"]}
-    nameless = [name for name, vm in vms.items() if not vm]
+    reports, hosts_of = reports_by_vm(
+        {host.name: host.approval_vm for host in hosts}, lambda name: _report(by_name[name], event["key"])
+    )
+    nameless = [host.name for host in hosts if not host.approval_vm]
     known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
     hint = known_by + (f" (not known: {', '.join(nameless)})" if nameless else "")
-    found = [_blocked_by(vm, event, own, hint) for vm, own in owners.items()]
-    obstacles = [obstacle for obstacle in found if obstacle is not None]
-    if not found:
-        obstacles.append(_Obstacle("no_vm", "the event names no VM"))
+    found = obstacles(reports, f"no host of this play, or of its batch, is known to be this VM{hint}")
     # all hosts have the same plan, except those that were lost before it was made
     waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
-        obstacles = [_Obstacle("waiting", f"it waits for a later run: {waits_because}")]
-    known = [host for own in owners.values() for host in own]
+        found = [Obstacle("waiting", f"it waits for a later run: {waits_because}")]
+    known = [by_name[hosts_of[key]] for key in approver_order(reports) if key in hosts_of]
     first = next((host for host in known if host.reads_events), known[0] if known else None)
     if first and not first.reads_events and not first.approves_by_arm:
-        obstacles.append(_Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
+        found.append(Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
     return {
         "event_id": event["event_id"],
         "event_type": event["event_type"],
-        "resources": list(event["resources"]),
+        "resources": list(release_set(reports.values()).values()),
         "by": first.name if first else "",
-        "approve": not obstacles,
-        "code": obstacles[0].code if obstacles else "",
-        "why_not": "; ".join(obstacle.text for obstacle in obstacles),
+        "approve": not found,
+        "code": found[0].code if found else "",
+        "why_not": "; ".join(obstacle.text for obstacle in found),
     }
 
 
-def _blocked_by(vm: str, event: Event, owners: list[MaintenanceHost], hint: str) -> _Obstacle | None:
-    """Return why this VM prevents the approval, or None.
-
-    ``vm`` is an entry of Resources, ``owners`` are the hosts that are this VM, and ``hint`` says how hosts are known
-    to be VMs.
-    """
-    if not owners:
-        text = f"{vm}: no host of this play, or of its batch, is known to be this VM{hint}"
-        return _Obstacle("unknown_vm", text)
-    if len(owners) > 1:
-        names = ", ".join(host.name for host in owners)
-        return _Obstacle("claimed_twice", f"{vm}: several hosts claim to be this VM: {names}; leave out the wrong one")
-    (host,) = owners
+def _report(host: MaintenanceHost, key: str) -> Report:
+    """Return what the host says about the event of this key."""
+    listed = next((event for event in host.listed_events() if event["key"] == key), None)
+    held = any(event["key"] == key for event in host.scheduled_events())
+    obstacle = None
     if not host.is_prepared:
-        return _Obstacle("not_prepared", f"{vm}: {host.not_prepared_because() or 'the host is not prepared'}")
-    if all(event["key"] != held["key"] for held in host.scheduled_events()):
-        return _Obstacle("not_listed", f"{vm}: the host does not list this event as Scheduled")
-    return None
+        obstacle = Obstacle("not_prepared", host.not_prepared_because() or "the host is not prepared")
+    return Report(None if listed is None else sighting_of(listed), host.is_prepared and held, obstacle)

@@ -14,10 +14,18 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     is_chosen,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    Obstacle,
+    Report,
+    all_vms,
+    approver_order,
+    obstacles,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    all_resources,
     hosts_of_vm,
+    reports_by_vm,
+    sighting_of,
 )
 
 # seconds of a round while an event may still be approved, and afterwards at least
@@ -44,13 +52,6 @@ class Limits(t.NamedTuple):
     within: float
     types: frozenset[str] = frozenset()
     check_mode: bool = False
-
-
-class Obstacle(t.NamedTuple):
-    """Why an event is not approved: a code, and a sentence that begins with the VM."""
-
-    code: str
-    text: str
 
 
 def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str] | None = None) -> State:
@@ -197,30 +198,29 @@ def _open_events(state: State) -> dict[str, Variables]:
             if not event.get("closed"):
                 found.setdefault(key, []).append(event)
     return {
-        key: dict(events[0], resources=all_resources(event["resources"] for event in events))
+        key: dict(events[0], resources=list(all_vms(event["resources"] for event in events).values()))
         for key, events in found.items()
     }
 
 
 def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
-    """Return the decision about one event; `ready` if it may be approved now, `waits` for the hosts that prepare."""
-    vms = {name: known["vm"] for name, known in state["hosts"].items()}
+    """Return the decision about one event; `ready` if it may be approved now."""
+    reports, hosts_of = reports_by_vm(
+        {name: known["vm"] for name, known in state["hosts"].items()}, lambda name: _report(state, key, name)
+    )
     resources = list(event["resources"])
-    obstacles: list[Obstacle] = []
-    hosts: list[str] = []
-    for vm in resources:
-        owners = hosts_of_vm(vm, vms)
-        hosts += owners
-        obstacles += filter(None, [_obstacle(state, key, event, vm, owners)])
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:
         withheld = state["withheld"].get(key)
-        obstacles = [] if key in state["approved"] or not withheld else [Obstacle(withheld["code"], withheld["text"])]
-    elif not resources:
-        obstacles = [Obstacle("no_vm", "the event names no VM")]
-    elif len({vm.casefold() for vm in resources}) == 1:
+        found = [] if key in state["approved"] or not withheld else [Obstacle(withheld["code"], withheld["text"])]
+    elif len(all_vms([resources])) == 1:
         text = f"{resources[0]}: the event affects no other VM; the policy of its hook runner decides"
-        obstacles = [Obstacle("own_policy", text)]
+        found = [Obstacle("own_policy", text)]
+    else:
+        unknown = [f"{name}: {known['reason']}" for name, known in state["hosts"].items() if not known["vm"]]
+        hint = f" (not known: {'; '.join(unknown)})" if unknown else ""
+        found = obstacles(reports, f"no host of this play is known to be this VM{hint}")
+    hosts = [hosts_of[vm] for vm in approver_order(reports) if vm in hosts_of]
     attempt = state["attempts"].get(key, 0)
     return {
         "key": key,
@@ -229,9 +229,9 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
         "resources": resources,
         # another VM tries after a failure
         "by": hosts[attempt % len(hosts)] if hosts else "",
-        "ready": not is_decided and not obstacles,
-        "code": obstacles[0].code if obstacles else "",
-        "why_not": "; ".join(obstacle.text for obstacle in obstacles),
+        "ready": not is_decided and not found,
+        "code": found[0].code if found else "",
+        "why_not": "; ".join(obstacle.text for obstacle in found),
     }
 
 
@@ -241,36 +241,21 @@ def _is_scheduled(state: State, key: str) -> bool:
     return all(event["status"] == "Scheduled" and event["stage"] == "prepare" for event in known)
 
 
-def _obstacle(state: State, key: str, event: Variables, vm: str, owners: list[str]) -> Obstacle | None:
-    """Return why this VM prevents the approval, or None; ``owners`` are the hosts that are this VM."""
-    if not owners:
-        unknown = [each for each, known in state["hosts"].items() if not known["vm"]]
-        hint = " (not known: %s)" % "; ".join(f"{each}: {state['hosts'][each]['reason']}" for each in unknown)
-        return Obstacle("unknown_vm", f"{vm}: no host of this play is known to be this VM" + (hint if unknown else ""))
-    if len(owners) > 1:
-        names = ", ".join(owners)
-        return Obstacle("claimed_twice", f"{vm}: several hosts claim to be this VM: {names}; leave out the wrong one")
-    known, own = state["hosts"][owners[0]], state["events"][owners[0]].get(key)
+def _report(state: State, key: str, name: str) -> Report:
+    """Return what the hook runner of a host says about the event of this key."""
+    known, own = state["hosts"][name], state["events"][name].get(key)
+    sighting = None if own is None else sighting_of(own)
     if not known["available"]:
-        return Obstacle("not_known", f"{vm}: {known['reason']}")
+        return Report(sighting, False, Obstacle("not_known", known["reason"]))
     if known["blocked"]:
-        return Obstacle("blocked", f"{vm}: {known['blocked']}")
-    if own is None:
-        return Obstacle("not_listed", f"{vm}: its hook runner does not know this event")
-    if _names(own) != _names(event):
-        names = ", ".join(own["resources"])
-        return Obstacle("other_vms", f"{vm}: its hook runner lists other VMs for this event: {names}")
-    if own["prepared_state"] == "ok":
-        return None
+        return Report(sighting, False, Obstacle("blocked", known["blocked"]))
+    if own is None or own["prepared_state"] == "ok":
+        return Report(sighting, True)
     if own["prepared_state"] == "failed":
         hooks = ", ".join(own.get("failed_hooks") or ["see the log of its hook runner"])
-        return Obstacle("not_prepared", f"{vm}: the preparation failed: {hooks}")
+        return Report(sighting, False, Obstacle("not_prepared", f"the preparation failed: {hooks}"))
     waiting = f": {own['waiting']}" if own.get("waiting") else ""
-    return Obstacle("not_prepared", f"{vm}: its hook runner has not prepared yet{waiting}")
-
-
-def _names(event: Variables) -> set[str]:
-    return {vm.casefold() for vm in event["resources"]}
+    return Report(sighting, False, Obstacle("not_prepared", f"its hook runner has not prepared yet{waiting}"))
 
 
 def _plan_reads(

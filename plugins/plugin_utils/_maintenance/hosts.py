@@ -144,9 +144,13 @@ class MaintenanceHost:
         """Return the events of the note that were Scheduled when they were read."""
         return [event for event in self._events_read() if event["status"] == "Scheduled"]
 
+    def listed_events(self) -> list[Event]:
+        """Return the events that the host listed, whether it takes part or not."""
+        return list(self._info.get("events", ()))
+
     def resources_of(self, key: str) -> list[str]:
-        """Return the VMs that the host lists for the event of this key, whether it takes part or not."""
-        return [vm for event in self._info.get("events", ()) if event["key"] == key for vm in event["resources"]]
+        """Return the VMs that the host lists for the event of this key."""
+        return [vm for event in self.listed_events() if event["key"] == key for vm in event["resources"]]
 
     @property
     def is_removed(self) -> bool:

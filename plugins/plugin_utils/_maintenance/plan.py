@@ -19,6 +19,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import all_vms
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
@@ -28,7 +29,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    all_resources,
     hosts_of_vm,
 )
 
@@ -122,7 +122,7 @@ class MaintenancePlan:
                     known.update(status="Started")
                 known["begun"] = known["begun"] or event["key"] in host.keys_of_note
         for key, event in found.items():
-            event["resources"] = all_resources(host.resources_of(key) for host in self._hosts)
+            event["resources"] = list(all_vms(host.resources_of(key) for host in self._hosts).values())
             event["hosts"] = [name for vm in event["resources"] for name in hosts_of_vm(vm, vms)]
             event["owners"] = {vm: hosts_of_vm(vm, approval_vms) for vm in event["resources"]}
             left = self._seconds_left(event)

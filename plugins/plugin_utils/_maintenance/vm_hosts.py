@@ -1,14 +1,25 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which VMs an event affects by the answers of all hosts, and which hosts of a run are these VMs."""
+"""Which hosts of a run are which VMs, and what they report about an event."""
 
 from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     is_same_vm,
+    vm_key,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    Obstacle,
+    Report,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    Sighting,
 )
 
 # event_approve reads the prepared VMs as shell patterns; names in Azure have none of these characters
@@ -26,13 +37,44 @@ def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
     return [host for host, vm in vms.items() if is_same_vm(resource, vm)]
 
 
-def all_resources(lists: t.Iterable[t.Iterable[str]]) -> list[str]:
-    """Return each VM that one of the lists names; letter case does not count.
+def sighting_of(event: t.Mapping[str, t.Any]) -> Sighting:
+    """Return the listed event of a module's result."""
+    listed = ScheduledEvent(
+        event["event_id"],
+        event["event_type"] or "",
+        event["status"],
+        tuple(event["resources"]),
+        event.get("resource_type"),
+        None,
+        None,
+        event.get("source"),
+        None,
+    )
+    return Sighting(listed, True, frozenset(map(vm_key, listed.resources)), True)
 
-    The answers of IMDS may differ between the VMs of an event, and a compromised host may omit a VM.
+
+def reports_by_vm(
+    vms: t.Mapping[str, str], report_of: t.Callable[[str], Report]
+) -> tuple[dict[str, Report], dict[str, str]]:
+    """Return the reports for `obstacles`, and the host of each VM whose host is known.
+
+    Args:
+        vms: name of the VM by host, "" if unknown.
+        report_of: returns what a host says.
     """
-    found: dict[str, str] = {}
-    for resources in lists:
-        for vm in resources:
-            found.setdefault(vm.casefold(), vm)
-    return list(found.values())
+    reports: dict[str, Report] = {}
+    hosts: dict[str, str] = {}
+    for host, vm in vms.items():
+        report = report_of(host)
+        key = vm_key(vm)
+        rivals = hosts_of_vm(vm, vms)
+        if not rivals:
+            reports[f"host {host}"] = report  # what it lists counts, though it is no VM that the run knows
+        elif len(rivals) > 1:
+            names = ", ".join(rivals)
+            text = f"several hosts claim to be this VM: {names}; leave out the wrong one"
+            reports[f"host {host}"] = report
+            reports[key] = Report(None, False, Obstacle("claimed_twice", text))
+        else:
+            reports[key], hosts[key] = report, host
+    return reports, hosts

@@ -1,0 +1,116 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which VMs an approval releases, and why it may not be sent, for any documents of any reporters."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EventDocument,
+    ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    Obstacle,
+    Report,
+    approver_order,
+    obstacles,
+    release_set,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    Sighting,
+    Tracker,
+)
+
+hypothesis = pytest.importorskip("hypothesis", reason="ansible-test's own Python has no hypothesis")
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+VMS = ["vm1", "vm2", "vm3"]
+
+
+def event(*resources, **changes):
+    usual = ScheduledEvent(
+        "a", "Reboot", "Scheduled", resources, "VirtualMachine", None, None, changes.pop("source", "Platform"), None
+    )
+    return usual._replace(**changes)
+
+
+def report(*resources, prepared=True, listed=True, named=None, readable=True, obstacle=None, documents=2, **changes):
+    names = frozenset(map(vm_key, resources if named is None else named))
+    sighting = Sighting(event(*resources, **changes), listed, names if listed else frozenset(), readable)
+    return Report(sighting, prepared, obstacle, documents)
+
+
+def codes(reports, **options):
+    return [obstacle.code for obstacle in obstacles(reports, **options)]
+
+
+def test_prepared_vms_are_released_in_the_order_of_their_names():
+    reports = {"vm2": report("VM2", "_vm1"), "vm1": report("vm1", "vm2")}
+    assert obstacles(reports) == []
+    assert approver_order(reports) == ["vm1", "vm2"]
+    assert release_set(reports.values()) == {"vm2": "VM2", "vm1": "_vm1"}
+
+
+@pytest.mark.parametrize(
+    "second, code",
+    [
+        (report("vm1", "vm2", prepared=False), "not_prepared"),
+        (report("vm1", "vm2", documents=1), "one_document"),
+        (report("vm1", "vm2", named=["vm1"]), "not_listed"),
+        (report("vm1", "vm2", listed=False), "not_listed"),
+        (report("vm1"), "not_listed"),
+        (Report(None, True), "not_listed"),
+        (report("vm1", "vm2", obstacle=Obstacle("paused", "it is paused")), "paused"),
+        (report("vm1", "vm2", status="Started"), "started"),
+        (report("vm1", "vm2", status="Paused"), "unknown_status"),
+        (report("vm1", "vm2", event_type="Hibernate"), "unknown_type"),
+        (report("vm1", "vm2", source="Autoscaler"), "unknown_source"),
+        (report("vm1", "vm2", resource_type="Disk"), "unknown_resource_type"),
+        (report("vm1", "vm2", readable=False), "unreadable"),
+    ],
+)
+def test_one_vm_prevents_the_approval(second, code):
+    assert codes({"vm1": report("vm1", "vm2"), "vm2": second}) == [code]
+
+
+def test_vm_without_a_report_prevents_the_approval_unless_somebody_speaks_for_it_by_its_name():
+    reports = {"vm1": report("vm1", "vm9")}
+    assert [each.text for each in obstacles(reports, "no host is this VM")] == ["vm9: no host is this VM"]
+    assert codes(reports, spoken_for=["vm9"]) == []
+
+
+def test_vms_of_a_report_whose_own_vm_is_unknown_count():
+    assert codes({"vm1": report("vm1"), "host h2": report("vm1", "vm2")}) == ["unknown_vm"]
+
+
+def test_event_that_no_last_document_lists_is_not_approved():
+    assert codes({"vm1": report("vm1", listed=False)})[0] == "not_listed"
+    assert codes({"vm1": report()}) == ["no_vm"]
+
+
+NAMES = st.lists(st.sampled_from(VMS), min_size=1, max_size=3, unique=True).map(tuple)
+DOCUMENTS = st.builds(
+    lambda events, complete: EventDocument(1, tuple(events), complete=complete),
+    st.lists(st.builds(event, st.sampled_from(VMS), st.sampled_from(VMS)), max_size=1),
+    st.booleans(),
+)
+COURSES = st.lists(st.tuples(DOCUMENTS, st.sampled_from([1.0, 1.0, 5.0, 90.0])), min_size=1, max_size=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(VMS), COURSES, min_size=1), st.sets(st.sampled_from(VMS)))
+def test_no_approval_releases_an_unprepared_vm_that_one_of_the_last_documents_names(courses, prepared):
+    reports, named = {}, set()
+    for vm, course in courses.items():
+        tracker, at, seen = Tracker(), 0.0, None
+        for document, after in course:
+            at += after
+            seen = tracker.observe(document._replace(sent_at=at, sent_by=at))
+        for document, _after in course[-2:]:
+            named |= {name for each in document.events for name in each.resources}
+        reports[vm] = Report(seen.events.get("a"), vm in prepared, documents=seen.documents)
+    assert named <= set(release_set(reports.values()))
+    if not obstacles(reports):
+        assert named <= prepared & set(courses)
