@@ -21,7 +21,7 @@ GONE_AFTER = 2.0
 # the same for an event that came back, or a VM of which came back, after it was gone
 GONE_AFTER_A_RETURN = 60.0
 # seconds for which an event that is gone is remembered, and how many of them are
-_REMEMBERED_FOR = 86400.0
+REMEMBERED_FOR = 86400.0
 _MOST_REMEMBERED = 1000
 
 
@@ -123,7 +123,7 @@ class Tracker:
         for key, since in list(self._gone.items()):
             if since is None:
                 self._gone[key] = now
-            elif now - since > _REMEMBERED_FOR or len(self._gone) > _MOST_REMEMBERED:
+            elif now - since > REMEMBERED_FOR or len(self._gone) > _MOST_REMEMBERED:
                 del self._gone[key]
 
 

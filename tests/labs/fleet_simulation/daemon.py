@@ -72,15 +72,20 @@ class ImdsOfHost:
     """
 
     def __init__(
-        self, events: Callable[[], EventDocument], approve: Callable[[str], None], instance: dict[str, Any]
+        self,
+        clock: Callable[[], float],
+        events: Callable[[], EventDocument],
+        approve: Callable[[str], None],
+        instance: dict[str, Any],
     ) -> None:
         self.requests_sent = 0
         self.versions_of_a_poll = 1
+        self._clock = clock
         self._events, self._approve, self._instance = events, approve, instance
 
     def events(self, within: float | None = None) -> EventDocument:
         self.requests_sent += 1
-        return self._events()
+        return self._events()._replace(sent_at=self._clock(), sent_by=self._clock())
 
     def approve(self, event_ids: list[str], within: float | None = None) -> None:
         self.requests_sent += 1

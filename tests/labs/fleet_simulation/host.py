@@ -84,7 +84,7 @@ class Host:
                 leader=self.leader, journal=str(self._folder / "journal.db"), run_directory=str(self._folder / "run")
             )
             vm_id = f"{self.name}-{self._vm_number}"
-            imds = ImdsOfHost(self._events, partial(self._approve, self), self._instance(vm_id))
+            imds = ImdsOfHost(self._monotonic, self._events, partial(self._approve, self), self._instance(vm_id))
             view = SimulatedRuns(runs, settings.environment, settings.kill_after)
             boot = f"{vm_id} boot {self._boots}"
             self.daemon = Daemon(

@@ -17,6 +17,8 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.records import PREPARE, RECOVER
 
+# seconds that documents without an event have to span, less what floating point loses
+GONE_AFTER = 2.0 - 0.001
 # lines of the log that are kept for each host
 LINES = 300
 # latest runs of a prepare hook that are kept
@@ -48,10 +50,11 @@ class Run:
 class Presence:
     """Whether the documents that this host received list an event for it, and how the last of them listed it."""
 
-    __slots__ = ("absences", "first_seen", "is_gone", "latest")
+    __slots__ = ("absences", "first_seen", "is_gone", "latest", "missing_since")
 
     def __init__(self, now: float, latest: ScheduledEvent) -> None:
         self.absences = 0
+        self.missing_since = 0.0
         self.is_gone = False
         self.first_seen = now
         self.latest = latest
@@ -128,8 +131,9 @@ class Ledger:
                 presence.absences, presence.is_gone, presence.latest = 0, False, event
         for key, presence in self._presence.items():
             if key not in listed:
+                presence.missing_since = presence.missing_since if presence.absences else now
                 presence.absences += 1
-                presence.is_gone = presence.is_gone or presence.absences >= 2
+                presence.is_gone = presence.is_gone or now - presence.missing_since >= GONE_AFTER
 
     def poll_failed(self) -> None:
         self._last_poll_failed = True
@@ -236,7 +240,7 @@ class Ledger:
         return ""
 
     def _check_recovery(self, now: float, key: str, hook: str) -> None:
-        """A recover hook begins after two good documents without the event, and while no other one holds it."""
+        """A recover hook begins after documents without the event that span the time, and while no other holds it."""
         presence = self._presence.get(key)
         if presence is not None and not presence.is_gone:
             self.violated("recovery after the end", key, f"{hook} begins, {presence.absences} absences", now)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from azure_scheduled_events.tracking import GONE_AFTER
 from soak.approval_invariants import undoes
 from soak.evidence import Evidence
 from soak.plan import PREPARE
-from soak.testbed import REAPPEAR_WITHIN
 from soak.violations import Violation
 
 INTERRUPTED_STATES = ("interrupted", "stopped", "timeout")
@@ -38,7 +38,7 @@ def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
                     for run in evidence.runs
                 )
                 rebooted = not hook.persists and evidence.rebooted(first.began, second.began)
-                was_away = evidence.longest_absence(key, first.began, second.began) > REAPPEAR_WITHIN - 1
+                was_away = evidence.longest_absence(key, first.began, second.began) > GONE_AFTER - 1
                 if (
                     recovered
                     or recovered_from

@@ -25,11 +25,10 @@ from support.daemon.simulated_azure import Azure
 
 # seconds for a process to start, or to end after a signal; only a run that fails takes so long
 PROCESS_TIMEOUT = 30.0
-# seconds: an event that returns later is another occurrence, which is prepared again after this time
-REAPPEAR_WITHIN = 3.0
-_SHORT_ABSENCES = f"""
-from hook_runner.lifecycle import engine, event_tracker
-engine.REAPPEAR_WITHIN = event_tracker.REAPPEAR_WITHIN = {REAPPEAR_WITHIN}
+# the absence of an event that came back has to last a minute; a run of a few minutes needs more ends
+_SHORT_ABSENCES = """
+from azure_scheduled_events import tracking
+tracking.GONE_AFTER_A_RETURN = 3.0
 """
 
 

@@ -104,7 +104,7 @@ class EngineHarness(HarnessViews):
         self.pacer = Pacer(
             self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
         )
-        self._has_seen = False
+        self._has_seen = self._is_confirmed = False
         self.ended: list[tuple[EventRecord, HookRun]] = []
         self._engine = Engine(
             settings,
@@ -147,10 +147,13 @@ class EngineHarness(HarnessViews):
         return self._elapsed - self._booted
 
     def poll(self, after: float = 0) -> None:
-        """Let simulated seconds pass, poll until no absence is unconfirmed, and settle."""
+        """Let simulated seconds pass, poll until the documents confirm what they list and lack, and settle."""
         self.poll_once(after)
-        while any(record.absences or record.leaving for record in self.engine.records):
+        if not self._is_confirmed:
+            self._is_confirmed = True
             self.poll_once()
+        while any(record.is_missing or record.leaving for record in self.engine.records):
+            self.poll_once(1.0)
 
     def poll_once(self, after: float = 0) -> None:
         """Let simulated seconds pass, poll once, and settle."""

@@ -10,6 +10,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.identity import vm_key
+from azure_scheduled_events.tracking import Sighting
 
 PREPARE = "prepare"
 EMERGENCY = "emergency"
@@ -189,14 +191,8 @@ class EventRecord:
         closed_at: when the daemon had finished with it; None before that.
         steps: every hook run, in the order of their start.
         timeline: entries in order. The journal writes those that it does not have yet.
-        absences: consecutive documents that did not list the event, or this VM among its Resources.
-            Not stored.
-        leaving: the VMs in `event` that the last documents did not name, with the number of these
-            documents; they still count as affected. Not stored.
-        resources_unknown: whether the last document gave Resources in no readable form; `event` has
-            the earlier ones. Not stored.
-        came_back_at: when the event was listed again after it was over; None where it never was.
-            Not stored.
+        is_missing: whether the last document lacks the event, or this VM in it; it may be over. Not stored.
+        sighting: the event as the tracker knows it; None before the first document. Not stored.
         on_hold: whether the policy holds the event; nothing is prepared for it. Not stored.
         attempt: the present attempt to approve the event. Not stored.
         waiting_for: why the event's next hook does not begin, for `status`; "" where none waits.
@@ -204,7 +200,6 @@ class EventRecord:
     """
 
     __slots__ = (
-        "absences",
         "affects_this_vm",
         "approval",
         "approval_asked_by",
@@ -213,7 +208,6 @@ class EventRecord:
         "approval_forced",
         "approval_reason",
         "attempt",
-        "came_back_at",
         "closed_at",
         "event",
         "first_seen",
@@ -221,12 +215,12 @@ class EventRecord:
         "first_type",
         "gone_at",
         "id",
-        "leaving",
+        "is_missing",
         "occurrence",
         "on_hold",
         "outcome",
-        "resources_unknown",
         "seen_started",
+        "sighting",
         "steps",
         "timeline",
         "waiting_for",
@@ -252,10 +246,8 @@ class EventRecord:
         self.closed_at: datetime | None = None
         self.steps: list[HookRun] = []
         self.timeline: list[TimelineEntry] = []
-        self.absences = 0
-        self.leaving: dict[str, int] = {}
-        self.resources_unknown = False
-        self.came_back_at: datetime | None = None
+        self.is_missing = False
+        self.sighting: Sighting | None = None
         self.on_hold = False
         self.attempt = ApprovalAttempt()
         self.waiting_for = ""
@@ -282,6 +274,13 @@ class EventRecord:
         if self.seen_started:
             return EMERGENCY if self.first_status == "Started" else STARTED
         return PREPARE
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """The VMs of the event that the last document does not name, and that are not gone."""
+        if self.sighting is None or not self.sighting.listed:
+            return ()
+        return tuple(name for name in self.event.resources if vm_key(name) not in self.sighting.named)
 
     def runs_in_stage(self, stage: str) -> list[HookRun]:
         """Return the runs of one stage whose effect holds."""

@@ -94,9 +94,9 @@ def efforts(harness: EngineHarness, count: int) -> dict[str, Effort]:
             summary(engine, harness.health),
         ),
         "metrics": shown,
-        # two documents without them, since one may be that of another backend
+        # one document without them may be that of another backend
         "missing": lambda: engine.observe(EventDocument(2, ())),
-        "gone": lambda: engine.observe(EventDocument(3, ())),
+        "gone": lambda: engine.observe(EventDocument(3, (), sent_at=2.0)),
     }
     return {name: effort(each, connection_of(harness.journal)) for name, each in work.items()}
 

@@ -186,8 +186,7 @@ class Journal:
     def last_of(self, key: str) -> EventRecord | None:
         """Return the newest record of the event of this key, open or closed; None without one.
 
-        The newest one in memory counts if the file has no newer one, or if that cannot be read. The record can
-        be opened again: set `closed_at` to None and save it.
+        The newest one in memory counts if the file has no newer one, or if that cannot be read.
         """
         newest = max(self._records.of(key), key=lambda record: record.id, default=None)
         connection = self._connection
@@ -202,6 +201,16 @@ class Journal:
         except ValueError as error:
             self._say(f"the journal {self._path}: {error}; the event counts as a new one")
         return newest
+
+    def keys_gone_since(self, at: datetime) -> set[str]:
+        """Return the keys of the events that were gone at this time or later; none if the file cannot be read."""
+        if self._connection is None:
+            return set()
+        try:
+            return rows.keys_gone_since(self._connection, at)
+        except sqlite3.Error as error:
+            self._set_write_error(error)
+            return set()
 
     def reader(self) -> JournalReader:
         """Return queries for the records as they are now, in the file and in memory."""

@@ -175,6 +175,12 @@ def keys_beginning(connection: sqlite3.Connection, start: str, limit: int) -> li
     return [_decode_text(row[0]) for row in connection.execute(query, (_text(start), limit)).fetchall()]
 
 
+def keys_gone_since(connection: sqlite3.Connection, at: datetime) -> set[str]:
+    """Return the keys of the events that were gone at this time or later."""
+    query = "SELECT DISTINCT key FROM records WHERE gone_at >= ?"
+    return {_decode_text(row[0]) for row in connection.execute(query, (_time(at),)).fetchall()}
+
+
 def prune(connection: sqlite3.Connection, keep: int) -> None:
     """Delete the closed records except the newest `keep`."""
     closed = "SELECT id FROM records WHERE closed_at IS NOT NULL ORDER BY id DESC LIMIT -1 OFFSET ?"

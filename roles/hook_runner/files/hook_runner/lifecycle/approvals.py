@@ -30,6 +30,8 @@ from hook_runner.records import ACCEPTED, REFUSED, SENT, EventRecord
 # fields that policies evaluate: a manual approval is void when one of them changes
 EVALUATED_FIELDS = ("event_type", "resources", "resource_type", "source", "duration")
 
+# one document after the start may come from a backend that lags behind
+_DOCUMENTS_NEEDED = 2
 _LONGEST_PAUSE = 10.0
 # seconds after a refusal: the cause of the first one may have passed, and shortly before NotBefore
 # every attempt counts
@@ -95,6 +97,7 @@ class Approver:
         self._pausing = pausing
         # until the first and the next document, the events may differ from those that are known
         self._last_poll_failed = True
+        self._documents = 0
         self._api_version = API_VERSION
 
     def document_received(self, records: Iterable[EventRecord], api_version: str) -> None:
@@ -104,13 +107,18 @@ class Approver:
         self._last_poll_failed = False
         self._api_version = api_version
 
+    def compared(self, documents: int) -> None:
+        """Note how many documents the events rest on."""
+        self._documents = documents
+
     def poll_failed(self) -> None:
         """Note that a poll failed; nothing is approved before the next document."""
         self._last_poll_failed = True
 
     def awaits_observation(self, records: Iterable[EventRecord]) -> bool:
         """Return True if a request for one of the records is withheld until the next document."""
-        return self._last_poll_failed or any(record.attempt.outcome_unknown for record in records)
+        is_confirmed = not self._last_poll_failed and self._documents >= _DOCUMENTS_NEEDED
+        return not is_confirmed or any(record.attempt.outcome_unknown for record in records)
 
     def decide(self, record: EventRecord, prepared: str) -> Decision:
         """Return the decision of the policy about the event now.
@@ -332,25 +340,27 @@ class Approver:
             return blocked.text
         if record.approval_attempts and event.not_before is not None and event.seconds_left(self._clock.now()) <= 0:
             return "NotBefore has passed; Azure starts the event without an approval"
-        if record.absences:
-            return "the last document does not list the event for this VM; it counts as over after one more"
+        if record.is_missing:
+            return "the last document does not list the event for this VM; it may be over"
+        if record.sighting is None or not record.sighting.readable:
+            return "the last document does not give the VMs that the event affects"
         if record.leaving:
             names = escape_surrogates(", ".join(record.leaving))
-            return f"the last document does not list {names}; a VM counts as gone after one more"
-        if record.resources_unknown:
-            return "the last document does not give the VMs that the event affects"
+            return f"the last document does not list {names}, but an approval may still release them"
         return None
 
     def _blocked_by_daemon(self, record: EventRecord) -> str | None:
         """Return why the state of the daemon keeps the approval back, or None.
 
-        1. The last poll failed, no document has come yet, or none has come since the last request failed. This
-           blocks a forced approval too.
+        1. The last poll failed, fewer than two documents have come, or none has come since the last request
+           failed. This blocks a forced approval too.
         2. The journal cannot be written.
         3. The daemon is paused.
         """
         if self._last_poll_failed:
             return "IMDS gives no good answer; the event may have changed"
+        if self._documents < _DOCUMENTS_NEEDED:
+            return "one document was read since the start; the next one has to confirm it"
         if record.attempt.outcome_unknown:
             return "the last request failed; the events are read again first"
         if record.approval_forced:

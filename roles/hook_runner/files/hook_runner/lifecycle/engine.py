@@ -11,7 +11,7 @@ therefore it continues from the journal after a restart.
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Callable
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
@@ -22,7 +22,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
-from hook_runner.lifecycle.event_tracker import REAPPEAR_WITHIN, EventTracker
+from hook_runner.lifecycle.event_tracker import EventTracker
 from hook_runner.lifecycle.identification import Identification
 from hook_runner.lifecycle.pause import Pausing
 from hook_runner.lifecycle.runtime import Runtime
@@ -33,9 +33,7 @@ from hook_runner.lifecycle.stage_plan import (
     Hooks,
     hooks_for,
     is_late,
-    is_undone,
     not_recovered,
-    prepare_deadline,
     retry_at,
     stage_state,
     urgency,
@@ -51,7 +49,6 @@ from hook_runner.records import (
     SKIPPED,
     STARTED,
     WATCHED,
-    ApprovalAttempt,
     Cause,
     EventRecord,
     HookRun,
@@ -160,20 +157,20 @@ class Engine:
 
         1. An approval that waited for this document may be sent again.
         2. The records are compared with the document, and all changes are saved in one transaction.
-        3. If this VM's name is known, each event without absences takes over its runs that the journal had
-           lost. When no event has absences, the remaining lost runs are ended.
+        3. If this VM's name is known, each event that is not missing takes over its runs that the journal had
+           lost. When no event is missing, the remaining lost runs are ended.
         4. A tick follows.
         """
         self._has_document, self._is_behind = True, False
         self.approver.document_received(self.records, document.api_version)
         with self._journal.batch():
-            self._tracker.compare(document)
+            self.approver.compared(self._tracker.compare(document))
         if self.own_name is not None:
             # the document shows whether the event of a lost run is over
             for record in self.records:
-                if not record.absences:
+                if not record.is_missing:
                     self.stage_runner.adopt_lost_runs(record)
-            if not any(record.absences for record in self.records):
+            if not any(record.is_missing for record in self.records):
                 self._runs.end_lost()
         self.tick()
 
@@ -182,16 +179,14 @@ class Engine:
 
         1. A pause whose time has passed ends, once a document has come.
         2. The results of the hooks that have ended are recorded.
-        3. Closed records are forgotten whose event would be another occurrence if it came back.
-        4. Each event is advanced: those that are over first, then the others by urgency. Until the journal is
+        3. Each event is advanced: those that are over first, then the others by urgency. Until the journal is
            known to be this VM's, and for an event that is not over until the first document, only the deadlines
            of its prepare hooks are enforced, and this only once the clock has the server's time.
-        5. The records that were closed in step 4 are removed.
+        4. The records that were closed in step 3 are removed.
         """
         if self._has_document:
             self.pausing.expire()
         self.stage_runner.collect_finished(self.records)
-        self._tracker.forget_ended()
         holders = [record for record in self.records if record.gone_at is None and record.affects_this_vm]
         # events that are over come first, then the others by urgency
         for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
@@ -207,14 +202,14 @@ class Engine:
         """Return True if the engine needs the next document even if it is unchanged.
 
         It does until this VM's name is known, and a document has been compared with all records since; while an
-        event, or a VM of one, is missing from the last documents; while this VM has just left a listed event;
-        and while an approval is withheld until the next document.
+        event, or a VM of one, is missing from the last documents; and while an approval is withheld until the next
+        document.
         """
         if self.own_name is None or not self._has_document or self._is_behind:
             return True
         return (
-            self._tracker.has_left_event
-            or any(record.absences or record.leaving for record in self.records)
+            self._tracker.is_in_doubt
+            or any(record.is_missing for record in self.records)
             or self.approver.awaits_observation(self.records)
         )
 
@@ -236,7 +231,7 @@ class Engine:
            without one.
         2. Nothing depends on the time for an event that has started, or that IMDS has approved.
         3. It is WHILE_UNDECIDED if the policy may approve events, an operator has asked for the approval, or
-           the event came back or is on hold.
+           the event is on hold.
         4. Otherwise it is the time until NotBefore; None once this has passed.
         """
         if record.phase == RECOVER:
@@ -251,12 +246,7 @@ class Engine:
         if record.seen_started or record.approval == ACCEPTED:
             return None
         # the decision of a policy depends on the time, and on files
-        if (
-            self.runtime.settings.policy.may_approve()
-            or record.approval_asked_by
-            or record.came_back_at is not None
-            or record.on_hold
-        ):
+        if self.runtime.settings.policy.may_approve() or record.approval_asked_by or record.on_hold:
             return WHILE_UNDECIDED
         return record.event.seconds_left(now) or None
 
@@ -302,8 +292,7 @@ class Engine:
         1. For an event that does not affect this VM it is "none".
         2. It is "failed" if the event has moved on from stage prepare before the stage was finished, and no
            prepare hook runs.
-        3. It is "running" although the stage succeeded, if a recover hook runs that may undo it, or recover
-           hooks have run since.
+        3. It is "running" although the stage succeeded, if a recover hook runs that may undo it.
         4. Otherwise it is the state of the stage.
         """
         if not record.affects_this_vm:
@@ -311,10 +300,8 @@ class Engine:
         state = stage_state(self.runtime.hooks, record, PREPARE)
         if state == "running" and record.phase != PREPARE and not self.stage_runner.has_running(record, PREPARE):
             return "failed"  # it was interrupted, and its other hooks will not run
-        if state == "ok" and (
-            self.stage_runner.is_recovering() or self.stage_runner.is_being_undone(record) or is_undone(record)
-        ):
-            return "running"  # a recover hook may undo the preparation, or has undone it
+        if state == "ok" and self.stage_runner.is_recovering():
+            return "running"  # a recover hook may undo the preparation
         return state
 
     def recover_manually(self, event_id: str, who: str, give_up: bool) -> ManualAnswer | None:
@@ -368,7 +355,7 @@ class Engine:
         if phase == RECOVER:
             if self._recover(record, holders):
                 self._close(record)
-        elif record.absences:
+        elif record.is_missing:
             self.stage_runner.enforce_deadline(record, PREPARE)  # nothing begins for an event that may be over
         elif record.seen_started:
             record.attempt.explanation = ""
@@ -387,8 +374,8 @@ class Engine:
         2. During a pause no prepare hook begins.
         3. A rule with `hold` has the same effect, unless the preparation has begun or an operator has asked for
            the approval.
-        4. Otherwise the stage goes on if prepare hooks may run now (`_is_ready`). After NotBefore, hooks that
-           were skipped for lack of time may run after all. Then the policy decides again.
+        4. Otherwise the stage goes on. After NotBefore, hooks that were skipped for lack of time may run after all.
+           Then the policy decides again.
         5. In each of these cases the approval is sent if it is due.
         """
         prepared = self.preparation_state(record)
@@ -404,7 +391,7 @@ class Engine:
             prepared = self.preparation_state(record)
         elif record.on_hold:
             self.stage_runner.put_off(record, "the matching rule has `hold`")
-        elif self._is_ready(record, holders):
+        else:
             if is_late(record, self._clock.now()):
                 self.stage_runner.reopen_late(record)
             self.stage_runner.advance_stage(record, PREPARE, holders)
@@ -412,42 +399,13 @@ class Engine:
             decision = self.approver.decide(record, prepared)
         self.approver.send_if_due(record, decision, prepared)
 
-    def _is_ready(self, record: EventRecord, holders: list[EventRecord]) -> bool:
-        """Return True if prepare hooks may run now.
-
-        An event that is listed again after its recovery had begun has to wait. The recovery is
-        finished first. Then the preparation is repeated, but only when the event has been listed
-        for longer than a stale document explains, or when NotBefore is too near to wait for that.
-        """
-        if self.stage_runner.has_running(record, RECOVER) or self.stage_runner.is_being_undone(record):
-            self.stage_runner.enforce_deadline(record, RECOVER)
-            return False
-        if not is_undone(record):
-            return True
-        if record.came_back_at is None:
-            record.came_back_at = self._clock.now()  # it was before this start of the daemon; the window begins now
-        now, window = self._clock.now(), timedelta(seconds=REAPPEAR_WITHIN)
-        end = prepare_deadline(record, self.runtime.settings.margin)
-        if now < record.came_back_at + window and (end is None or end - now > window):
-            again = f"it is prepared again when it has been listed for {window.total_seconds():.0f} s"
-            record.waiting_for = f"a stale document may list it; {again}"
-            return False
-        # the recovery holds until another hook runs for the event, see `EventTracker`
-        self.stage_runner.void(record, PREPARE, "the recovery that ran while the event was gone has undone it")
-        return True
-
     def _start(self, record: EventRecord, holders: list[EventRecord]) -> None:
         """Run the hooks of an event that has started.
 
-        1. A recover hook that still runs for the event, which is listed again, goes on within its deadline. No
-           other begins.
-        2. A prepare hook that still runs is ended if `when_started` is "stop". Otherwise it goes on within its
+        1. A prepare hook that still runs is ended if `when_started` is "stop". Otherwise it goes on within its
            deadline. The hooks of the stage wait for its end.
-        3. Otherwise the stage goes on: emergency if the event was Started when it was first seen, else started.
+        2. Otherwise the stage goes on: emergency if the event was Started when it was first seen, else started.
         """
-        if self.stage_runner.has_running(record, RECOVER):
-            self.stage_runner.enforce_deadline(record, RECOVER)  # it is listed again, as Started
-            return
         if self.stage_runner.has_running(record, PREPARE):
             if self.runtime.settings.when_started == "stop":
                 self.stage_runner.stop(record, Cause.EVENT_STARTED, "the event has started", PREPARE)
@@ -486,7 +444,6 @@ class Engine:
         operator gave the recovery up. Then the closed records beyond `history_events` are deleted.
         """
         record.closed_at = self._clock.now()
-        record.attempt, record.waiting_for = ApprovalAttempt(), ""  # the event may come back
         self.stage_runner.withdraw_claims(record)
         if is_journalled(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}

@@ -5,24 +5,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from azure_scheduled_events.changes import ABSENCES_NEEDED, GONE, Change, changes
+from azure_scheduled_events.changes import GONE, Change
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.event_types import severity
-from azure_scheduled_events.identity import affects
+from azure_scheduled_events.identity import affects, vm_key
 from azure_scheduled_events.timestamps import as_utc_text
+from azure_scheduled_events.tracking import REMEMBERED_FOR, Observation, Sighting, Tracker
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
-from hook_runner.known_resources import with_known_resources, with_leaving_vms
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline
-from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, RECOVER, SKIPPED, EventRecord
+from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, EventRecord
 
-# seconds in which an event that comes back is the same occurrence
-REAPPEAR_WITHIN = 60.0
+# how long the journal is asked for events that are gone
+_MEMORY = timedelta(seconds=REMEMBERED_FOR)
 NOT_LISTED = "it is not listed any more"
 NOT_AFFECTED = "it does not affect this VM any more"
 
@@ -50,152 +50,99 @@ class EventTracker:
         self._timeline = timeline
         self._approver = approver
         self._stage_runner = stage_runner
-        # the newest record of each event, closed ones too as long as the event may come back
-        self._by_key: dict[str, EventRecord] = {}
-        # the events that this VM has left a moment ago, as the last document lists them
-        self._left: dict[str, ScheduledEvent] = {}
+        self._tracker = Tracker()
+        self._seen: Observation | None = None
+        # whether the last document has an event without a record, because this VM's name was unknown
+        self._has_unrecorded = False
 
     @property
-    def has_left_event(self) -> bool:
-        """True if the last document lists an event that this VM has left a moment ago; a later one shows it again."""
-        return bool(self._left)
-
-    def add(self, record: EventRecord) -> None:
-        """Add a record as the newest one of its event."""
-        self.records.append(record)
-        self._by_key[record.key] = record
+    def is_in_doubt(self) -> bool:
+        """True if one more document, even an unchanged one, may end something."""
+        return self._seen is None or self._seen.doubt
 
     def add_journalled(self, record: EventRecord) -> None:
         """Add a record of the journal in place of one of the same event that was never journalled."""
         self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
-        self.add(record)
+        self.records.append(record)
+        self._seen = None
 
     def clear(self) -> None:
         """Forget all records."""
         self.records.clear()
-        self._by_key.clear()
-        self._left.clear()
+        self._tracker, self._seen = Tracker(), None
 
     def drop_closed(self) -> None:
-        """Remove the closed records; the event of one may still come back."""
+        """Remove the closed records."""
         self.records[:] = [record for record in self.records if record.closed_at is None]
 
-    def forget_ended(self) -> None:
-        """Drop the closed records of events whose next occurrence would be another one."""
-        limit = self._clock.now() - timedelta(seconds=REAPPEAR_WITHIN)
-        for record in [
-            record for record in self._by_key.values() if record.closed_at is not None and record.closed_at < limit
-        ]:
-            del self._by_key[record.key]
-
-    def compare(self, document: EventDocument) -> None:
+    def compare(self, document: EventDocument) -> int:
         """Update the records from the document, and create records of new events.
 
-        1. Resources in no readable form are replaced by the earlier ones. A VM that is no longer named stays in
-           its event until it counts as gone.
-        2. An event without a record, or whose record is over, appears (`_appeared`). An event that is missing
-           counts one absence, unless the document is incomplete. Any other change is taken over (`_changed`).
-        3. An event that affected this VM and now is known to name only other VMs counts one absence as well,
-           unless the document is incomplete. For all other listed events the count begins again.
+        1. The first time, and after records of the journal were added, their events count as listed.
+        2. The changes that the document brings are taken over, and events that are gone are noted.
+        3. An event that no longer affects this VM is gone for it.
+        4. An event without a record appears, once this VM's name is known.
+
+        Returns the number of documents since step 1.
         """
+        if self._seen is None:
+            self._begin()
+        seen = self._tracker.observe(document)
+        is_unchanged = self._seen is not None and self._seen.events is seen.events
+        self._seen = seen
+        if is_unchanged and not self._has_unrecorded:
+            return seen.documents
+        self._has_unrecorded = False
         present = {record.key: record for record in self.records if record.gone_at is None}
-        left, self._left = self._left, {}
-        listed = self._with_known_resources(document, present, left)
-        document = self._with_leaving_vms(listed, present)
-        for change in changes(EventDocument(None, tuple(record.event for record in present.values())), document):
+        for change in seen.changes:
             record = present.get(change.event.key)
-            if record is None:
-                self._appeared(change.event, left.get(change.event.key), document.complete)
-            elif change.kind == GONE:
-                self._absent(record, NOT_LISTED)
-            else:
+            if record is not None and change.kind == GONE:
+                self._gone(record, NOT_LISTED)
+            elif record is not None:
                 self._changed(record, change)
-        for event in listed.events:
-            record = present.get(event.key)
-            if record is None:
-                continue
-            if not (record.affects_this_vm and self._is_for_others(event)):
-                record.absences = 0
-            elif listed.complete:
-                self._absent(record, NOT_AFFECTED)
-
-    def _with_known_resources(
-        self, document: EventDocument, present: dict[str, EventRecord], left: dict[str, ScheduledEvent]
-    ) -> EventDocument:
-        """Return the document with the earlier Resources of events that it gives in no readable form."""
-        known = {**left, **{key: record.event for key, record in present.items()}}
-        document, taken = with_known_resources(document, known)
-        for key, record in present.items():
-            record.resources_unknown = key in taken
-        return document
-
-    def _with_leaving_vms(self, document: EventDocument, present: dict[str, EventRecord]) -> EventDocument:
-        """Return the document with the earlier VMs of its events that are not gone."""
-        events = []
-        for event in document.events:
-            record = present.get(event.key)
+        for key, sighting in seen.events.items():
+            record = present.get(key)
+            if record is not None and record.affects_this_vm and self._is_for_others(sighting.event):
+                self._gone(record, NOT_AFFECTED)
+                record = None
+            record = record or self._appeared(sighting.event)
+            self._has_unrecorded = self._has_unrecorded or record is None
             if record is not None:
-                event, record.leaving = with_leaving_vms(event, record.event, record.leaving, document.complete)
-            events.append(event)
-        return document._replace(events=tuple(events))
+                record.sighting = sighting
+                record.is_missing = not sighting.listed or (record.affects_this_vm and self._is_unnamed(sighting))
+        return seen.documents
+
+    def _begin(self) -> None:
+        """Let the events of the records count as listed, each as Started if it ever was."""
+        known = [record for record in self.records if record.gone_at is None]
+        events = [record.event._replace(status="Started") if record.seen_started else record.event for record in known]
+        returned = {record.key for record in known if record.occurrence > 1}.union(self._tracker.returned)
+        gone = (*self._tracker.gone, *self._journal.keys_gone_since(self._clock.now() - _MEMORY))
+        self._tracker = Tracker(events, returned, gone)
 
     def _is_for_others(self, event: ScheduledEvent) -> bool:
         """Return True if it is known that the event does not affect this VM."""
         return self._runtime.own_name is not None and not affects(event, self._runtime.own_name)
 
-    def _appeared(self, event: ScheduledEvent, left: ScheduledEvent | None, is_complete: bool) -> None:
-        """Begin or continue a record.
+    def _is_unnamed(self, sighting: Sighting) -> bool:
+        """Return True if the last document gives the event's VMs without this one."""
+        return sighting.readable and vm_key(self._runtime.own_name or "") not in sighting.named
 
-        `left` is the event as the document before listed it, if this VM had left the event.
-
-        1. While this VM's name is unknown, nothing happens; the next document shows the event again.
-        2. An event that was over at most REAPPEAR_WITHIN seconds ago comes back as the same occurrence. If it
-           affected this VM and now names only others, it stays over; it is remembered as left.
-        3. Any other event gets a new record, with the next number of an occurrence.
-        """
+    def _appeared(self, event: ScheduledEvent) -> EventRecord | None:
+        """Begin a record; None while it is unknown whether the event affects this VM."""
         if self._runtime.own_name is None:
-            return  # unknown whether it affects this VM; the next document shows it again
-        earlier = self._by_key.get(event.key) or self._journal.last_of(event.key)
-        now = self._clock.now()
-        if (
-            earlier is not None
-            and earlier.gone_at is not None
-            and (now - earlier.gone_at).total_seconds() <= REAPPEAR_WITHIN
-        ):
-            if earlier.affects_this_vm and self._is_for_others(event):
-                self._left[event.key] = event  # for this VM it is over
-            else:
-                event, leaving = with_leaving_vms(event, left or earlier.event, {}, is_complete)
-                self._came_back(earlier, event, leaving, now)
-            return
-        event, leaving = with_leaving_vms(event, left or event, {}, is_complete)
+            return None
+        earlier = self._journal.last_of(event.key)
         occurrence = 1 if earlier is None else earlier.occurrence + 1
-        record = EventRecord(self._journal.next_id(), occurrence, event, now)
-        record.leaving = leaving
+        record = EventRecord(self._journal.next_id(), occurrence, event, self._clock.now())
         record.affects_this_vm = affects(event, self._runtime.own_name)
-        self.add(record)
+        self.records.append(record)
         self._timeline.add(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
         if occurrence > 1 and record.affects_this_vm:
             self._timeline.add(
                 record, "anomaly", "an event of this id was over before; this is another occurrence", "warning"
             )
-
-    def _came_back(self, record: EventRecord, event: ScheduledEvent, leaving: dict[str, int], now: datetime) -> None:
-        """Continue an event that was missing for a short time: the backends of IMDS had differed."""
-        away = 0.0 if record.gone_at is None else (now - record.gone_at).total_seconds()
-        if record.closed_at is not None:
-            self.add(record)
-        record.gone_at, record.closed_at, record.outcome = None, None, ""
-        record.came_back_at, record.absences, record.leaving = now, 0, leaving
-        self._timeline.add(
-            record,
-            "came-back",
-            f"it is listed again after {away:.0f} s, and goes on as the same occurrence",
-            "warning" if record.affects_this_vm else "info",
-        )
-        self._stage_runner.void_after_reboot(record)  # it was over when the host started
-        for change in changes(EventDocument(None, (record.event,)), EventDocument(None, (event,))):
-            self._changed(record, change)
+        return record
 
     def _changed(self, record: EventRecord, change: Change) -> None:
         """Take over a change of a listed event, and note it in the timeline.
@@ -217,13 +164,6 @@ class EventTracker:
                 f"{name}: {_shown(before, name)} -> {_shown(change.event, name)}" for name in change.fields
             )
             self._timeline.add(record, "changed", text, "notice" if record.affects_this_vm else "info")
-        if before.status == "Started" and change.event.status != "Started":
-            self._timeline.add(
-                record,
-                "anomaly",
-                f"it was Started and is {change.event.status} again, which Azure rules out; nothing is done twice",
-                "warning",
-            )
         if severity(change.event.event_type) > severity(before.event_type):
             self._timeline.add(
                 record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning"
@@ -240,23 +180,10 @@ class EventTracker:
             record.affects_this_vm = True
             self._timeline.add(record, "concerns-us", "the event now affects this VM", "notice")
 
-    def _absent(self, record: EventRecord, how: str) -> None:
-        """Count a document without the event, or without this VM in it; a single one may come from a stale backend."""
-        record.absences += 1
-        if record.absences >= ABSENCES_NEEDED:
-            self._gone(record, how)
-
     def _gone(self, record: EventRecord, how: str) -> None:
-        """Note that the event is over, for this VM at least, and how it ended.
-
-        If other hooks ran after the last recover hook, the recover hooks count as not run.
-        """
-        record.gone_at = self._clock.now()
-        record.absences = 0
+        """Note that the event is over, for this VM at least, and how it ended."""
+        record.gone_at, record.is_missing = self._clock.now(), False
         record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
-        last_recover = max((step.id for step in record.runs_in_stage(RECOVER)), default=0)
-        if any(step.id > last_recover > 0 and step.stage != RECOVER and step.state != SKIPPED for step in record.steps):
-            self._stage_runner.void(record, RECOVER, "other hooks ran after it")
         text = (
             how
             if record.seen_started

@@ -195,15 +195,6 @@ def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> 
     return any(not is_done(hook, record.latest_run(PREPARE, hook.name)) for hook in left)
 
 
-def is_undone(record: EventRecord) -> bool:
-    """Return True if recover hooks ran after the last prepare hook of an event that is listed again."""
-    prepared = max((step.id for step in record.runs_in_stage(PREPARE) if step.state != SKIPPED), default=0)
-    if record.gone_at is not None or not prepared:
-        return False
-    # the run for another event served a recover hook that was skipped
-    return max((step.id for step in record.runs_in_stage(RECOVER)), default=0) > prepared
-
-
 def urgency(record: EventRecord) -> tuple[bool, float, int]:
     """Return a sort key: interruptions before advice, the nearest NotBefore first, then the worst type first.
 
@@ -276,16 +267,3 @@ def served_by_same_run(
         for hook in hooks_for(hooks, other, RECOVER):
             if hook.name == step.hook and not is_done(hook, other.latest_run(RECOVER, hook.name)):
                 yield other
-
-
-def undone_by(step: HookRun, hooks: Hooks, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
-    """Yield the present events whose preparation a recover hook undoes: they were over when it began."""
-    prepared_by = partner(hooks, RECOVER, step.hook)
-    for other in others:
-        before = (done.hook for done in other.runs_in_stage(PREPARE) if done.id < step.id and done.state != SKIPPED)
-        if (
-            other.gone_at is None
-            and other.affects_this_vm
-            and any(prepared_by is None or is_same_preparation(hooks, name, prepared_by) for name in before)
-        ):
-            yield other

@@ -30,7 +30,6 @@ from hook_runner.lifecycle.stage_plan import (
     is_late,
     next_hook,
     served_by_same_run,
-    undone_by,
     urgency,
 )
 from hook_runner.permissions import permission_problem, trusted_owners
@@ -104,11 +103,6 @@ class StageRunner:
         """Return True if a recover hook runs that may undo any preparation: it has no pair."""
         running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
         return any(partner(self._runtime.hooks, RECOVER, step.hook) is None for step in running)
-
-    def is_being_undone(self, record: EventRecord) -> bool:
-        """Return True if a recover hook runs that undoes the preparation for this event, which is listed again."""
-        running = (run.step for run in self._active.values() if run.step.stage == RECOVER)
-        return any(list(undone_by(step, self._runtime.hooks, [record])) for step in running)
 
     def has_running(self, record: EventRecord, *stages: str) -> bool:
         """Return True if a hook of one of these stages runs for the event."""
@@ -189,15 +183,12 @@ class StageRunner:
     def _events_that_share(self, run: ActiveRun, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
         """Yield the other events for which a run that has ended counts as well.
 
-        1. A recover hook counts for the events that were over when it began, unless it was interrupted; and,
-           whatever its end, for the listed events whose preparation it undoes.
+        1. A recover hook counts for the events that were over when it began, unless it was interrupted.
         2. The success of a prepare hook counts for the listed events whose claim inherits it.
         """
         step = run.step
-        if step.stage == RECOVER:
-            if step.state != INTERRUPTED:
-                yield from served_by_same_run(run.record, step, self._runtime.hooks, others)
-            yield from (other for other in undone_by(step, self._runtime.hooks, others) if other is not run.record)
+        if step.stage == RECOVER and step.state != INTERRUPTED:
+            yield from served_by_same_run(run.record, step, self._runtime.hooks, others)
         elif step.stage == PREPARE and step.state == OK:
             yield from (
                 claim.record for claim in run.claims.values() if claim.inherits and claim.record.gone_at is None
@@ -233,19 +224,6 @@ class StageRunner:
     def is_claimed(self, record: EventRecord) -> bool:
         """Return True if a prepare hook has to go on because its success counts for another event."""
         return any(claim.inherits for run in self._runs_of(record, PREPARE) for claim in run.claims.values())
-
-    def void(self, record: EventRecord, stage: str, reason: str) -> None:
-        """Let the hooks of the stage count as not run, because their effect no longer holds."""
-        steps = [step for step in record.runs_in_stage(stage) if step.state != RUNNING]
-        for step in steps:
-            step.void = reason
-        if steps:
-            self._record(
-                record,
-                "void",
-                f"{', '.join(dict.fromkeys(f'{stage}/{step.hook}' for step in steps))}: {reason}",
-                "notice",
-            )
 
     def give_up(self, record: EventRecord, who: str) -> None:
         """Let the recover hooks that have not succeeded count as skipped."""
