@@ -278,7 +278,7 @@ class EventRecord:
     @property
     def leaving(self) -> tuple[str, ...]:
         """The VMs of the event that the last document does not name, and that are not gone."""
-        if self.sighting is None or not self.sighting.listed:
+        if self.sighting is None or not self.sighting.listed or not self.sighting.readable:
             return ()
         return tuple(name for name in self.event.resources if vm_key(name) not in self.sighting.named)
 

@@ -107,6 +107,7 @@ def test_a_shared_recovery_waits_for_every_hook_that_is_being_ended(azure: Azure
     for event in both:
         azure.complete(event)
     vm.receive_document()
+    vm.pass_time(2)
     vm.receive_document()
     vm.wait(lambda: vm.marks("term"))
     vm.engine.tick()
