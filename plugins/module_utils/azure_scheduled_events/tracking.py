@@ -33,7 +33,8 @@ class Sighting(NamedTuple):
             whatever a slower backend says.
         listed: whether the last document lists it.
         named: the VMs that the last document names for it, each as `vm_key`; empty if it lacks the event.
-        readable: whether the last document that lists it gives its VMs in readable form.
+        readable: whether the last document that lists it gives its VMs in readable form; before the first one, whether
+            any are known.
     """
 
     event: ScheduledEvent
@@ -147,7 +148,7 @@ class _Present:
         self._absent_vms: dict[str, float] = {}
         self._gone_vms: set[str] = set()
         self._named: frozenset[str] = frozenset()
-        self._readable = True
+        self._readable = bool(event.resources)
 
     @property
     def in_doubt(self) -> bool:

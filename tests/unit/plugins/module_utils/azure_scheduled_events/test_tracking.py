@@ -186,6 +186,13 @@ def test_the_next_process_counts_the_known_events_as_listed_and_knows_what_came_
     assert tracker.returned == {"b", "c"}
 
 
+def test_a_known_event_without_vms_is_not_readable_until_a_document_lists_them():
+    tracker = Tracker([event("a", ()), event("b")])
+    seen = tracker.observe(document(0))
+    assert not seen.events["a"].readable and seen.events["b"].readable
+    assert tracker.observe(document(1, event("a"))).events["a"].readable
+
+
 def test_an_unchanged_body_changes_nothing():
     tracker = Tracker()
     first = document(0, event())
