@@ -23,6 +23,9 @@ GONE_AFTER_A_RETURN = 60.0
 # seconds for which an event that is gone is remembered, and how many of them are
 REMEMBERED_FOR = 86400.0
 _MOST_REMEMBERED = 1000
+# Stands for events of which no document is known yet. A Tracker that knows it confirms "no events" as it does the end
+# of a listed event. No listed event has this id.
+UNLISTED = ScheduledEvent("", "", "", (), None, None, None, None, None)
 
 
 class Sighting(NamedTuple):
