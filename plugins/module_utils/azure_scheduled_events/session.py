@@ -72,7 +72,9 @@ class ImdsSession:
         discover: Callable[[float], str] | None = None,
     ) -> None:
         answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
-        self.imds = Imds(options.endpoint, options.api_versions, answer, first, transport=transport, discover=discover)
+        self.imds = Imds(
+            options.endpoint, options.api_versions, answer, first, clock=clock, transport=transport, discover=discover
+        )
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self._hold = hold
