@@ -9,19 +9,21 @@ import os
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    ABSENCES_NEEDED,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
     ScheduledEvent,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    ANY,
     Selection,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    UNLISTED,
+    Observation,
+    Sighting,
+    Tracker,
 )
 
 # environment variable of the caller's tasks: the id of the run, and the step
@@ -114,6 +116,8 @@ class MaintenanceWatch:
         hold: t.Callable[[list[dict[str, t.Any]]], None],
     ) -> None:
         self._selection = selection
+        # an event of the note counts whatever its other values
+        self._of_note = Selection(affects=selection.affects, advice=True)
         self._within = within
         self._own_name = own_name
         self._processes = processes
@@ -122,50 +126,35 @@ class MaintenanceWatch:
             str(event["event_id"]).casefold(): {**event, **_UNSEEN, "last_not_before": event.get("not_before")}
             for event in events
         }
-        self._absences = 0
+        self.tracker = Tracker([UNLISTED, *map(_as_known, self._events.values())])
         self.busy: list[str] = []
 
     @property
     def events(self) -> list[dict[str, t.Any]]:
-        """The events, each with the times when it was first seen started and first missing."""
+        """The events, each with the times when it was first seen started and when it was over."""
         return list(self._events.values())
 
-    def ended(self, document: EventDocument) -> bool:
-        """Return True if the host may recover; called once per good document."""
+    def ended(self, seen: Observation) -> bool:
+        """Return True if the host may recover; called once per good document, with the observation of ``tracker``."""
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        listed = [event for event in document.events if event.key in self._events]
-        added = [
-            event for event in document.events if event.key not in self._events and self._is_relevant(event, document)
-        ]
-        moved = [event for event in listed if self._is_moved(event)]
-        if added or moved:
-            self._hold([event.as_dict() for event in added + moved])
-        for held in self._events.values():
-            held["listed"] = False
-        for event in listed + added:
-            known = self._events.setdefault(event.key, {**_UNSEEN, "last_not_before": None})
-            started = known["started"] or (now if event.status == "Started" else None)
-            known.update(event.as_dict(), listed=True, started=started, over=None, ended_early=False)
-            # a started event has none
-            known["last_not_before"] = known["not_before"] or known["last_not_before"]
-        for held in self._events.values():
-            if not held["listed"] and document.complete and not held["over"]:
-                held.update(over=now, ended_early=_ends_early(held, document))
-        self.busy = [] if listed or added else self._processes()
-        is_absent = document.complete and not (listed or added or self.busy)
-        self._absences = self._absences + 1 if is_absent else 0
-        return self._absences >= ABSENCES_NEEDED
-
-    def confirms(self) -> bool:
-        """Return True if one more document without the events would end the wait."""
-        return self._absences == ABSENCES_NEEDED - 1
+        self._take_in(seen, now)
+        for key, held in self._events.items():
+            sighting = seen.events.get(key)
+            held["listed"] = sighting is not None and sighting.listed
+            if sighting is not None and self._may_be_in(self._of_note, sighting):
+                held.update(over=None, ended_early=False)
+            elif held["over"] is None:
+                held.update(over=now, ended_early=sighting is None and _ends_early(held, seen.document))
+        pending = UNLISTED.key in seen.events or any(held["over"] is None for held in self._events.values())
+        self.busy = [] if pending else self._processes()
+        return seen.document.complete and not pending and not self.busy
 
     def blocked_by(self) -> str:
         """Return why the host may not recover yet."""
         pending = [
             f"{event['event_type']} {event['event_id']} is {event['status']}"
             for event in self.events
-            if event["listed"]
+            if event["listed"] and event["over"] is None
         ]
         if pending:
             return ", ".join(pending)
@@ -173,14 +162,32 @@ class MaintenanceWatch:
             return f"a command of the preparation is still running: process {', '.join(self.busy)}"
         return "IMDS has not confirmed that the events are over"
 
-    def _is_moved(self, event: ScheduledEvent) -> bool:
-        not_before = event.as_dict()["not_before"]
-        return not_before is not None and not_before != self._events[event.key]["last_not_before"]
+    def _take_in(self, seen: Observation, now: str) -> None:
+        """Update the listed events, and hold those that are new or whose NotBefore has moved."""
+        found = []
+        for key, sighting in seen.events.items():
+            held = self._events.get(key)
+            if not sighting.listed or (held is None and not self._is_relevant(sighting, seen.document)):
+                continue
+            event = sighting.event.as_dict()
+            before = held or {**_UNSEEN, "last_not_before": None}
+            # a started event has none
+            not_before = event["not_before"] or before["last_not_before"]
+            if held is None or not_before != held["last_not_before"]:
+                found.append(event)
+            started = before["started"] or (now if event["status"] == "Started" else None)
+            self._events[key] = {**before, **event, "started": started, "last_not_before": not_before}
+        if found:
+            self._hold(found)
 
-    def _is_relevant(self, event: ScheduledEvent, document: EventDocument) -> bool:
-        if not is_due(event, document, self._within):
-            return False
-        if not event.resources or event.key in document.doubtful:
-            # its VMs are unreadable: it may affect this one
-            return self._selection._replace(affects=ANY).matches(event, None)
-        return self._selection.matches(event, self._own_name())
+    def _is_relevant(self, sighting: Sighting, document: EventDocument) -> bool:
+        return is_due(sighting.event, document, self._within) and self._may_be_in(self._selection, sighting)
+
+    def _may_be_in(self, selection: Selection, sighting: Sighting) -> bool:
+        return selection.may_match(sighting.event, sighting.readable, self._own_name())
+
+
+def _as_known(event: t.Mapping[str, t.Any]) -> ScheduledEvent:
+    """Return an event of the note as far as a Tracker needs it."""
+    resources = tuple(event.get("resources") or ())
+    return UNLISTED._replace(event_id=str(event["event_id"]), status=event.get("status", ""), resources=resources)

@@ -34,8 +34,9 @@ options:
       - V(present) waits until there is a selected event.
       - V(scheduled) and V(started) wait until there is a selected event with that status.
       - V(absent) waits until there is none, because Azure no longer lists an event that is over. A listed event of
-        O(event_ids) is not absent, whatever its other values. Two good documents in a row must list no selected event;
-        the module reads the second within a second of the first, even if O(timeout) has passed.
+        O(event_ids) is not absent, whatever its other values. At least two good documents in a row must list no
+        selected event, and the module must have requested them 2 seconds apart, because the documents of Azure may
+        differ for a moment. If the first one comes at the end of O(timeout), it reads the second one after that time.
     type: str
     choices: [present, scheduled, started, absent]
     default: present
@@ -80,8 +81,8 @@ RETURN = r"""
 outcome:
   description:
     - V(reached) if the events reached O(state), V(timeout) if they did not.
-    - V(gone) if two documents in a row list none of O(event_ids), and O(state) is not V(absent). The events were
-      cancelled, or were over between two polls. The module fails.
+    - V(gone) if all of O(event_ids) are absent, and O(state) is not V(absent). The events were cancelled, or were over
+      between two polls. The module fails.
     - V(checked) in check mode.
   returned: when the module polled IMDS
   type: str

@@ -12,6 +12,8 @@ version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Waits until the events of the host's note are over. M(azure_imds.scheduled_events.maintenance_note) writes the note.
+  - An event is over when at least two good documents in a row, requested 2 seconds apart, do not list it, or do not
+    name the VM of the host in it.
   - Continues after reboots of the host, and after connections that break or hang. An action plugin runs the module for
     O(attempt) seconds at a time, gives up a connection that does not answer within another O(grace) seconds, and
     connects again until O(timeout) has passed.
@@ -101,8 +103,8 @@ events:
     - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has five more
       members.
     - C(listed) is true if the last document lists the event. C(started) is when the event was first seen started, and
-      C(over) when it was first missing. C(last_not_before) is the last C(not_before) before the start.
-    - C(ended_early) is true if the event had not started and was missing before that time by the clock of IMDS.
+      C(over) when it was over. C(last_not_before) is the last C(not_before) before the start.
+    - C(ended_early) is true if the event had not started and was gone before that time by the clock of IMDS.
   returned: when the module polled IMDS
   type: list
   elements: dict
@@ -134,6 +136,7 @@ elapsed:
 """
 
 import typing as t
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
@@ -213,7 +216,7 @@ def wait(module: AnsibleModule, call: EventCall, notes: NoteFile, note: Note) ->
         lambda: processes_of(runs, PREPARE, module.params["task_timeout"]),
         hold,
     )
-    waited = wait_for(imds.pacer, imds.event_poll(name_required=True), watch.ended, timeout, watch.confirms)
+    waited = wait_for(imds.pacer, partial(imds.poll, True), watch.tracker, watch.ended, timeout)
     call.warn_about(waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     running = ", ".join(processes_of(runs, PREPARE)) if waited.reached else ""

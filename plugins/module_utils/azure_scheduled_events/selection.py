@@ -110,6 +110,10 @@ class Selection(NamedTuple):
             and self._affected(event, own_name)
         )
 
+    def may_match(self, event: ScheduledEvent, readable: bool, own_name: str | None) -> bool:
+        """Return True if the event is selected, or may be because its VMs are not ``readable``."""
+        return self.matches(event, own_name) if readable else self._replace(affects=ANY).matches(event, None)
+
     def pick(self, document: EventDocument, own_name: str | None) -> list[ScheduledEvent]:
         """Return the selected events of the document, in its order."""
         return [event for event in document.events if self.matches(event, own_name)]

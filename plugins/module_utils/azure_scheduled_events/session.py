@@ -122,25 +122,18 @@ class ImdsSession:
                 pass  # the call does not need the name
         return document
 
-    def event_poll(
-        self, name_required: bool, confirms: Callable[[], bool] = lambda: False
-    ) -> Callable[[float], EventDocument]:
-        """Return a poll for ``wait_for``: one attempt at the document, and at the name while it is missing.
+    def poll(self, name_required: bool, within: float, may_hold: bool) -> EventDocument:
+        """Return the events by one attempt within so many seconds; raise ImdsError if it fails.
 
-        Args:
-            name_required: whether the name is an error if it stays unknown.
-            confirms: returns True if the next poll has to be answered at once.
+        With ``name_required`` the name is requested first while it is missing. With ``may_hold`` the transport may hold
+        back the answer if the document is the last one.
         """
-
-        def once(within: float) -> EventDocument:
-            ends = self.pacer.clock() + within
-            if self.resource_name is None and name_required:
-                self._set_resource_name(self.pacer.call(self.imds.instance, within=within))
-            left = max(0.1, ends - self.pacer.clock())
-            hold = 0.0 if self.pacer.error is not None or confirms() else min(self._hold, left * _HELD_PART)
-            return self.pacer.call(partial(self.imds.events, hold=hold), within=left - hold)
-
-        return once
+        ends = self.pacer.clock() + within
+        if self.resource_name is None and name_required:
+            self._set_resource_name(self.pacer.call(self.imds.instance, within=within))
+        left = max(0.1, ends - self.pacer.clock())
+        hold = min(self._hold, left * _HELD_PART) if may_hold else 0.0
+        return self.pacer.call(partial(self.imds.events, hold=hold), within=left - hold)
 
     def _set_resource_name(self, instance: dict[str, Any]) -> None:
         self.instance = instance

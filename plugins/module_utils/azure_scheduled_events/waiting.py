@@ -1,23 +1,64 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Polls until the events are in a state, a predicate holds for a good document, or the time is up."""
+"""Polls until a predicate holds for the events, such as that one has started or that they are over."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from functools import partial
+from typing import Any, Callable, Mapping, NamedTuple
 
-from .changes import ABSENCES_NEEDED
-from .document import EventDocument
+from .document import EventDocument, ScheduledEvent
 from .errors import ImdsError, ImdsRefused
 from .pacing import Pacer
-from .selection import ANY, Selection
+from .selection import Selection
 from .session import ANSWER_TIMEOUT, ImdsSession
+from .tracking import GONE_AFTER, UNLISTED, Observation, Tracker
 
-STATES = ("present", "scheduled", "started", "absent")
-# seconds before a poll that confirms the one before, however long the interval is
-_CONFIRMING_PAUSE = 1.0
-# seconds for the confirming poll when the time for the wait is up
+# seconds for the answer to a poll at the end of the time, and to the one after it
+_LAST_TIMEOUT = 0.1
 _CONFIRMING_TIMEOUT = 1.0
+
+
+def selected(seen: Observation, selection: Selection, own_name: str | None) -> list[ScheduledEvent]:
+    """Return the selected events that the last document lists."""
+    events = [sighting.event for sighting in seen.events.values() if sighting.listed]
+    return [event for event in events if selection.matches(event, own_name)]
+
+
+def present(seen: Observation, selection: Selection, own_name: str | None) -> bool:
+    """Return True if a selected event is listed."""
+    return bool(selected(seen, selection, own_name))
+
+
+def has_status(status: str, seen: Observation, selection: Selection, own_name: str | None) -> bool:
+    """Return True if a selected event with that status is listed."""
+    return any(event.status == status for event in selected(seen, selection, own_name))
+
+
+def surely_absent(seen: Observation, selection: Selection, own_name: str | None) -> bool:
+    """Return True if every event is gone that is selected or may be.
+
+    An event of ``event_ids`` is, whatever its other values. The Tracker has to know ``expected(selection)``.
+    """
+    expected_keys = {event.key for event in expected(selection)}
+    return seen.document.complete and not any(
+        key in expected_keys or selection.may_match(sighting.event, sighting.readable, own_name)
+        for key, sighting in seen.events.items()
+    )
+
+
+def expected(selection: Selection) -> list[ScheduledEvent]:
+    """Return the events that a Tracker has to know in order to confirm that there are no selected ones."""
+    return [UNLISTED._replace(event_id=event_id) for event_id in selection.event_ids or [""]]
+
+
+_REACHED: Mapping[str, Callable[[Observation, Selection, str | None], bool]] = {
+    "present": present,
+    "scheduled": partial(has_status, "Scheduled"),
+    "started": partial(has_status, "Started"),
+    "absent": surely_absent,
+}
+STATES = tuple(_REACHED)
 
 
 class WaitResult(NamedTuple):
@@ -25,25 +66,31 @@ class WaitResult(NamedTuple):
 
     Attributes:
         reached: whether the predicate held.
-        document: the last good document, or None where there was none.
+        seen: the events after the last good document, or None where there was none.
         elapsed: duration of the wait in seconds.
         errors: number of failed polls.
         last_error: the latest error, or None where there was none.
     """
 
     reached: bool
-    document: EventDocument | None
+    seen: Observation | None
     elapsed: float
     errors: int
     last_error: ImdsError | None
 
+    @property
+    def document(self) -> EventDocument | None:
+        """The last good document, or None where there was none."""
+        return None if self.seen is None else self.seen.document
+
 
 def wait_for(
     pacer: Pacer,
-    poll: Callable[[float], EventDocument],
-    holds: Callable[[EventDocument], bool],
+    poll: Callable[[float, bool], EventDocument],
+    tracker: Tracker,
+    holds: Callable[[Observation], bool],
     timeout: float,
-    confirms: Callable[[], bool] = lambda: False,
+    confirms: Callable[[Observation], bool] = lambda seen: seen.doubt,
 ) -> WaitResult:
     """Return the result of polls at the pacer's interval until a predicate holds or the time is up; at least one.
 
@@ -51,52 +98,56 @@ def wait_for(
 
     Args:
         pacer: sets the interval and the delays.
-        poll: returns a good document through the pacer, within so many seconds, or raises ImdsError.
-        holds: the predicate.
+        poll: returns a good document through the pacer, within so many seconds, or raises ImdsError. The answer may be
+            held back if its second argument is True.
+        tracker: gets each good document.
+        holds: the predicate, called once for each good document.
         timeout: seconds for the wait.
-        confirms: returns True if one more good document may end the wait. The next poll then comes within a second,
-            and one such poll, of a second at most, may come after the timeout.
+        confirms: returns True if the end of a doubt may end the wait. The next poll then comes when it can end the
+            doubt, and one such poll, of a second at most, may come after the timeout.
 
     Raises:
         ImdsError: an ImdsRefused, if IMDS supports none of the api-versions.
     """
     started = pacer.clock()
-    document: EventDocument | None = None
+    seen: Observation | None = None
     errors = 0
     last_error: ImdsError | None = None
-    shortest = 0.1
+    confirming = is_late = False
     while True:
         polled = pacer.clock()
+        within = max(started + timeout - polled, _CONFIRMING_TIMEOUT if is_late else _LAST_TIMEOUT)
         try:
-            document = poll(max(started + timeout - polled, shortest))
+            seen = tracker.observe(poll(within, pacer.error is None and not confirming))
         except ImdsError as error:
             if isinstance(error, ImdsRefused) and error.supported_versions and not error.retryable:
                 raise
             last_error = error
             errors += 1
         else:
-            if holds(document):
-                return WaitResult(True, document, pacer.clock() - started, errors, last_error)
+            if holds(seen):
+                return WaitResult(True, seen, pacer.clock() - started, errors, last_error)
         now = pacer.clock()
         left = started + timeout - now
-        pause = polled + pacer.delay(document is not None and bool(document.events)) - now
-        confirming = pacer.error is None and confirms()
+        confirming = pacer.error is None and seen is not None and confirms(seen)
+        if is_late or (left <= 0 and not confirming):
+            return WaitResult(False, seen, now - started, errors, last_error)
         if confirming:
-            pause = min(pause, _CONFIRMING_PAUSE)
-        if left <= 0:
-            if not confirming or shortest == _CONFIRMING_TIMEOUT:
-                return WaitResult(False, document, now - started, errors, last_error)
-            shortest = _CONFIRMING_TIMEOUT
-        # the last poll is at the end of the time, so that no event of the last second is missed
-        pacer.sleep(max(0.0, min(pause, left)))
+            # a sooner document could not end the doubt
+            pause = GONE_AFTER
+            is_late = pause > left
+        else:
+            # the last poll is at the end of the time, so that no event of the last second is missed
+            pause = min(polled + pacer.delay(seen is not None and bool(seen.document.events)) - now, left)
+        pacer.sleep(max(0.0, pause))
 
 
 class EventWait:
     """A wait for a state of the selected events.
 
     Args:
-        state: one of STATES; "scheduled" and "started" need an event with that status, "absent"
-            needs none at all in ABSENCES_NEEDED good documents in a row.
+        state: one of STATES; "scheduled" and "started" need an event with that status, "absent" needs that all are
+            gone.
         selection: the events to wait for.
         session: the session with IMDS.
     """
@@ -105,36 +156,43 @@ class EventWait:
         self._state = state
         self._selection = selection
         self._session = session
-        self._absences = 0
+        self._tracker = Tracker(expected(selection))
 
     def wait(self, timeout: float) -> WaitResult:
         """Wait until the state is reached or can no longer be; raise ImdsRefused for an unsupported api-version."""
-        return wait_for(self._session.pacer, self._poll(), self._is_finished, timeout, self._confirms)
+        return wait_for(
+            self._session.pacer,
+            partial(self._session.poll, self._selection.needs_own_name),
+            self._tracker,
+            self._is_over,
+            timeout,
+            self._confirms,
+        )
 
     def poll_once(self) -> WaitResult:
         """Return the result of a single poll."""
         clock = self._session.pacer.clock
         started = clock()
         try:
-            return WaitResult(True, self._poll()(ANSWER_TIMEOUT), clock() - started, 0, None)
+            document = self._session.poll(self._selection.needs_own_name, ANSWER_TIMEOUT, may_hold=False)
         except ImdsError as error:
             return WaitResult(False, None, clock() - started, 1, error)
+        return WaitResult(True, self._tracker.observe(document), clock() - started, 0, None)
 
     def outcome(self, waited: WaitResult) -> str:
         """Return how a wait ended: "reached", "timeout", or "gone" if every event of ``event_ids`` is gone."""
-        if waited.document is None or not waited.reached:
+        if waited.seen is None or not waited.reached:
             return "timeout"
-        return "reached" if self._reached(waited.document) else "gone"
+        return "reached" if self._has_reached(waited.seen) else "gone"
 
     def result(self, waited: WaitResult) -> dict[str, Any]:
         """Return the selected events and the errors as plain JSON values."""
-        document = waited.document
-        name = self._session.resource_name
-        picked = self._selection.pick(document, name) if document is not None else []
+        seen, name = waited.seen, self._session.resource_name
+        picked = selected(seen, self._selection, name) if seen is not None else []
         result = {
             "events": [event.as_dict() for event in picked],
             "elapsed": round(waited.elapsed, 2),
-            "incarnation": document.incarnation if document is not None else None,
+            "incarnation": seen.document.incarnation if seen is not None else None,
             "resource_name": name,
             "imds_errors": waited.errors,
         }
@@ -149,52 +207,23 @@ class EventWait:
                 f"the events are gone and were not seen {self._state}:"
                 " they were cancelled, or were over between two polls"
             )
-        if waited.document is None:
+        if waited.seen is None:
             return f"nothing is known of the events after {waited.elapsed:.0f} seconds: {waited.last_error}"
         if self._state == "absent":
             return f"the events are not over after {waited.elapsed:.0f} seconds"
         return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
-    def _poll(self) -> Callable[[float], EventDocument]:
-        return self._session.event_poll(self._selection.needs_own_name, self._confirms)
+    def _is_over(self, seen: Observation) -> bool:
+        return self._has_reached(seen) or self._is_gone(seen)
 
-    def _is_finished(self, document: EventDocument) -> bool:
-        """Return True if the wait is over; called once per good document, because it counts absences."""
-        self._absences = self._absences + 1 if self._is_absent(document) else 0
-        return self._reached(document) or self._gone()
-
-    def _confirms(self) -> bool:
-        """Return True if one more document without the events would end the wait."""
-        return self._counts_absences() and self._absences == ABSENCES_NEEDED - 1
-
-    def _reached(self, document: EventDocument) -> bool:
-        if self._state == "absent":
-            return self._absences >= ABSENCES_NEEDED
-        events = self._selection.pick(document, self._session.resource_name)
-        statuses = {event.status.lower() for event in events}
-        return bool(events) if self._state == "present" else self._state in statuses
-
-    def _gone(self) -> bool:
-        """Return True if every event of ``event_ids`` is gone."""
-        return self._counts_absences() and self._absences >= ABSENCES_NEEDED
-
-    def _counts_absences(self) -> bool:
-        return self._state == "absent" or bool(self._selection.event_ids)
-
-    def _is_absent(self, document: EventDocument) -> bool:
-        """Return True if the document surely lists no selected event; for other states than "absent", by id only."""
-        if not document.complete or self._has_selected_events(document):
+    def _confirms(self, seen: Observation) -> bool:
+        if self._state != "absent" and not self._selection.event_ids:
             return False
-        if self._state != "absent":
-            return True
-        return not self._selection.pick(document, self._session.resource_name) and not self._unknown(document)
+        return seen.doubt and not self._selection.pick(seen.document, self._session.resource_name)
 
-    def _unknown(self, document: EventDocument) -> bool:
-        """Return True if a selected event may affect the VM: its Resources are not readable."""
-        of_any_vm = self._selection._replace(affects=ANY)
-        unread = [event for event in document.events if not event.resources or event.key in document.doubtful]
-        return any(of_any_vm.matches(event, None) for event in unread)
+    def _has_reached(self, seen: Observation) -> bool:
+        return _REACHED[self._state](seen, self._selection, self._session.resource_name)
 
-    def _has_selected_events(self, document: EventDocument) -> bool:
-        """Return True if an event of ``event_ids`` is listed, whatever its other values."""
-        return any(document.find(event_id) is not None for event_id in self._selection.event_ids or ())
+    def _is_gone(self, seen: Observation) -> bool:
+        """Return True if every event of ``event_ids`` is gone."""
+        return bool(self._selection.event_ids) and surely_absent(seen, self._selection, self._session.resource_name)

@@ -57,7 +57,6 @@ def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azu
     assert len(fleet.approvals()) == 1 and "no rule names SpotRebalanceRecommendation" in named.stdout
 
 
-@pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_host_whose_vm_leaves_the_event_recovers_while_the_event_lasts(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
     fleet = Fleet(azure, tmp_path)

@@ -92,10 +92,11 @@ def test_change_ends_the_hold() -> None:
     assert azure.now == 70.0
 
 
-def test_second_document_without_the_event_is_requested_at_once() -> None:
+def test_end_that_a_held_answer_shows_is_confirmed_by_one_poll_two_seconds_later() -> None:
     azure = Azure({0.0: document(EVENT), 20.0: document()})
     assert wait(azure, "absent", 900.0) == "reached"
-    assert azure.now <= 21.0
+    assert azure.now == 22.0
+    assert [(when, request.hold) for when, request in azure.requests if when >= 20.0] == [(22.0, 0.0)]
 
 
 @pytest.mark.parametrize("error", [ImdsUnreachable("lost", connected=True), b"[]"])

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting: errors do not end it, and do not count as an empty document."""
+"""When a wait polls and ends: errors do not end it, and do not count as an empty document."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import Tracker
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 EVENT = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", None, "", "Platform", None)
@@ -36,7 +37,7 @@ class Script:
     def sleep(self, seconds):
         self.now += seconds
 
-    def poll(self, within):
+    def poll(self, within, dummy_may_hold):
         self.polled_at.append(self.now)
         self.limits.append(within)
         return self.pacer.call(self.answer)
@@ -45,18 +46,18 @@ class Script:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer._replace(sent_at=self.now, sent_by=self.now)
 
     def wait(self, holds, timeout):
-        return wait_for(self.pacer, self.poll, holds, timeout)
+        return wait_for(self.pacer, self.poll, Tracker(), holds, timeout)
 
 
-def has_events(document):
-    return bool(document.events)
+def has_events(seen):
+    return bool(seen.events)
 
 
-def is_empty(document):
-    return not document.events
+def is_empty(seen):
+    return not seen.events
 
 
 def test_state_that_holds_already_takes_one_poll():
@@ -75,7 +76,7 @@ def test_polls_come_once_an_interval():
 def test_last_poll_is_at_the_end_of_the_time():
     script = Script(EMPTY)
     waited = script.wait(has_events, 2.5)
-    assert not waited.reached and waited.elapsed == 2.5 and waited.document == EMPTY
+    assert not waited.reached and waited.elapsed == 2.5 and waited.document.incarnation == EMPTY.incarnation
     assert script.polled_at == [0.0, 1.0, 2.0, 2.5]
 
 
@@ -120,3 +121,15 @@ def test_each_poll_gets_the_remaining_time():
     script = Script(EMPTY)
     script.wait(has_events, 2)
     assert script.limits == [2.0, 1.0, 0.1]
+
+
+def test_doubt_is_ended_by_one_poll_which_may_come_after_the_time():
+    script = Script(FULL, EMPTY)
+    assert script.wait(is_empty, 2).reached
+    assert (script.polled_at, script.limits) == ([0.0, 1.0, 3.0], [2.0, 1.0, 1.0])
+
+
+def test_doubt_that_no_poll_can_end_does_not_prolong_the_wait_further():
+    script = Script(FULL, EMPTY, FULL)
+    assert not script.wait(is_empty, 2).reached
+    assert script.polled_at == [0.0, 1.0, 3.0]
