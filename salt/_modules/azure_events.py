@@ -312,8 +312,8 @@ def wait(
     Failures of IMDS do not end the wait.
 
     Args:
-        state: ``present``, ``scheduled`` or ``started`` of a selected event, or ``absent``: two good
-            documents in a row list no selected event.
+        state: ``present``, ``scheduled`` or ``started`` of a selected event, or ``absent``: at least two
+            good documents in a row, requested two seconds apart, list no selected event.
         event_ids: IDs of the selected events.
         types: event types of the selected events.
         statuses: statuses of the selected events.

@@ -69,10 +69,9 @@ import time
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
-    from azure_events_watch.ledger import ABSENCES_NEEDED
     from azure_events_watch.settings import parse_duration
 except ImportError:
-    parse_duration = ABSENCES_NEEDED = None  # the execution module reports the same error
+    parse_duration = None  # the execution module reports the same error
 
 __virtualname__ = "azure_events"
 
@@ -295,9 +294,9 @@ def settled(
     timeout=1800,
     poll_interval=1,
 ):
-    """Wait until no selected event is listed.
+    """Wait until all selected events are over.
 
-    Two good answers in a row must not list one.
+    At least two good answers in a row, requested two seconds apart, must not list one.
 
     Args:
         name: a free text.
@@ -346,43 +345,13 @@ def settled(
         comment = f"Would wait for the end of: {_event_list(found['events'])}"
         return _result(name, None, comment, _ended_changes(found["events"]))
     try:
-        waited, seen = _wait_until_absent(found, ends, interval, options)
+        __salt__["azure_events.wait"]("absent", timeout=_time_left(ends), poll_interval=interval, **options)
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _error_text(error))
-    comment = f"Over after {time.monotonic() - began:.0f} seconds" if waited else "No event is there"
-    return _result(name, True, comment, _ended_changes(found["events"] or seen))
-
-
-def _wait_until_absent(found, ends, interval, options):
-    """Wait until ABSENCES_NEEDED good answers in a row list no selected event.
-
-    Returns:
-        Whether an event was listed or unknown during the wait, and the events first seen during it.
-
-    Raises:
-        CommandExecutionError: the timeout has passed.
-        SaltInvocationError: the selection is invalid.
-    """
-    waited = not _is_confirmed_absent(found)
-    absences = 0 if waited else 1
-    seen = []
-    while absences < ABSENCES_NEEDED:
-        if absences == 0:
-            # the function counts the documents itself
-            __salt__["azure_events.wait"]("absent", timeout=_time_left(ends), poll_interval=interval, **options)
-            break
-        time.sleep(min(interval, _time_left(ends) / 2))
-        try:
-            again = __salt__["azure_events.list"](timeout=min(_FIRST_ANSWER_TIMEOUT, _time_left(ends)), **options)
-        except (CommandExecutionError, SaltInvocationError):
-            # a failure of IMDS neither counts as an absence nor revokes one
-            if time.monotonic() >= ends:
-                raise
-            continue
-        absences = absences + 1 if _is_confirmed_absent(again) else 0
-        waited = waited or absences == 0
-        seen = seen or again["events"]
-    return waited, seen
+    if _is_confirmed_absent(found):
+        return _result(name, True, "No event is there")
+    comment = f"Over after {time.monotonic() - began:.0f} seconds"
+    return _result(name, True, comment, _ended_changes(found["events"]))
 
 
 def _ended_changes(events):
