@@ -8,17 +8,15 @@ prevent an approval. On Windows the folder's access control list has to prevent 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import sys
 from datetime import datetime
-from functools import partial
 from typing import Any, Callable
 
+from . import durable_file
 from .boot import boot_id
-from .replacement import read_file, replace_file
 from .timestamps import as_utc_text
 
 # of root
@@ -99,15 +97,8 @@ class Receipts:
         others = [
             each for each in held or () if each.get("endpoint") != self._endpoint or not _is_about(each, event_id)
         ]
-        draft = os.path.join(self._folder, ".draft-" + os.urandom(8).hex())
-        try:
-            with open(draft, "x", encoding="ascii", opener=partial(os.open, mode=0o644)) as file:
-                json.dump({"boot": self._boot(), "receipts": [*others, receipt]}, file)
-            replace_file(draft, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-            raise
+        content = {"boot": self._boot(), "receipts": [*others, receipt]}
+        durable_file.write(self.path, json.dumps(content).encode("ascii"), mode=0o644)
         return held is None
 
     def _of_this_boot(self) -> list[dict[str, Any]] | None:
@@ -117,15 +108,13 @@ class Receipts:
             if found.st_uid not in (0, os.geteuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
                 raise PermissionError(errno.EPERM, "another user can write to the folder", self._folder)
         try:
-            content = json.loads(read_file(self.path, encoding="ascii"))
+            content = durable_file.read_json(self.path)
+            receipts = [dict(each) for each in content["receipts"]]
+            return receipts if content["boot"] == self._boot() else []
         except FileNotFoundError:
             return []
-        except (ValueError, RecursionError):
+        except (ValueError, TypeError, LookupError):
             return None
-        receipts = content.get("receipts") if isinstance(content, dict) else None
-        if not isinstance(receipts, list) or not all(isinstance(each, dict) for each in receipts):
-            return None
-        return receipts if content.get("boot") == self._boot() else []
 
 
 def _is_about(receipt: dict[str, Any], event_id: str) -> bool:

@@ -11,8 +11,8 @@ import time
 from typing import Any, Callable, Iterator
 
 from azure_events_watch import state_file
+from azure_events_watch.durable_file import is_in_use
 from azure_scheduled_events.boot import boot_id
-from azure_scheduled_events.replacement import is_in_use
 from azure_scheduled_events.session import ImdsSession
 
 from . import lock, record

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, NamedTuple
 
-from azure_events_watch import state_file
-from azure_scheduled_events.replacement import replace_file
+from azure_events_watch import durable_file, state_file
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -122,7 +121,6 @@ class RecordFile:
     """The record's file below the minion's cachedir."""
 
     def __init__(self, cachedir: str) -> None:
-        self._cachedir = cachedir
         self.path = os.path.join(state_file.folder(cachedir), _FILE)
 
     def read(self) -> Record | None:
@@ -135,15 +133,12 @@ class RecordFile:
 
     def write(self, record: Record) -> None:
         """Replace the file; after an OSError the old file remains."""
-        state_file.ensure_directory(self._cachedir)
-        state_file.replace(self.path, record.to_json())
+        state_file.write(self.path, record.to_json())
 
     def remove(self) -> None:
         """Remove the file: nothing is prepared any more."""
-        state_file.remove(self.path)
+        durable_file.remove(self.path)
 
     def quarantine(self) -> str:
         """Rename a damaged file, and return its new path."""
-        aside = self.path + ".damaged"
-        replace_file(self.path, aside)
-        return aside
+        return durable_file.set_aside(self.path)

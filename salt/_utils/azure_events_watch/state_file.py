@@ -9,13 +9,14 @@ it; on Windows it has the access control list of the minion's cachedir.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import re
 import sys
 from typing import Any
+
+from . import durable_file
 
 _VERSION = 1
 _PREFIX = "seen-"
@@ -50,23 +51,14 @@ def load(path: str) -> dict[str, Any] | None:
         ValueError: the file cannot be read (the cause is an OSError), is not JSON, or is of another version.
     """
     try:
-        data = json.loads(_text(path))
+        data = durable_file.read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"{path}: not a file of this version")
     return data
-
-
-def _text(path: str) -> str:
-    if sys.platform == "win32":
-        from azure_scheduled_events.replacement import read_file  # the grain imports this file in every process
-
-        return read_file(path, encoding="ascii")
-    with open(path, encoding="ascii") as file:
-        return file.read()
 
 
 def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
@@ -98,41 +90,6 @@ def ensure_directory(cachedir: str) -> str:
 
 
 def write(path: str, data: dict[str, Any]) -> None:
-    """Write the state file of a beacon, which then survives a crash of the machine."""
+    """Replace a file below the cachedir by one that survives a crash of the machine, on Linux with mode 0600."""
     ensure_directory(os.path.dirname(os.path.dirname(path)))
-    replace(path, data)
-
-
-def replace(path: str, data: dict[str, Any]) -> None:
-    """Replace a file by one that survives a crash of the machine, on Linux with mode 0600."""
-    from azure_scheduled_events.replacement import replace_file, retried
-
-    draft = path + ".draft"
-    # a draft of a process that was killed may have another mode
-    with contextlib.suppress(FileNotFoundError):
-        retried(lambda: os.unlink(draft))
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        json.dump(dict(data, version=_VERSION), file)
-        file.flush()
-        os.fsync(file.fileno())
-    replace_file(draft, path)
-    sync_folder(os.path.dirname(path))
-
-
-def remove(path: str) -> None:
-    """Remove a file, if there is one; it does not return after a crash of the machine."""
-    from azure_scheduled_events.replacement import retried
-
-    with contextlib.suppress(FileNotFoundError):
-        retried(lambda: os.unlink(path))
-        sync_folder(os.path.dirname(path))
-
-
-def sync_folder(path: str) -> None:
-    """Write the names in a folder to the disk; Windows has no function for that."""
-    if sys.platform != "win32":
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    durable_file.write(path, json.dumps(dict(data, version=_VERSION)).encode("ascii"))

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from azure_events_watch import watchers
+from azure_events_watch import durable_file, watchers
 from azure_events_watch.settings import parse_settings
 from azure_events_watch.state_file import state_path
-from azure_scheduled_events.replacement import read_file
 from support.wait import wait_until
 
 NAME = "azure_events"
@@ -76,7 +75,7 @@ class WatcherTicks(Ticks):
 
 def state_text(seen: Path) -> str:
     """Return the content of the state file, also while a watcher replaces it."""
-    return read_file(str(seen), encoding="latin-1")
+    return durable_file.read(str(seen)).decode("latin-1")
 
 
 def wait_until_written(seen: Path, sequence: int) -> None:

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from support.salt.azure import Azure
 from support.salt.scripted import ScriptedImds
@@ -83,12 +87,17 @@ def test_recovery_that_fails_is_tried_again_and_the_record_stays(
     assert [result["outcome"] for result in minion.call("sweep")] == ["recovered"]
 
 
-def test_full_disk_does_not_prevent_the_recovery(minion: StepsMinion, azure: Azure) -> None:
+def test_full_disk_does_not_prevent_the_recovery(
+    minion: StepsMinion, azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     event_id = azure.announce("vm1")
     minion.prepare(event_id)
     azure.cancel(event_id)
-    # from here on nothing can be written
-    minion.record.with_name("prepared.json.draft").mkdir()
+
+    def full(*_paths: object, **_folders: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
     assert minion.recover(event_id) == "recovered"
     assert minion.ran == ["prepare " + event_id, "recover " + event_id]
     assert minion.prepare(azure.announce("vm1")) == "failed"

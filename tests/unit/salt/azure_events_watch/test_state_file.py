@@ -37,26 +37,6 @@ def test_damaged_state_file_raises_and_is_not_listed(tmp_path: Path, content: st
     assert state_file.read_all(str(tmp_path)) == {}
 
 
-def test_draft_of_a_killed_process_is_replaced(tmp_path: Path) -> None:
-    path = state_file.state_path(str(tmp_path), "one")
-    state_file.ensure_directory(str(tmp_path))
-    Path(path + ".draft").write_text("half", encoding="utf-8")
-    state_file.write(path, {"beacon": "one", "entries": []})
-    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
-
-
-def test_draft_that_another_process_reads_is_replaced(tmp_path: Path) -> None:
-    path = state_file.state_path(str(tmp_path), "one")
-    state_file.ensure_directory(str(tmp_path))
-    Path(path + ".draft").write_text("half", encoding="utf-8")
-    with open(path + ".draft", encoding="ascii") as scanner:
-        closing = threading.Timer(0.2, scanner.close)
-        closing.start()
-        state_file.write(path, {"beacon": "one", "entries": []})
-        closing.join()
-    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mode bits of files")
 def test_state_file_is_private_also_in_a_folder_that_was_open(tmp_path: Path) -> None:
     folder = tmp_path / "azure_events"
