@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
-import time
 import typing as t
 from datetime import datetime, timezone
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import durable_file
 
 # of root
 DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/maintenance"
@@ -24,7 +24,6 @@ DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/maintenance"
 USER_FOLDER = "~/.local/state/azure-scheduled-events/maintenance"
 FILE_NAME = "note.json"
 
-_DRAFT = ".draft-"
 _WRITABLE_BY_OTHERS = 0o022
 # seconds; a process holds the lock for milliseconds
 _LOCK_TIMEOUT = 10.0
@@ -134,12 +133,7 @@ class NoteFile:
 
     def remove(self, run_id: str) -> Note | None:
         """Remove the note; return the note of another run, which remains, or None."""
-
-        def remove(folder: int, dummy: Note) -> None:
-            os.unlink(FILE_NAME, dir_fd=folder)
-            os.fsync(folder)
-
-        return self._end(run_id, remove)
+        return self._end(run_id, lambda folder, dummy: durable_file.remove(FILE_NAME, folder))
 
     def _end(self, run_id: str, end: t.Callable[[int, Note], None]) -> Note | None:
         try:
@@ -177,63 +171,27 @@ class NoteFile:
 
     def _found(self, folder: int) -> Note | None:
         try:
-            with open(os.open(FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), encoding="utf-8") as file:
-                modified = os.fstat(file.fileno()).st_mtime
-                text = file.read()
+            note = _checked(durable_file.read_json(FILE_NAME, folder))
+            updated = datetime.strptime(note["updated"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
         except FileNotFoundError:
             return None
-        except UnicodeDecodeError as error:
-            modified, text = os.stat(FILE_NAME, dir_fd=folder).st_mtime, f"not UTF-8: {error}"
-        try:
-            note = _checked(json.loads(text))
-            updated = datetime.strptime(note["updated"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-        except (ValueError, RecursionError) as error:
-            updated = datetime.fromtimestamp(modified, timezone.utc)
+        except ValueError as error:
+            updated = datetime.fromtimestamp(os.stat(FILE_NAME, dir_fd=folder).st_mtime, timezone.utc)
             note = {"damaged": str(error), "held": True, "earlier_runs": [], "events": [], "updated": utc_text(updated)}
             note["written"] = note["updated"]
         note["age"] = round((self._now() - updated).total_seconds(), 1)
         return note
 
     def _write(self, folder: int, note: Note) -> None:
-        self._remove_drafts(folder)
-        draft = _DRAFT + os.urandom(8).hex()
         kept = {key: value for key, value in note.items() if key != "age"}
-        try:
-            with open(
-                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "w", encoding="utf-8"
-            ) as file:
-                json.dump(kept, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, FILE_NAME, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError:
-            self._remove_drafts(folder)
-            raise
-        os.fsync(folder)
-
-    def _remove_drafts(self, folder: int) -> None:
-        """Remove the drafts of killed processes; no others exist while the folder is locked."""
-        for name in os.listdir(folder):
-            if name.startswith(_DRAFT):
-                os.unlink(name, dir_fd=folder)
+        durable_file.write(FILE_NAME, json.dumps(kept, indent=1).encode("ascii"), mode=0o644, dir_fd=folder)
 
     @contextlib.contextmanager
     def _locked(self) -> t.Iterator[int]:
-        end = time.monotonic() + _LOCK_TIMEOUT
         with self._opened() as folder:
-            while True:
-                try:
-                    # released with the descriptor, even if this process is killed
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > end:
-                        raise OSError(
-                            errno.EBUSY,
-                            f"another process has held the lock for {int(_LOCK_TIMEOUT)} seconds",
-                            self._folder,
-                        ) from None
-                    time.sleep(0.05)
+            if not durable_file.lock(folder, _LOCK_TIMEOUT):
+                problem = f"another process has held the lock for {int(_LOCK_TIMEOUT)} seconds"
+                raise OSError(errno.EBUSY, problem, self._folder)
             yield folder
 
     @contextlib.contextmanager

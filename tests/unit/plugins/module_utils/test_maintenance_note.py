@@ -136,15 +136,6 @@ def test_an_unreadable_note_belongs_to_no_known_run(folder, content):
     assert run_of(NoteFile(folder, lambda: NOON + timedelta(hours=2)).claim(MINE, [], HOUR)) == "here-1"
 
 
-def test_a_draft_of_a_killed_process_is_ignored_and_removed(folder):
-    os.makedirs(folder)
-    with open(os.path.join(folder, ".draft-0123"), "w") as file:
-        file.write('{"run"')
-    assert NoteFile(folder).read() is None
-    NoteFile(folder).claim(MINE, [], HOUR)
-    assert os.listdir(folder) == ["note.json"]
-
-
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError):
