@@ -9,7 +9,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable, NamedTuple
 
-from hook_runner.atomic_file import replace_file
+from azure_scheduled_events import durable_file
 
 # answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3
@@ -139,7 +139,7 @@ class ServerClock:
         if self._reference is not None:
             date, at = self._reference
             text = f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n"
-            replace_file(path, text.encode("ascii"), 0o600)
+            durable_file.write(path, text.encode("ascii"))
 
     def restore(self, path: str) -> None:
         """Read the clock that an earlier process of the same boot has saved."""

@@ -11,11 +11,9 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from hook_runner.atomic_file import replace_file
 from hook_runner.records import RUNNING, STEP_STATES
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
@@ -192,16 +190,3 @@ def test_error_of_the_library_ends_nothing_and_is_logged_once(azure: Azure, make
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
     assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1
-
-
-@pytest.mark.parametrize("name", ["metrics.prom", ".metrics.prom.new"])
-def test_target_of_another_users_link_is_unchanged(tmp_path: Path, name: str) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("secret")
-    secret.chmod(0o600)
-    (tmp_path / name).symlink_to(secret)
-    replace_file(str(tmp_path / "metrics.prom"), b"figures", 0o644)
-    assert (secret.read_text(), secret.stat().st_mode & 0o777) == ("secret", 0o600)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.prom", "secret"]
-    file = tmp_path / "metrics.prom"
-    assert not file.is_symlink() and (file.read_text(), file.stat().st_mode & 0o777) == ("figures", 0o644)

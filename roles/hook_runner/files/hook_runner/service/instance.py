@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+
+from azure_scheduled_events import durable_file
 
 
 class AlreadyRunning(Exception):
@@ -20,11 +21,9 @@ def lock_instance(directory: str) -> int:
     """
     path = os.path.join(directory, "lock")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not durable_file.lock(descriptor):
         os.close(descriptor)
-        raise AlreadyRunning(f"another azure-scheduled-events holds {path}") from None
+        raise AlreadyRunning(f"another azure-scheduled-events holds {path}")
     return descriptor
 
 

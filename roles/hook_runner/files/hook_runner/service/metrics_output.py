@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
+from azure_scheduled_events import durable_file
 from azure_scheduled_events.errors import ImdsError
-from hook_runner.atomic_file import replace_file
 from hook_runner.clock import ServerClock
 from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
@@ -76,7 +76,7 @@ class MetricsOutput:
             self._metrics.update(engine, health, is_degraded, degraded_since)
             if self._path:
                 # node_exporter is another user
-                replace_file(self._path, self._metrics.as_text(), 0o644)
+                durable_file.write(self._path, self._metrics.as_text(), mode=0o644)
         except Exception as reason:  # the library is another project's; its check of a name must not end the daemon
             error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
         if error and error != self._error:
