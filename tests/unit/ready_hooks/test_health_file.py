@@ -19,7 +19,6 @@ def test_put_restores_content_and_mode(tmp_path: Path) -> None:
     before = saved_file.read(str(path))
     saved_file.put(str(path), None)
     assert saved_file.read(str(path)) is None
-    (tmp_path / ".ready.new").write_text("of a run that was killed", encoding="utf-8")
     saved_file.put(str(path), saved_file.from_record(list(before or ())))
     assert saved_file.read(str(path)) == before
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"up\0\xff", ["ready"])

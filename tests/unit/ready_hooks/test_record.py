@@ -51,7 +51,7 @@ def test_kill_before_the_replacement_keeps_the_last_record(record: Record, monke
     record.save(BEFORE)
 
     def work() -> None:
-        monkeypatch.setattr(os, "replace", lambda *_paths: die())
+        monkeypatch.setattr(os, "replace", lambda *_paths, **_folders: die())
         record.save(AFTER)
 
     assert in_child(work) == -9

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ready_hooks.core import durable_file
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.ownership import change_problem
@@ -42,7 +42,7 @@ class Record:
         except OSError as error:
             raise HookError(self._folder, f"it cannot be written: {error.strerror}", "set --state-directory") from None
         try:
-            if not deadline.wait_until(lambda: _try_lock(descriptor), interval=0.1):
+            if not deadline.wait_until(lambda: durable_file.lock(descriptor), interval=0.1):
                 raise OutOfTime(self._name, "another run of this hook has not ended", "wait for its end")
             yield
         finally:
@@ -52,8 +52,7 @@ class Record:
         """Return what `save` wrote last, or None without a record. Raises HookError."""
         try:
             _refuse_strangers(self.path)
-            with open(self.path, encoding="utf-8") as file:
-                found = json.load(file)
+            found = durable_file.read_json(self.path)
             if found["version"] != _VERSION or found["use"] != self._use:
                 raise ValueError(f"it is of version {found['version']}, for {found['use']}")
             data: dict[str, Any] = dict(found["data"])
@@ -75,18 +74,10 @@ class Record:
             "at": int(time.time()),
             "data": dict(data),
         }
-        new = self.path + ".new"
         try:
             self._make_folder()
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, self.path)
-            _sync_folder(self._folder)
+            durable_file.write(self.path, json.dumps(content).encode("ascii"))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(new)
             raise HookError(
                 self.path,
                 f"the record cannot be written: {error.strerror}",
@@ -105,10 +96,7 @@ class Record:
     def remove(self) -> None:
         """Remove the record, after everything that it describes is undone. Raises HookError."""
         try:
-            os.unlink(self.path)
-            _sync_folder(self._folder)
-        except FileNotFoundError:
-            pass
+            durable_file.remove(self.path)
         except OSError as error:
             raise HookError(self.path, f"the record cannot be removed: {error.strerror}") from None
 
@@ -119,19 +107,3 @@ def _refuse_strangers(path: str) -> None:
     if problem is not None:
         remedy = "make root the owner and the only user who can write it"
         raise HookError(path, f"other users can change the record of a preparation: {problem}", remedy)
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Callable
 
-from ready_hooks.core import options, report
+from ready_hooks.core import durable_file, options, report
 from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import EMERGENCY, ERROR, INFO, STAGES, Finding, ReadyHook, Run
 from ready_hooks.core.occurrences import Occurrence, Occurrences
@@ -101,7 +101,7 @@ class Log(ReadyHook):
         for _attempt in range(_MOST_OPENED):
             descriptor = _open(path)
             try:
-                if not self.run.deadline.wait_until(lambda: _try_lock(descriptor), _LOCK_SECONDS, 0.1):  # noqa: B023
+                if not self.run.deadline.wait_until(partial(durable_file.lock, descriptor), _LOCK_SECONDS, 0.1):
                     raise HookError(path, "another process has locked it")
                 with_path = os.stat(path)
                 if os.path.samestat(with_path, os.fstat(descriptor)):
@@ -194,14 +194,6 @@ def _append(descriptor: int, line: str) -> None:
     except OSError:
         os.ftruncate(descriptor, size)
         raise
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _check_file(path: str) -> None:

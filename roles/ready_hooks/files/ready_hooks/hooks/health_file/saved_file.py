@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import stat
 from typing import Any, NamedTuple
 
+from ready_hooks.core import durable_file
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.ownership import opened_folder
 
@@ -86,47 +86,21 @@ def put(path: str, file: SavedFile | None) -> None:
     folder, name = os.path.split(path)
     try:
         with opened_folder(folder) as descriptor:
-            _put(descriptor, name, file)
-            os.fsync(descriptor)
+            if file is None:
+                durable_file.remove(name, descriptor)
+            elif file.is_link:
+                with durable_file.replacing(name, descriptor) as draft:
+                    _make_link(descriptor, draft, file)
+            else:
+                content = base64.b64decode(file.content)
+                durable_file.write(name, content, file.mode & _MODE, (file.uid, file.gid), descriptor)
     except OSError as error:
         raise HookError(path, f"it cannot be changed: {error.strerror}") from None
 
 
-def _put(folder: int, name: str, file: SavedFile | None) -> None:
-    if file is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
-        return
-    new = f".{name}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(new, dir_fd=folder)  # of a run that was killed
-    try:
-        _make(folder, new, file)
-        os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(new, dir_fd=folder)
-        raise
-
-
-def _make(folder: int, new: str, file: SavedFile) -> None:
-    content = base64.b64decode(file.content)
-    if file.is_link:
-        os.symlink(content, os.fsencode(new), dir_fd=folder)
-        _give_link(folder, new, file)
-        return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(new, flags, 0o600, dir_fd=folder)
-    with open(descriptor, "wb") as opened:
-        opened.write(content)
-        opened.flush()
-        os.fchown(descriptor, file.uid, file.gid)
-        os.fchmod(descriptor, file.mode & _MODE)
-        os.fsync(descriptor)
-
-
-def _give_link(folder: int, new: str, file: SavedFile) -> None:
-    """Give a link that this process has just made to the owner of the saved one."""
+def _make_link(folder: int, new: str, file: SavedFile) -> None:
+    """Make a link, and give it to the owner of the saved one."""
+    os.symlink(base64.b64decode(file.content), os.fsencode(new), dir_fd=folder)
     descriptor = os.open(new, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         # the owner of the folder may have put a file of root in its place
