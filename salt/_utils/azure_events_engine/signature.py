@@ -13,8 +13,9 @@ import hmac
 import json
 import os
 import secrets
-import tempfile
 from typing import Any, Mapping
+
+from azure_scheduled_events import durable_file
 
 # seconds for which a request is valid
 REQUEST_LIFETIME = 60.0
@@ -26,19 +27,15 @@ def read_secret(path: str) -> bytes:
     """Return the secret in the file, which is created if necessary; raise OSError on failure."""
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(path))
+        own = f"{path}-{os.getpid()}"
+        durable_file.write(own, secrets.token_bytes(_BYTES))
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
             # if two processes create a secret, the first one is used
             with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
+                os.link(own, path)
         finally:
-            os.unlink(draft)
-    with open(path, "rb") as file:
-        return file.read()
+            os.unlink(own)
+    return durable_file.read(path)
 
 
 def sign(request: Mapping[str, Any], secret: bytes) -> str:

@@ -15,6 +15,8 @@ import os
 import sqlite3
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events import durable_file
+
 from .answers import PREPARED, SCHEDULED, STARTED
 from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member
@@ -131,12 +133,13 @@ class Store:
         return {key: from_dict(json.loads(contents), now) for key, contents in rows}, names
 
     def _quarantine(self, reason: str) -> str:
-        """Rename the damaged file, create one with its readable holds, and return a message."""
+        """Rename the damaged file, create one with its readable holds, and return a message; raise StoreError."""
         held = self._readable_holds()
         self.close()
-        aside = self.path + ".damaged"
-        with contextlib.suppress(OSError):
-            os.replace(self.path, aside)
+        try:
+            aside = durable_file.set_aside(self.path)
+        except OSError as error:
+            raise StoreError(f"{self.path}: damaged ({reason}), and cannot be renamed: {error}") from error
         for name in ("-journal", "-wal", "-shm"):
             with contextlib.suppress(OSError):
                 os.unlink(self.path + name)

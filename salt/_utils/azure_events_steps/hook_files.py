@@ -8,7 +8,6 @@ remains while the master does not answer, and after a reboot.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -16,7 +15,7 @@ import shutil
 import tempfile
 from typing import Callable, Iterator, Mapping
 
-from azure_events_watch import state_file
+from azure_events_watch import durable_file, state_file
 
 from . import lock
 from .configuration import FUNCTION, Step
@@ -110,18 +109,17 @@ class HookFiles:
             return
         new = tempfile.mkdtemp(prefix=_NEW, dir=self._folder)
         for name, content in contents.items():
-            _write(os.path.join(new, PACKAGE, name), content)
+            file = os.path.join(new, PACKAGE, name)
+            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+            durable_file.create(file, content)
         for folder, _folders, _files in os.walk(new):
-            state_file.sync_folder(folder)
+            durable_file.sync_folder(folder)
         target = os.path.join(self._folder, version)
         # a folder of that name is damaged
         shutil.rmtree(target, ignore_errors=True)
         os.rename(new, target)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(link + ".new")
-        os.symlink(version, link + ".new")
-        os.replace(link + ".new", link)
-        state_file.sync_folder(self._folder)
+        with durable_file.replacing(link) as draft:
+            os.symlink(version, draft)
         # a job may still run the version before
         for name in os.listdir(self._folder):
             if name.startswith(_VERSION) and name not in (version, before):
@@ -146,11 +144,3 @@ def _names_below(folder: str) -> Iterator[str]:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
-
-
-def _write(path: str, content: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

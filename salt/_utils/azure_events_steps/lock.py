@@ -6,19 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from typing import Callable, Iterator
 
-if sys.platform == "win32":
-    from .windows_file_lock import try_lock
-else:
-    from .posix_file_lock import try_lock
+from azure_events_watch import durable_file
 
 PREPARATION = "preparation.lock"
 APPROVAL = "approval.lock"
 
-_PAUSE = 0.1
 _MAX_NOTE_BYTES = 4096
 # Windows would otherwise change the ends of lines
 _OPEN = os.O_RDWR | getattr(os, "O_BINARY", 0)
@@ -56,11 +51,9 @@ def acquire(
     began = clock()
     fd = os.open(os.path.join(folder, name), _OPEN | os.O_CREAT, 0o600)
     try:
-        while not try_lock(fd):
-            if clock() - began >= timeout:
-                yield None
-                return
-            sleep(_PAUSE)
+        if not durable_file.lock(fd, timeout, clock, sleep):
+            yield None
+            return
         lock = Lock(fd, clock() - began)
         try:
             yield lock
@@ -77,7 +70,7 @@ def holder_of(folder: str, name: str) -> str | None:
     except OSError:
         return None
     try:
-        if try_lock(fd):
+        if durable_file.lock(fd):
             return None
         os.lseek(fd, 0, os.SEEK_SET)
         return os.read(fd, _MAX_NOTE_BYTES).decode("utf-8", "replace")

@@ -78,6 +78,15 @@ def test_damaged_file_is_quarantined(path: Path) -> None:
     assert list(Store(str(path)).load(0.0).maintenances) == ["a1"]
 
 
+def test_damaged_file_that_cannot_be_renamed_is_an_error_and_stays(path: Path) -> None:
+    written(path).close()
+    path.write_bytes(b"no database at all" * 100)
+    path.with_name("engine.sqlite.damaged").mkdir()
+    with pytest.raises(StoreError, match="cannot be renamed"):
+        Store(str(path)).load(0.0)
+    assert path.read_bytes() == b"no database at all" * 100
+
+
 def test_holds_are_rescued_from_a_damaged_file(path: Path) -> None:
     store = written(path)
     store.save({"b2": MAINTENANCE._replace(event_id="B2", hold=None)}, {})
