@@ -14,6 +14,13 @@ from datetime import datetime, timedelta, timezone
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
     change_record,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
+    APPEARED,
+    Change,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     ImdsError,
 )
@@ -30,9 +37,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
     OPTIONAL_ANSWER_TIMEOUT,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    Observation,
+    Tracker,
+)
 
 from .change import REPORTED_BY_SOURCE
-from .event_tracker import EventTracker, describe
 from .source_options import SourceOptions
 
 LOGGER = logging.getLogger("azure_imds.scheduled_events.event_source")
@@ -57,11 +67,14 @@ class ImdsWatch:
         now: t.Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         sleep: t.Callable[[float], None] = time.sleep,
     ) -> None:
-        self._imds = Imds(options.endpoint, options.api_version, timeout=options.timeout)
+        self._imds = Imds(options.endpoint, options.api_version, timeout=options.timeout, clock=clock)
         self._pacer = Pacer(self._imds, options.interval, clock, sleep, retries=WATCHING)
         self._clock, self._now = clock, now
         self._latest = _LONG_AGO
-        self._tracker = EventTracker(options.due_within)
+        self._tracker = Tracker()
+        self._due_within = options.due_within
+        # keys of the present events that were reported
+        self._reported: set[str] = set()
         self._name = options.resource_name
         self._name_requested: float | None = None
         self._failing = False
@@ -80,9 +93,9 @@ class ImdsWatch:
         else:
             self._note_success(document.warnings)
             now = self._latest = max(self._now(), self._latest + _SMALLEST_STEP)
-            changes = self._tracker.update(document, document.server_time or now)
+            changes = self._due_changes(self._tracker.observe(document), document.server_time or now)
             if changes:
-                LOGGER.info("scheduled events: %s", describe(changes))
+                LOGGER.info("scheduled events: %s", _description(changes))
             seen = now.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             found = [
                 change_record(
@@ -90,12 +103,24 @@ class ImdsWatch:
                 )
                 for change in changes
             ]
-        pause = self._pacer.delay(self._tracker.knows_events)
-        return found, max(0.0, began + pause - self._clock())
+        return found, max(0.0, began + self._pacer.delay() - self._clock())
 
     def close(self) -> None:
         """Close the connection."""
         self._imds.close()
+
+    def _due_changes(self, seen: Observation, now: datetime) -> list[Change]:
+        """Return the changes to report: an event appears when it is due, and has no changes before."""
+        found = [change for change in seen.changes if change.event.key in self._reported]
+        self._reported.intersection_update(seen.events)
+        for key, sighting in seen.events.items():
+            if key not in self._reported and sighting.listed and self._is_due(sighting.event, now):
+                self._reported.add(key)
+                found.append(Change(APPEARED, sighting.event))
+        return found
+
+    def _is_due(self, event: ScheduledEvent, now: datetime) -> bool:
+        return self._due_within is None or event.seconds_left(now) <= self._due_within
 
     def _request_name(self) -> None:
         now = self._clock()
@@ -120,3 +145,8 @@ class ImdsWatch:
             self._warned = warnings
             for text in warnings[:10]:
                 LOGGER.warning("scheduled events: %s", text)
+
+
+def _description(found: t.Iterable[Change]) -> str:
+    """Return kinds and events for a line of the log."""
+    return ", ".join(f"{change.event.event_type} {change.event.event_id!a} {change.kind}" for change in found)

@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,50 +38,74 @@ FAILURES: list[dict[str, Any]] = [
 
 
 class Watched:
-    """A watch whose time moves only by its own pauses."""
+    """A watch whose monotonic time moves only by its own pauses."""
 
-    def __init__(self, azure: Simulator) -> None:
+    def __init__(self, azure: Simulator, now: Callable[[], datetime] = lambda: datetime.now(UTC), **more: Any) -> None:
         self.now = 1000.0
-        options = parse_options({"endpoint": azure.endpoints["vm1"]})
-        self.watch = ImdsWatch(options, clock=lambda: self.now, sleep=self.sleep)
+        options = parse_options({"endpoint": azure.endpoints["vm1"], **more})
+        self.watch = ImdsWatch(options, clock=lambda: self.now, now=now, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def polls(self, number: int) -> list[str]:
-        """Poll so many times; return the kinds of the changes."""
-        kinds = []
+    def changes(self, number: int) -> list[dict[str, Any]]:
+        """Poll so many times; return the changes."""
+        changes = []
         for _poll in range(number):
             found, pause = self.watch.poll()
             assert 0 < pause <= 31
             self.now += pause
-            kinds += [change["change"] for change in found]
-        return kinds
+            changes += found
+        return changes
+
+    def polls(self, number: int) -> list[str]:
+        """Poll so many times; return the kinds of the changes."""
+        return [change["change"] for change in self.changes(number)]
 
 
 def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
     watched = Watched(trio)
     assert watched.polls(2) == []
     trio.post("/events", {**EVENT, "name": "it"})
-    found, _pause = watched.watch.poll()
-    (change,) = found
+    (change,) = watched.changes(1)
     assert change["change"] == "appeared" and change["reporter"] == "vm1"
     assert change["event"]["resources"] == EVENT["resources"] and change["event"]["status"] == "Scheduled"
+
+
+def test_event_is_gone_when_documents_lack_it_for_two_seconds(trio: Simulator) -> None:
+    watched = Watched(trio)
+    trio.post("/events", {**EVENT, "name": "it"})
+    assert watched.polls(1) == ["appeared"]
     trio.post("/events/it/cancel")
-    assert watched.polls(3) == ["gone"]
+    assert watched.polls(2) == []
+    assert watched.polls(1) == ["gone"]
+
+
+def test_event_is_reported_when_it_is_due(trio: Simulator) -> None:
+    watched = Watched(trio, due_within=600)
+    trio.post("/events", {**EVENT, "name": "canceled", "notice": "1h"})
+    trio.post("/events", {**EVENT, "name": "moved", "notice": "1h"})
+    trio.post("/events", {**EVENT, "name": "started", "starts": "hardware_failure"})
+    assert [change["event"]["status"] for change in watched.changes(1)] == ["Started"]
+    trio.post("/events/moved/change", {"description": "not yet due"})
+    assert watched.polls(1) == []
+    trio.post("/events/canceled/cancel")
+    trio.advance(51 * 60)
+    assert watched.polls(1) == ["appeared"]
+    trio.post("/events/moved/change", {"notice": "9h"})
+    assert watched.polls(4) == ["changed"]
 
 
 def test_clock_that_is_set_back_does_not_make_a_change_late(trio: Simulator) -> None:
     """The filter compares these times: a change that the source finds later is observed later."""
     times = (datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in range(12, 0, -1))
-    options = parse_options({"endpoint": trio.endpoints["vm1"]})
-    watch = ImdsWatch(options, now=lambda: next(times), sleep=lambda _seconds: None)
+    watched = Watched(trio, now=lambda: next(times))
     observed = []
     for name in ("one", "two"):
         trio.post("/events", {**EVENT, "name": name})
-        observed += watch.poll()[0]
+        observed += watched.changes(1)
         trio.post(f"/events/{name}/cancel")
-        observed += [change for _poll in range(3) for change in watch.poll()[0]]
+        observed += watched.changes(3)
     assert [change["change"] for change in observed] == ["appeared", "gone"] * 2
     assert [change["observed_at"] for change in observed] == sorted({change["observed_at"] for change in observed})
 

@@ -20,9 +20,9 @@ description:
     rulebook runs. The document of this VM lists the events of its whole availability set, scale set placement
     group or cloud service.
   - Each change of an event is one event of the rulebook, in the member C(scheduled_event).
-  - An event is gone when two good documents in a row lack it. A failed poll means that the events are unknown,
-    never that they are gone. The source then polls again with increasing pauses, and logs one line when the polls
-    begin to fail and one when they succeed again.
+  - An event is gone when good documents in a row, at least two seconds apart, lack it, and after a minute if it had
+    come back. A failed poll means that the events are unknown, never that they are gone. The source then polls
+    again with increasing pauses, and logs one line when the polls begin to fail and one when they succeed again.
   - The source keeps nothing on disk. After a restart of the rulebook it reports each pending event again as
     C(appeared), and it does not report events that ended in between. The role maintenance is idempotent and
     continues from the notes on the hosts.
