@@ -12,8 +12,8 @@ from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
 
-def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
-    """Return the entries of the ledger as JSON values, ended events before listed ones.
+def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger as JSON values, ended events before present ones.
 
     Unlike the shape that is sent, event IDs stay as IMDS wrote them.
     """
@@ -26,33 +26,37 @@ def entries_to_json(ledger: Ledger) -> list[dict[str, Any]]:
             dict(
                 entry.notice._asdict(),
                 event=dict(event.to_json(), not_before=not_before),
-                seen_started=entry.seen_started,
                 meant=entry.selected,
                 announced=entry.announced,
-                returns=entry.returns,
             )
         )
-    return items
+    return {
+        "sequence": ledger.sequence,
+        "entries": items,
+        "returned": sorted(ledger.returned),
+        "gone": list(ledger.gone),
+    }
 
 
 def ledger_from_json(data: dict[str, Any]) -> Ledger:
     """Return the ledger of a state file's content; raise ValueError if the content is not a ledger."""
     try:
         entries = [_entry(dict(item)) for item in data["entries"]]
-        listed = {entry.key: entry for entry in entries if entry.is_listed}
         return Ledger(
-            int(data["sequence"]), listed, tuple(entry for entry in entries if not entry.is_listed)[-MAX_ENDED:]
+            int(data["sequence"]),
+            {entry.key: entry for entry in entries if entry.is_present},
+            tuple(entry for entry in entries if not entry.is_present)[-MAX_ENDED:],
+            frozenset(map(str, data["returned"])),
+            tuple(map(str, data["gone"])),
         )
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"invalid entry: {type(error).__name__} {error}") from None
 
 
 def _entry(item: dict[str, Any]) -> Entry:
-    seen_started, selected = item.pop("seen_started") is True, item.pop("meant") is True
-    # in files of earlier versions all listed events were announced
-    announced, returns = item.pop("announced", True) is True, int(item.pop("returns", 0))
+    selected, announced = item.pop("meant") is True, item.pop("announced") is True
     event = ScheduledEvent.from_json(item.pop("event"))
     notice = Notice(event=event, fields=tuple(map(str, item.pop("fields"))), **item)
     if notice.change not in ("scheduled", "changed", "started", "gone") or parse_time(notice.changed_at) is None:
         raise ValueError(f"change {notice.change!r} at {notice.changed_at!r}")
-    return Entry(notice._replace(sequence=int(notice.sequence)), seen_started, selected, announced, returns)
+    return Entry(notice._replace(sequence=int(notice.sequence)), selected, announced)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events.changes import GONE
 from azure_scheduled_events.selection import Selection
 
-from .ledger import GONE, Entry, Notice
+from .ledger import Entry, Notice
 from .message_size import MAX_BYTES, MAX_EVENTS, fit_to_tick
 
 # longest time, in seconds, between two repeats of the end of an event that needs recovery
@@ -25,11 +26,11 @@ class Snapshot(NamedTuple):
     """The knowledge of a watcher at one moment; immutable.
 
     Attributes:
-        entries: listed events by key; empty until this process has had a good answer.
+        entries: present events by key; empty until this process has had a good answer.
         ended: events that ended lately.
         history: the changes of selected events that this process has seen, in order.
         resource_name: this VM's name, or None if it is unknown.
-        doubtful: keys of events that the latest document lacks; they are not repeated.
+        unlisted: keys of present events that the latest document lacks; they are not repeated.
         prepared: keys of events from which this minion must recover.
     """
 
@@ -37,7 +38,7 @@ class Snapshot(NamedTuple):
     ended: tuple[Entry, ...] = ()
     history: tuple[Notice, ...] = ()
     resource_name: str | None = None
-    doubtful: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
     prepared: frozenset[str] = frozenset()
 
 
@@ -98,7 +99,7 @@ class NotificationQueue:
         times = {
             entry.key: self._next_time(entry, snapshot, selection, repeat)
             for entry in (*snapshot.entries.values(), *snapshot.ended)
-            if entry.selected and entry.key not in snapshot.doubtful
+            if entry.selected and entry.key not in snapshot.unlisted
         }
         waiting = [
             entry for entry in (*snapshot.entries.values(), *snapshot.ended) if times.get(entry.key, math.inf) <= now
@@ -110,7 +111,7 @@ class NotificationQueue:
             complete = self._append(batch, entry.notice, now)
             if not complete:
                 break
-            announced[entry.key] = entry.is_listed
+            announced[entry.key] = entry.is_present
             times[entry.key] = self._next_time(entry, snapshot, selection, repeat)
         self._snapshot, self._next = snapshot, min(times.values(), default=math.inf) if complete else now
         return batch.events, announced
@@ -135,8 +136,8 @@ class NotificationQueue:
             return math.inf
         if last is None or last.sequence != entry.notice.sequence:
             # an end is also sent if an earlier process announced the event
-            return -math.inf if entry.is_listed or owed or entry.announced else math.inf
-        if entry.is_listed:
+            return -math.inf if entry.is_present or owed or entry.announced else math.inf
+        if entry.is_present:
             return last.at + repeat
         return last.at + min(repeat * 2.0 ** min(last.times - 1, 20), max(repeat, _MAX_PAUSE)) if owed else math.inf
 

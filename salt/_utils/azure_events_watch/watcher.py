@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import logging
-import operator
 import threading
 import time
 from datetime import datetime, timezone
@@ -19,10 +18,11 @@ from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from azure_scheduled_events.session import OPTIONAL_ANSWER_TIMEOUT
 from azure_scheduled_events.timestamps import as_utc_text
+from azure_scheduled_events.tracking import Tracker
 
 from . import state_file
 from .ledger import Ledger, add_expected, advance, drop_old_ends, mark_announced, reselect
-from .ledger_json import entries_to_json, ledger_from_json
+from .ledger_json import ledger_from_json, ledger_to_json
 from .notifications import Snapshot
 from .prepared_events import PreparedEvents
 from .settings import Settings
@@ -87,10 +87,10 @@ class Watcher:
         self._imds = Imds(settings.endpoint, settings.api_versions, settings.timeout, settings.first_timeout)
         self._pacer = Pacer(self._imds, settings.poll_interval, sleep=self._sleep, retries=WATCHING)
         self._ledger: Ledger | None = None
+        # knows the events of the ledger
+        self._tracker: Tracker | None = None
         self.checked: float | None = None
         self._prepared_events = PreparedEvents(path)
-        # input of the last change of the ledger: events of the document and of the record, and the name
-        self._last_input: tuple[object, ...] = ()
         # events that were sent since the last poll
         self._sent: dict[str, bool] = {}
         # the selection and the name by which the ledger's entries are selected
@@ -202,7 +202,7 @@ class Watcher:
                     # log an unexpected error, and go on polling
                     self._log_health(f"{type(error).__name__}: {error}", error)
                     self._sleep(10.0)
-                self._wait_for_next_poll(self._pacer.delay(bool(self._ledger and self._ledger.entries)))
+                self._wait_for_next_poll(self._pacer.delay())
         finally:
             self._imds.close()
 
@@ -265,41 +265,11 @@ class Watcher:
         for text in document.warnings:
             log.debug("scheduled events: %s", text)
         self.checked = time.time()
-        prepared_events = self._prepared_events.events()
-        new_input = (document.events, document.complete, prepared_events, name)
-        if self._is_unchanged(new_input):
-            self._log_health(None)
-            self._save(changed=self._drop_old_ends())
-            return
-        self._apply_document(document, name, prepared_events)
-        self._last_input = new_input
+        self._apply_document(document, name)
 
-    def _drop_old_ends(self) -> bool:
-        """Drop events that ended more than ``gone_for`` seconds ago; return True if there were any."""
-        if self._ledger is None or not self._ledger.ended:
-            return False
-        ledger = drop_old_ends(self._ledger, datetime.now(timezone.utc), self.settings.gone_for)
-        if ledger is self._ledger:
-            return False
-        self._ledger = ledger
-        self._next_snapshot = self._next_snapshot._replace(ended=ledger.ended)
-        self.snapshot = self._next_snapshot
-        return True
-
-    def _is_unchanged(self, new_input: tuple[object, ...]) -> bool:
-        """Return True if the ledger was made of these same objects, and has no doubts."""
-        known = self._last_input
-        return (
-            len(known) == len(new_input)
-            and all(map(operator.is_, known, new_input))
-            and self._ledger is not None
-            and not self._ledger.doubts
-        )
-
-    def _apply_document(
-        self, document: EventDocument, name: str | None, prepared_events: tuple[ScheduledEvent, ...]
-    ) -> None:
+    def _apply_document(self, document: EventDocument, name: str | None) -> None:
         now = datetime.now(timezone.utc)
+        prepared_events = self._prepared_events.events()
         selection = self.settings.selection._replace(statuses=None)
         selection_key = json.dumps([selection._asdict(), name if selection.needs_own_name else None])
 
@@ -315,31 +285,31 @@ class Watcher:
         ledger = add_expected(
             ledger, [event for event in prepared_events if document.find(event.event_id) is None], now
         )
-        before = ledger.entries
-        ledger, notices = advance(ledger, document, now, selected)
+        if self._tracker is None or ledger is not self._ledger:
+            self._tracker = ledger.tracker()
+        ledger, changed = advance(ledger, self._tracker, document, now, selected)
+        if self._ledger is not None:
+            # not before the beacon could send those of the file
+            ledger = drop_old_ends(ledger, now, self.settings.gone_for)
+        history = self._next_snapshot.history + tuple(entry.notice for entry in changed if entry.selected)
+        snapshot = Snapshot(
+            entries=ledger.entries,
+            ended=ledger.ended,
+            history=history[-_MAX_HISTORY:],
+            resource_name=name,
+            unlisted=frozenset(ledger.entries).difference(event.key for event in document.events),
+            prepared=frozenset(event.key for event in prepared_events),
+        )
+        must_save = ledger is not self._ledger or name != self._next_snapshot.resource_name
         with self._state:
-            if self._stopping:
-                return
             self._ledger, self._selection_key, self._vm_name = ledger, selection_key, name or self._vm_name
-            # the ledger may not have room for all ends of this document
-            entries = {**before, **ledger.entries}
-            history = self._next_snapshot.history + tuple(
-                notice for notice in notices if entries[notice.event.key].selected
-            )
-            renamed = name != self._next_snapshot.resource_name
-            self._next_snapshot = Snapshot(
-                entries=ledger.entries,
-                ended=ledger.ended,
-                history=history[-_MAX_HISTORY:],
-                resource_name=name,
-                doubtful=frozenset(key for key, doubt in ledger.doubts.items() if doubt.event is None),
-                prepared=frozenset(event.key for event in prepared_events),
-            )
-        self.snapshot = self._next_snapshot
+            if snapshot != self._next_snapshot:
+                self._next_snapshot = snapshot
+            self.snapshot = self._next_snapshot
         # before the write, which a busy disk may delay beyond the beacon's timeout
         self._notify_waiting()
         self._log_health(None)
-        self._save(changed=renamed or bool(notices))
+        self._save(changed=must_save)
 
     def _notify_waiting(self) -> None:
         """Wake the callers that wait for this poll."""
@@ -404,13 +374,10 @@ class Watcher:
 
     def _save(self, changed: bool) -> None:
         """Write the state file if something changed, or if it is old."""
+        if changed:
+            self._saved_at = None
         now = time.monotonic()
-        if (
-            not changed
-            and self._saved_at is not None
-            and now - self._saved_at < _SAVE_INTERVAL
-            and self._write_error is None
-        ):
+        if self._saved_at is not None and now - self._saved_at < _SAVE_INTERVAL and self._write_error is None:
             return
         if self._stopping:
             return
@@ -433,7 +400,6 @@ class Watcher:
                 "endpoint": self.settings.endpoint,
                 "resource_name": None,
                 "checked": None,
-                "sequence": 0,
                 "entries": [],
             }
             before: dict[str, Any] = state_file.read(self._path) or nothing
@@ -447,8 +413,7 @@ class Watcher:
             if self.checked is None
             else as_utc_text(datetime.fromtimestamp(self.checked, timezone.utc)),
             "error": self._error,
-            "sequence": self._ledger.sequence,
-            "entries": entries_to_json(self._ledger),
+            **ledger_to_json(self._ledger),
         }
 
 

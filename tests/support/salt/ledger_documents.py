@@ -30,10 +30,12 @@ def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
     return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": listed + ([None] if broken else [])}))
 
 
-def after(*documents: EventDocument) -> tuple[Ledger, list[Notice]]:
-    ledger = Ledger(0)
-    events: list[Notice] = []
+def after(*documents: EventDocument, ledger: Ledger = Ledger(0)) -> tuple[Ledger, list[Notice]]:
+    """Return the ledger after these documents, one a second, and the changes."""
+    tracker = ledger.tracker()
+    notices: list[Notice] = []
     for number, one in enumerate(documents):
-        ledger, notices = advance(ledger, one, NOON + timedelta(seconds=number), lambda event: True)
-        events += notices
-    return ledger, events
+        sent = one._replace(sent_at=float(number), sent_by=float(number))
+        ledger, changed = advance(ledger, tracker, sent, NOON + timedelta(seconds=number), lambda event: True)
+        notices += [entry.notice for entry in changed]
+    return ledger, notices

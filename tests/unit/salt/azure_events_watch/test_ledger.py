@@ -9,27 +9,37 @@ import json
 import random
 from datetime import timedelta
 
-from azure_events_watch.ledger import MAX_ENDED, Ledger, Notice, add_expected, advance, drop_old_ends, mark_announced
-from azure_events_watch.ledger_json import entries_to_json, ledger_from_json
-from azure_scheduled_events import parse_document
+from azure_events_watch.ledger import MAX_ENDED, Ledger, Notice, add_expected, drop_old_ends, mark_announced
+from azure_events_watch.ledger_json import ledger_from_json, ledger_to_json
+from azure_scheduled_events import EventDocument, parse_document
 from support.salt.ledger_documents import NOON, after, document
+
+THERE, EMPTY = document(("A", "Scheduled")), document()
+GONE = [EMPTY] * 3
 
 
 def words(notices: list[Notice]) -> list[str]:
     return [notice.change for notice in notices]
 
 
-def test_end_needs_two_documents() -> None:
-    there, empty = document(("A", "Scheduled")), document()
-    assert words(after(there, empty)[1]) == ["scheduled"]
-    assert words(after(there, empty, there, empty)[1]) == ["scheduled"]
-    assert words(after(there, empty, empty)[1]) == ["scheduled", "gone"]
+def stored(ledger: Ledger) -> Ledger:
+    """Return the ledger as the next process reads it."""
+    return ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger))))
+
+
+def in_turns(one: EventDocument, two: EventDocument, seconds: int) -> list[EventDocument]:
+    """Return an hour of documents of two backends, each of which answers for so long."""
+    return ([one] * seconds + [two] * seconds) * (1800 // seconds)
+
+
+def test_end_needs_documents_for_two_seconds() -> None:
+    assert words(after(THERE, EMPTY, EMPTY, THERE, EMPTY, EMPTY)[1]) == ["scheduled"]
+    assert words(after(THERE, *GONE, EMPTY)[1]) == ["scheduled", "gone"]
 
 
 def test_incomplete_document_ends_nothing() -> None:
-    there, broken = document(("A", "Scheduled")), document(broken=True)
-    assert words(after(there, broken, broken, broken)[1]) == ["scheduled"]
-    assert words(after(there, document(), broken, document())[1]) == ["scheduled", "gone"]
+    broken = document(broken=True)
+    assert words(after(THERE, *[broken] * 9)[1]) == ["scheduled"]
 
 
 def test_letter_case_of_an_id_is_ignored() -> None:
@@ -45,69 +55,77 @@ def test_unknown_status_is_sent_as_changed() -> None:
     assert words(after(document(("A", "Postponed")))[1]) == ["changed"]
 
 
-def test_step_back_from_started_needs_two_documents_and_still_ends_as_started() -> None:
-    started, back = document(("A", "Started")), document(("A", "Scheduled"))
-    assert words(after(started, back, started)[1]) == ["started"]
-    notices = after(started, back, back, document(), document(), document(), document())[1]
-    assert words(notices) == ["started", "changed", "gone"]
+def test_step_back_from_started_is_not_sent_and_still_ends_as_started() -> None:
+    notices = after(document(("A", "Started")), *[THERE] * 9, *GONE)[1]
+    assert words(notices) == ["started", "gone"]
     assert notices[-1].outcome == "ended"
 
 
 def test_id_that_reappears_is_a_new_event() -> None:
-    there, empty = document(("A", "Scheduled")), document()
-    notices = after(there, empty, empty, there, there)[1]
-    assert words(notices) == ["scheduled", "gone", "scheduled"]
-    assert notices[2].first_seen > notices[0].first_seen
+    notices = after(document(("A", "Started")), *GONE, THERE, *[EMPTY] * 61)[1]
+    assert words(notices) == ["started", "gone", "scheduled", "gone"]
+    assert notices[2].first_seen > notices[0].first_seen and notices[3].outcome == "not_started"
 
 
 def test_sequence_only_grows() -> None:
-    notices = after(document(("A", "Scheduled"), ("B", "Scheduled")), document(("A", "Started")), document())[1]
+    notices = after(document(("A", "Scheduled"), ("B", "Scheduled")), document(("A", "Started")), *GONE)[1]
     numbers = [notice.sequence for notice in notices]
-    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 5 and numbers == sorted(set(numbers))
 
 
 def test_end_is_forgotten_after_its_time() -> None:
-    ledger = after(document(("A", "Scheduled")), document(), document())[0]
-    assert drop_old_ends(ledger, NOON + timedelta(seconds=4), 2) is ledger
-    assert drop_old_ends(ledger, NOON + timedelta(seconds=5), 2).ended == ()
+    ledger = after(THERE, *GONE)[0]
+    assert drop_old_ends(ledger, NOON + timedelta(seconds=5), 2) is ledger
+    assert drop_old_ends(ledger, NOON + timedelta(seconds=6), 2).ended == ()
 
 
 def test_ends_are_bounded_and_the_latest_stay() -> None:
-    ledger = after(
-        *[one for number in range(150) for one in (document((f"{number:03d}", "Scheduled")), document(), document())]
-    )[0]
+    ledger = after(*[one for number in range(150) for one in (document((f"{number:03d}", "Scheduled")), *GONE)])[0]
     assert [entry.key for entry in ledger.ended] == [f"{number:03d}" for number in range(150 - MAX_ENDED, 150)]
-    assert ledger.entries == {} and ledger.doubts == {}
+    assert ledger.entries == {}
 
 
-def test_changes_of_two_alternating_backends_are_sent_once() -> None:
-    one, two = document(("A", "Scheduled")), document(("A", "Started"))
-    assert words(after(*[one, two] * 100)[1]) == ["scheduled", "started"]
-    assert words(after(*[one, one, two, two] * 100)[1]) == ["scheduled", "started", "changed"]
+def test_unchanged_document_leaves_the_same_ledger() -> None:
+    ledger = after(THERE)[0]
+    assert after(THERE, THERE, ledger=ledger)[0] is ledger
 
 
-def test_disagreeing_backends_cause_few_changes() -> None:
-    there, empty = document(("A", "Scheduled")), document()
-    assert words(after(*[there, empty] * 100)[1]) == ["scheduled"]
-    assert words(after(*[there, there, empty, empty] * 100)[1]) == ["scheduled", "gone", "scheduled"]
+def test_start_that_one_backend_does_not_know_is_sent_once() -> None:
+    started = document(("A", "Started"))
+    for seconds in (1, 2, 90):
+        assert words(after(*in_turns(THERE, started, seconds))[1]) == ["scheduled", "started"]
+
+
+def test_event_or_vm_that_one_backend_lacks_causes_few_changes() -> None:
+    smaller = THERE._replace(events=tuple(event._replace(resources=("vm2",)) for event in THERE.events))
+    larger = THERE._replace(events=tuple(event._replace(resources=("vm1", "vm2")) for event in THERE.events))
+    for seconds in (1, 2):
+        assert words(after(*in_turns(THERE, EMPTY, seconds))[1]) == ["scheduled"]
+        assert words(after(*in_turns(larger, smaller, seconds))[1]) == ["scheduled"]
+    for seconds in (3, 30, 60):
+        assert words(after(*in_turns(THERE, EMPTY, seconds))[1]) == ["scheduled", "gone", "scheduled"]
+        assert words(after(*in_turns(larger, smaller, seconds))[1]) == ["scheduled", "changed", "changed"]
     at_random = random.Random(7)
     for _turn in range(20):
-        notices = after(*[at_random.choice((there, empty)) for _poll in range(1000)])[1]
-        assert len(notices) <= 15
+        assert len(after(*[at_random.choice((THERE, EMPTY)) for _poll in range(1000)])[1]) <= 3
 
 
 def test_event_that_reappeared_still_ends() -> None:
-    there, empty = document(("A", "Scheduled")), document()
-    assert words(after(*[there, there, empty, empty] * 100, *[empty] * 64)[1])[-1] == "gone"
+    assert words(after(THERE, *GONE, THERE, *[EMPTY] * 61)[1])[-1] == "gone"
+
+
+def test_next_process_remembers_which_event_came_back() -> None:
+    gone = after(THERE, *GONE)[0]
+    ledger, notices = after(THERE, ledger=stored(gone))
+    assert words(notices) == ["scheduled"]
+    assert words(after(*[EMPTY] * 60, ledger=stored(ledger))[1]) == []
+    assert words(after(*[EMPTY] * 61, ledger=stored(ledger))[1]) == ["gone"]
 
 
 def test_expected_event_is_sent_as_gone_only() -> None:
-    (event,) = document(("A", "Scheduled")).events
-    ledger, notices = advance(add_expected(Ledger(7), [event], NOON), document(), NOON, lambda one: True)
-    assert (notices, set(ledger.doubts)) == ((), {"a"})
-    ledger, notices = advance(add_expected(ledger, [event], NOON), document(), NOON, lambda one: True)
-    assert words(list(notices)) == ["gone"] and notices[0].sequence == 8
-    assert add_expected(ledger, [event], NOON) is ledger
+    ledger, notices = after(*GONE, ledger=add_expected(Ledger(7), THERE.events, NOON))
+    assert words(notices) == ["gone"] and notices[0].sequence == 8
+    assert add_expected(ledger, THERE.events, NOON) is ledger
 
 
 def test_ledger_round_trip_is_exact() -> None:
@@ -116,8 +134,8 @@ def test_ledger_round_trip_is_exact() -> None:
         ' "EventType": "Freeze", "Resources": ["ä", 7], "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",'
         ' "DurationInSeconds": 9, "EventSource": "Platform", "Description": ""}]}'
     )
-    ledger = after(document(("B", "Scheduled")), parse_document(odd), parse_document(odd))[0]
+    back = parse_document(odd)
+    ledger = after(back, *GONE, document(("B", "Scheduled")), back, back, back)[0]
     ledger = mark_announced(ledger, {key: True for key in ledger.entries})
-    assert ledger.ended and ledger.entries
-    data = json.loads(json.dumps({"sequence": ledger.sequence, "entries": entries_to_json(ledger)}))
-    assert ledger_from_json(data) == ledger
+    assert ledger.ended and ledger.entries and ledger.returned and ledger.gone
+    assert stored(ledger) == ledger

@@ -18,6 +18,7 @@ from azure_scheduled_events import EventDocument, Selection
 from support.salt.ledger_documents import after, document
 
 Events = list[dict[str, Any]]
+GONE = [document()] * 3
 
 
 def seen(*documents: EventDocument, before: Snapshot = Snapshot(), **more: Any) -> Snapshot:
@@ -65,10 +66,10 @@ def test_nothing_is_due_before_its_time_until_something_changes() -> None:
 
 def test_ended_events_are_never_due() -> None:
     queue = NotificationQueue()
-    there, empty = many(100), document()
+    there = many(100)
     first = seen(there)
     take_due(queue, first, 0)
-    over = seen(there, empty, empty, before=first)
+    over = seen(there, *GONE, before=first)
     assert changes(take_due(queue, over, 1)) == 100 * ["gone"]
     assert take_due(queue, over, 2) == [] and not queue.is_due(over, 10**9)
 
@@ -76,15 +77,15 @@ def test_ended_events_are_never_due() -> None:
 def test_no_change_is_skipped_between_two_calls() -> None:
     queue = NotificationQueue()
     assert take_due(queue, Snapshot(), 0) == []
-    snapshot = seen(document(("A", "Scheduled")), document(("A", "Started")), document(), document())
+    snapshot = seen(document(("A", "Scheduled")), document(("A", "Started")), *GONE)
     assert changes(take_due(queue, snapshot, 1)) == ["scheduled", "started", "gone"]
     assert take_due(queue, snapshot, 2) == []
 
 
 def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
-    snapshot = seen(document(("A", "Scheduled")), document(), document())
+    snapshot = seen(document(("A", "Scheduled")), *GONE)
     assert take_due(NotificationQueue(), snapshot, 0) == []
-    ledger: Ledger = mark_announced(after(document(("A", "Scheduled")), document(), document())[0], {"a": True})
+    ledger: Ledger = mark_announced(after(document(("A", "Scheduled")), *GONE)[0], {"a": True})
     queue = NotificationQueue()
     assert changes(take_due(queue, snapshot._replace(ended=ledger.ended), 0)) == ["gone"]
     assert take_due(queue, snapshot._replace(ended=ledger.ended), 10**6) == []
@@ -92,7 +93,7 @@ def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
 
 def test_end_of_a_prepared_event_is_repeated_without_limit() -> None:
     queue = NotificationQueue()
-    snapshot = seen(document(("A", "Scheduled")), document(), document(), prepared=frozenset(("a",)))
+    snapshot = seen(document(("A", "Scheduled")), *GONE, prepared=frozenset(("a",)))
     times = [now for now in range(0, 7200, 10) if take_due(queue, snapshot, now)]
     assert times[:4] == [0, 60, 180, 420] and {two - one for one, two in itertools.pairwise(times[4:])} == {600}
 
@@ -101,7 +102,7 @@ def test_take_due_returns_what_was_sent() -> None:
     queue, there = NotificationQueue(), document(("A", "Scheduled"))
     first = seen(there)
     assert queue.take_due(first, Selection(), 60, 0, {})[1] == {"a": True}
-    assert queue.take_due(seen(there, document(), document(), before=first), Selection(), 60, 1, {})[1] == {"a": False}
+    assert queue.take_due(seen(there, *GONE, before=first), Selection(), 60, 1, {})[1] == {"a": False}
 
 
 def test_many_repeats_do_not_delay_changes() -> None:

@@ -131,7 +131,7 @@ def test_state_of_another_vm_is_dropped_once_the_name_is_known(
     beacons.tick_until(bool)
     scripted.name = "copy"
     scripted.events = []
-    assert beacons.for_seconds(1.5) == []
+    assert beacons.for_seconds(4) == []
     assert beacons.resource_name == "copy"
 
 
