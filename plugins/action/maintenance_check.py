@@ -12,7 +12,7 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
     parse_event_type,
     warning_about,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: ready_hook_variables
-short_description: Return the variables EVENT_* of a ready hook
+short_description: Return the variables EVENT_* and HOOK_SECONDS of a ready hook
 version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
@@ -23,17 +23,29 @@ options:
     description: V(prepare) or V(recover).
     type: str
     required: true
+  timeout:
+    description: >-
+      The time limit of the hook in seconds. C(HOOK_SECONDS) is at most the time until C(not_before) of the event, less
+      5 seconds.
+    type: float
+    required: true
   resource:
     description: Name of this VM in Azure.
     type: str
     default: ""
-positional: stage, resource
+  starts_at:
+    description: >-
+      C(not_before) of events as the clock of the controller shows it, in ISO 8601 by ID in lower case. Without it that
+      clock has to be right.
+    type: dict
+    default: {}
+positional: stage, timeout, resource, starts_at
 """
 
 EXAMPLES = r"""
 - name: Show the variables of a hook
   ansible.builtin.debug:
-    msg: "{{ maintenance_events | azure_imds.scheduled_events.ready_hook_variables('prepare') }}"
+    msg: "{{ maintenance_events | azure_imds.scheduled_events.ready_hook_variables('prepare', 300) }}"
 """
 
 RETURN = r"""
@@ -43,15 +55,20 @@ _value:
 """
 
 import typing as t
+from datetime import datetime, timezone
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import event_variables
 
 
 def ready_hook_variables(
-    events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resource: str | None = ""
+    events: t.Sequence[t.Mapping[str, t.Any]],
+    stage: str,
+    timeout: float,
+    resource: str | None = "",
+    starts_at: t.Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the variables of a hook for the most urgent event."""
-    return event_variables(events, stage, resource or "")
+    return event_variables(events, stage, resource or "", timeout, starts_at or {}, datetime.now(timezone.utc))
 
 
 class FilterModule:

@@ -16,9 +16,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     UNLISTED,
     Observation,
@@ -31,7 +28,7 @@ RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
 PREPARE = "prepare"
 RECOVER = "recover"
 
-_UNSEEN: dict[str, t.Any] = {"listed": False, "started": None, "over": None, "ended_early": False}
+_UNSEEN: dict[str, t.Any] = {"listed": False, "started": None, "over": None}
 
 
 def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
@@ -84,14 +81,6 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def _ends_early(held: t.Mapping[str, t.Any], document: EventDocument) -> bool:
-    """Return True if the event is gone without having started, before its NotBefore by the server's clock."""
-    not_before = parse_time(held["last_not_before"] or "")
-    if held["started"] or held.get("status") == "Started" or not_before is None or document.server_time is None:
-        return False
-    return document.server_time < not_before
-
-
 class MaintenanceWatch:
     """Watches the events for which a host is prepared until they are over.
 
@@ -142,9 +131,9 @@ class MaintenanceWatch:
             sighting = seen.events.get(key)
             held["listed"] = sighting is not None and sighting.listed
             if sighting is not None and self._may_be_in(self._of_note, sighting):
-                held.update(over=None, ended_early=False)
+                held.update(over=None)
             elif held["over"] is None:
-                held.update(over=now, ended_early=sighting is None and _ends_early(held, seen.document))
+                held.update(over=now)
         pending = UNLISTED.key in seen.events or any(held["over"] is None for held in self._events.values())
         self.busy = [] if pending else self._processes()
         return seen.document.complete and not pending and not self.busy

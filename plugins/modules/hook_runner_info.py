@@ -199,7 +199,7 @@ events:
       elements: str
       sample: []
     outcome:
-      description: V(completed) or V(cancelled-or-missed) after the end.
+      description: V(completed) or V(unknown) after the end.
       type: str
       sample: null
     prepared:

@@ -100,11 +100,10 @@ outcome:
   sample: over
 events:
   description:
-    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has five more
+    - The events of the note in the form that M(azure_imds.scheduled_events.event_info) documents. Each has four more
       members.
     - C(listed) is true if the last document lists the event. C(started) is when the event was first seen started, and
       C(over) when it was over. C(last_not_before) is the last C(not_before) before the start.
-    - C(ended_early) is true if the event had not started and was gone before that time by the clock of IMDS.
   returned: when the module polled IMDS
   type: list
   elements: dict
@@ -122,7 +121,6 @@ events:
       started: '2026-11-21T10:15:00Z'
       over: '2026-11-21T10:15:20Z'
       last_not_before: '2026-11-21T10:15:00Z'
-      ended_early: false
 obstacle:
   description: Why the host may not recover yet.
   returned: when RV(outcome) is V(timeout)

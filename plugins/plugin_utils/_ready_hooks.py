@@ -10,11 +10,25 @@ import json
 import re
 import shlex
 import typing as t
+from datetime import datetime
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    advises,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.hook_input import (
+    HookInput,
+    step_seconds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    UNKNOWN,
+    outcome_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    parse_time,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
+    Urgency,
+    most_urgent_first,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
     parse_event_type,
-    severity,
 )
 
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
@@ -47,6 +61,8 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 # exit statuses of timeout(1)
 _ENDED_BY_TIMEOUT = (124, 137)
 _RUN_SETTINGS = ("timeout", "types")
+
+Event = t.Mapping[str, t.Any]
 
 
 class Entry(t.NamedTuple):
@@ -188,40 +204,37 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
     return json.dumps(options, default=str, sort_keys=True)
 
 
-def event_variables(events: t.Sequence[t.Mapping[str, t.Any]], stage: str, resource: str) -> dict[str, str]:
-    """Return the variables EVENT_* of a hook, for the most urgent event.
+def event_variables(
+    events: t.Sequence[Event], stage: str, resource: str, timeout: float, starts_at: t.Mapping[str, str], now: datetime
+) -> dict[str, str]:
+    """Return the variables EVENT_* of a hook for the most urgent event, and HOOK_SECONDS.
 
     ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. ``stage`` is prepare or
-    recover; ``resource`` is the name of this VM, or "".
+    recover; ``resource`` is the name of this VM, or "". ``timeout`` is that of the hook, in seconds. ``starts_at`` has
+    NotBefore of events by key, in ISO 8601, as the clock shows it that ``now``, aware, is from; for others NotBefore
+    itself counts.
     """
-    event = min(events, key=_urgency, default={})
-    texts = ("status", "source", "description", "not_before", "resource_type")
-    return {
-        "EVENT_ID": _printable(event.get("event_id")),
-        "EVENT_TYPE": _printable(event.get("event_type")),
-        **{f"EVENT_{name.upper()}": _printable(event.get(name)) for name in texts},
-        "EVENT_RESOURCES": " ".join(_printable(each) for each in event.get("resources") or ()),
-        "EVENT_RESOURCE": _printable(resource),
-        "EVENT_DURATION": _printable(event.get("duration_seconds")),
-        "EVENT_STAGE": stage,
-        "EVENT_OUTCOME": _outcome(event) if stage == "recover" else "",
-    }
+    urgencies = [_urgency(event, starts_at, now) for event in events]
+    ordered = most_urgent_first(zip(urgencies, events), lambda each: each[0])
+    if not ordered:
+        return HookInput({}, stage, resource, hook_seconds=timeout).variables()
+    (_type, left, _key), event = ordered[0]
+    if stage == "recover":
+        return HookInput(event, stage, resource, _outcome(event), hook_seconds=timeout).variables()
+    limit = step_seconds(timeout, left if event.get("not_before") else None)
+    return HookInput(event, stage, resource, seconds_left=max(0.0, left), hook_seconds=limit).variables()
 
 
-def _urgency(event: t.Mapping[str, t.Any]) -> tuple[bool, str, int]:
-    """Return a sort key: interruptions before advice, then NotBefore, no NotBefore first, then the severity."""
-    kind = str(event.get("event_type") or "")
-    return (advises(kind), str(event.get("not_before") or ""), -severity(kind))
+def _urgency(event: Event, starts_at: t.Mapping[str, str], now: datetime) -> Urgency:
+    key = str(event.get("event_id")).casefold()
+    not_before = parse_time(str(starts_at.get(key) or event.get("not_before") or ""))
+    left = 0.0 if not_before is None else (not_before - now).total_seconds()
+    return Urgency(str(event.get("event_type") or ""), left, key)
 
 
-def _outcome(event: t.Mapping[str, t.Any]) -> str:
-    has_started = event.get("started") or event.get("status") == "Started" or "started" not in event
-    return "completed" if has_started else "cancelled-or-missed"
-
-
-def _printable(value: t.Any) -> str:
-    text = "" if value is None else str(value)
-    return "".join(character if character.isprintable() else "?" for character in text)[:8192]
+def _outcome(event: Event) -> str:
+    seen_started = bool(event.get("started")) or event.get("status") == "Started"
+    return outcome_of(seen_started, event.get("outcome") or UNKNOWN)
 
 
 def failures(results: t.Sequence[t.Mapping[str, t.Any]], stage: str) -> str:

@@ -41,10 +41,11 @@ that a user requests wait up to 15 minutes for an approval.
 :py:func:`prepare` and :py:func:`recover` run these steps. A step is a command (a text for the
 shell, or a list), a function, an SLS file or, on Linux, a ready hook (``use``). After its ``timeout`` (by
 default 300 s) all its processes are ended. Commands get the event in the environment variables
-EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE, EVENT_NOT_BEFORE,
-EVENT_SECONDS_LEFT, EVENT_DURATION, EVENT_DESCRIPTION and EVENT_STAGE, and their timeout in
-HOOK_SECONDS. SLS files get its ID in the pillar ``azure_events_event``. Steps
-may run more than once: after a reboot, and after a preparation that was interrupted. The steps of
+EVENT_ID, EVENT_TYPE, EVENT_STATUS, EVENT_SOURCE, EVENT_RESOURCES, EVENT_RESOURCE_TYPE, EVENT_RESOURCE,
+EVENT_NOT_BEFORE, EVENT_SECONDS_LEFT, EVENT_DURATION, EVENT_DESCRIPTION, EVENT_STAGE and EVENT_OUTCOME,
+and their time limit in HOOK_SECONDS: in a preparation at most until the event may start, less 5 s. SLS
+files get its ID in the pillar ``azure_events_event``. Steps may run more than once: after a reboot, and
+after a preparation that was interrupted. The steps of
 the recovery must succeed when there is nothing to undo.
 
 The ready hooks of ``ready_hooks`` prepare before the steps of ``prepare``, and recover after those of

@@ -75,8 +75,6 @@ except ImportError:
 
 __virtualname__ = "azure_events"
 
-# good answers in a row that list no selected event
-ABSENCES_NEEDED = 2
 # key in __context__ of the event IDs that the states "pending" of this run have seen, by name
 _SEEN = "azure_events.pending"
 _FIRST_ANSWER_TIMEOUT = 130.0

@@ -34,7 +34,7 @@ def change_record(
         observed_at: ISO 8601.
         reported_by: the program that reports the change.
         reporter: the VM that observed the change, or "".
-        outcome: "completed" or "canceled", or None if it is unknown.
+        outcome: for "gone", one of OUTCOMES of the module outcome, else None.
         resource_id: the resource ID of the event in Azure, or None.
     """
     return {

@@ -14,9 +14,8 @@ from datetime import datetime
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
-from .event_types import parse_event_type
 from .identity import affects, affects_only, leader_rank
-from .values import parse_boolean, parse_choice, parse_seconds
+from .values import parse_boolean, parse_choice, parse_event_type, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")

@@ -1,12 +1,15 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The types of events, and what an event of each type does to a VM (docs/reference/scheduled-events.md 2.2)."""
+"""The types of events, and what an event of each type does to a VM (docs/reference/scheduled-events.md 2.2).
+
+It needs the standard library only: the ready hooks have a link to this file, and nothing else of the helper.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from enum import Enum
-from typing import Any, Collection
+from typing import NamedTuple
 
 
 class Nature(Enum):
@@ -17,27 +20,28 @@ class Nature(Enum):
     REMOVES = "removes"
 
 
-# the least severe type first
-NATURES = {
-    "SpotRebalanceRecommendation": Nature.ADVISES,
-    "Freeze": Nature.INTERRUPTS,
-    "Reboot": Nature.INTERRUPTS,
-    "Redeploy": Nature.INTERRUPTS,
-    "Preempt": Nature.REMOVES,
-    "Terminate": Nature.REMOVES,
+class _EventType(NamedTuple):
+    nature: Nature
+    severity: int
+
+
+# the only list of types; severity counts from 1, because 0 is that of an unknown type
+_TYPES = {
+    "SpotRebalanceRecommendation": _EventType(Nature.ADVISES, 1),
+    "Freeze": _EventType(Nature.INTERRUPTS, 2),
+    "Reboot": _EventType(Nature.INTERRUPTS, 3),
+    "Redeploy": _EventType(Nature.INTERRUPTS, 4),
+    "Preempt": _EventType(Nature.REMOVES, 5),
+    "Terminate": _EventType(Nature.REMOVES, 5),
 }
-EVENT_TYPES = tuple(NATURES)
-_NATURES_FOLDED = {name.casefold(): nature for name, nature in NATURES.items()}
-_RANKS_FOLDED = {name.casefold(): rank for rank, name in enumerate(EVENT_TYPES)}
-# a type that Azure may introduce; a list in one text, or a pattern, is none
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-# of such a type; "rebot" has 0.91 with Reboot, "Hibernate" 0.67 with Terminate
-_SIMILAR = 0.8
+_UNKNOWN = _EventType(Nature.INTERRUPTS, 0)
+EVENT_TYPES = tuple(_TYPES)
+_TYPES_FOLDED = {name.casefold(): known for name, known in _TYPES.items()}
 
 
 def nature_of(event_type: str) -> Nature:
     """Return the nature of a type in any letter case; one that is unknown interrupts."""
-    return _NATURES_FOLDED.get(event_type.casefold(), Nature.INTERRUPTS)
+    return _TYPES_FOLDED.get(event_type.casefold(), _UNKNOWN).nature
 
 
 def advises(event_type: str) -> bool:
@@ -45,9 +49,14 @@ def advises(event_type: str) -> bool:
     return nature_of(event_type) is Nature.ADVISES
 
 
+def removes_vm(event_type: str) -> bool:
+    """Return True if an event of this type removes its VMs."""
+    return nature_of(event_type) is Nature.REMOVES
+
+
 def severity(event_type: str) -> int:
-    """Return the rank of a type, the least severe first; one that is unknown counts as the worst."""
-    return _RANKS_FOLDED.get(event_type.casefold(), len(EVENT_TYPES))
+    """Return the rank of a type in any letter case: 0 for an unknown type, more for a worse one."""
+    return _TYPES_FOLDED.get(event_type.casefold(), _UNKNOWN).severity
 
 
 def is_chosen(event_type: str, types: Collection[str] | None) -> bool:
@@ -55,33 +64,3 @@ def is_chosen(event_type: str, types: Collection[str] | None) -> bool:
     if types is None:
         return not advises(event_type)
     return event_type.casefold() in {name.casefold() for name in types}
-
-
-def parse_event_type(value: Any) -> str:
-    """Return a type in Azure's spelling.
-
-    The letter case of the name does not count. A name that is not in EVENT_TYPES is returned as it is: Azure may have
-    introduced the type.
-
-    Raises:
-        ValueError: the value is not a name of letters and digits, or is similar to a known type, which the text names.
-    """
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError(f"expected an event type such as Reboot, not {value!r}")
-    for known in EVENT_TYPES:
-        if known.casefold() == value.casefold():
-            return known
-    from .values import suggestion  # only needed for an unknown type
-
-    similar = suggestion(value, EVENT_TYPES, _SIMILAR)
-    if similar is not None:
-        raise ValueError(f"unknown event type {value!r}; did you mean {similar}?")
-    return value
-
-
-def warning_about(name: str) -> str | None:
-    """Return a sentence for the user who named a type that is unknown, in any letter case, or None."""
-    event_type = parse_event_type(name)
-    if event_type in EVENT_TYPES:
-        return None
-    return f"event type {event_type!r} is unknown; no rule approves it. There are: {', '.join(EVENT_TYPES)}"

@@ -16,8 +16,8 @@ from . import approval_rules
 from .approval_rules import BlockCode, Blocked
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
-from .event_types import advises, warning_about
-from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds
+from .event_types import advises
+from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds, warning_about
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
-from .event_types import advises, parse_event_type, warning_about
+from .event_types import advises
 from .identity import affects, is_same_vm
+from .values import parse_choice, parse_event_type, warning_about
 
 SELF = "self"
 ANY = "any"
@@ -75,8 +76,8 @@ class Selection(NamedTuple):
         given = {name: _as_texts(name, value) for name, value in options.items() if value is not None}
         parsers: dict[str, Callable[[str], str]] = {
             "types": parse_event_type,
-            "statuses": partial(_parse, EVENT_STATUSES),
-            "sources": partial(_parse, EVENT_SOURCES),
+            "statuses": partial(parse_choice, known=EVENT_STATUSES, kind="value"),
+            "sources": partial(parse_choice, known=EVENT_SOURCES, kind="value"),
         }
         for name, parse in parsers.items():
             for value in given.get(name, ()):
@@ -128,13 +129,6 @@ class Selection(NamedTuple):
             else any(is_same_vm(entry, name) for entry in event.resources)
             for name in names
         )
-
-
-def _parse(known: Sequence[str], value: str) -> str:
-    # imported when needed: Ansible compiles each file that a module imports in every run
-    from .values import parse_choice
-
-    return parse_choice(value, known, "value")
 
 
 def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:

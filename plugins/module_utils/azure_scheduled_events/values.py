@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Values in options and files: durations, api-versions, keywords, and suggestions for misspelt keywords."""
+"""Values in options and files: durations, api-versions, event types, keywords, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import re
 from datetime import date, datetime
 from typing import Any, Sequence
 
+from .event_types import EVENT_TYPES
+
 # a hundred years; the comparison also excludes NaN and infinity
 _MAX_SECONDS = 3.2e9
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?")
 _MOST_API_VERSIONS = 4
+# a type that Azure may introduce; a list in one text, or a pattern, is none
+_TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+# of such a type; "rebot" has 0.91 with Reboot, "Hibernate" 0.67 with Terminate
+_SIMILAR_TYPE = 0.8
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 
 
@@ -79,3 +85,31 @@ def suggestion(value: Any, known: Sequence[str], similar: float = 0.6) -> str | 
 
     close = difflib.get_close_matches(str(value).casefold(), [item.casefold() for item in known], 1, similar)
     return next((item for item in known if close and item.casefold() == close[0]), None)
+
+
+def parse_event_type(value: Any) -> str:
+    """Return a type in Azure's spelling.
+
+    The letter case of the name does not count. A name that is not in EVENT_TYPES is returned as it is: Azure may have
+    introduced the type.
+
+    Raises:
+        ValueError: the value is not a name of letters and digits, or is similar to a known type, which the text names.
+    """
+    if not isinstance(value, str) or not _TYPE_NAME.fullmatch(value):
+        raise ValueError(f"expected an event type such as Reboot, not {value!r}")
+    for known in EVENT_TYPES:
+        if known.casefold() == value.casefold():
+            return known
+    similar = suggestion(value, EVENT_TYPES, _SIMILAR_TYPE)
+    if similar is not None:
+        raise ValueError(f"unknown event type {value!r}; did you mean {similar}?")
+    return value
+
+
+def warning_about(name: str) -> str | None:
+    """Return a sentence for the user who named a type that is unknown, in any letter case, or None."""
+    event_type = parse_event_type(name)
+    if event_type in EVENT_TYPES:
+        return None
+    return f"event type {event_type!r} is unknown; no rule approves it. There are: {', '.join(EVENT_TYPES)}"

@@ -20,13 +20,15 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     escape_surrogates,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    OUTCOMES,
+    UNKNOWN,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
 
 KINDS = (APPEARED, CHANGED, STARTED, GONE)
-COMPLETED, CANCELED = "completed", "canceled"
-OUTCOMES = (COMPLETED, CANCELED)
 REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"
 
 _LONGEST_TEXT = 2048
@@ -54,11 +56,12 @@ def read(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     duration = event.get("duration_seconds")
     if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
         raise NotAChange("event.duration_seconds: not a whole number")
+    kind = _choice(data, "change", KINDS)
     change = {
         "schema": SCHEMA,
         "id": _text(data, "id"),
-        "change": _choice(data, "change", KINDS),
-        "outcome": None if data.get("outcome") is None else _choice(data, "outcome", OUTCOMES),
+        "change": kind,
+        "outcome": _outcome(data) if kind == GONE else None,
         "event": {
             "event_id": _text(event, "event_id", "event."),
             **{name: _text(event, name, "event.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
@@ -99,6 +102,11 @@ def without_templates(value: t.Any, depth: int = 0) -> t.Any:
     if isinstance(value, list):
         return [without_templates(item, depth + 1) for item in value]
     return {name: without_templates(item, depth + 1) for name, item in value.items()}
+
+
+def _outcome(data: t.Mapping[str, t.Any]) -> str:
+    """Return the outcome of an event that is gone; a reporter that does not name it does not know it."""
+    return UNKNOWN if data.get("outcome") is None else _choice(data, "outcome", OUTCOMES)
 
 
 def _choice(data: t.Mapping[str, t.Any], name: str, known: tuple[str, ...]) -> str:

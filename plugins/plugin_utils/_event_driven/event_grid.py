@@ -22,20 +22,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     parse_document,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    reported_outcome,
+)
 
-from .change import CANCELED, COMPLETED, REPORTED_BY_EVENT_GRID, NotAChange, read
+from .change import REPORTED_BY_EVENT_GRID, NotAChange, read
 
 _TYPES = (
     "microsoft.resourcenotifications.maintenanceresources.scheduledeventemitted",
     "microsoft.maintenance/scheduledevents/write",
 )
-_STATES: dict[str, tuple[str, str | None]] = {
-    "scheduled": (APPEARED, None),
-    "started": (STARTED, None),
-    "completed": (GONE, COMPLETED),
-    "canceled": (GONE, CANCELED),
-    "cancelled": (GONE, CANCELED),
-}
+_KINDS = {"scheduled": APPEARED, "started": STARTED}
 _IN_RESOURCE_ID = "/scheduledevents/"
 
 
@@ -72,10 +69,10 @@ def read_notification(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     if document.doubtful:
         raise NotAChange("data.resourceInfo.properties.Resources: not a list of names")
     event = document.events[0]
-    state = _STATES.get(event.status.strip().casefold())
-    if state is None:
+    outcome = reported_outcome(event.status)
+    kind = GONE if outcome is not None else _KINDS.get(event.status.strip().casefold())
+    if kind is None:
         raise NotAChange(f"data.resourceInfo.properties.EventStatus: unknown value {event.status[:60]!r}")
-    kind, outcome = state
     return read(
         change_record(
             kind,

@@ -16,6 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
     APPEARED,
+    GONE,
     Change,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
@@ -29,6 +30,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
     Imds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    outcome_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import (
     WATCHING,
@@ -99,7 +103,13 @@ class ImdsWatch:
             seen = now.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             found = [
                 change_record(
-                    change.kind, change.event.as_dict(), str(uuid.uuid4()), seen, REPORTED_BY_SOURCE, self._name or ""
+                    change.kind,
+                    change.event.as_dict(),
+                    str(uuid.uuid4()),
+                    seen,
+                    REPORTED_BY_SOURCE,
+                    self._name or "",
+                    outcome_of(change.event.status == "Started") if change.kind == GONE else None,
                 )
                 for change in changes
             ]

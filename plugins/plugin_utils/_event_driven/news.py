@@ -4,10 +4,10 @@
 """Decides which deliveries are news: not duplicates, not late, not disordered. Bounded memory, no clock.
 
 An event passes through the phases pending, started and gone. A delivery of an earlier phase than the known one is late.
-Several VMs report the same event; the first report of each state is news. An end without an outcome is the observation
-of one VM; it is news when every VM that has reported the event has reported its end. The clocks of two reporters may
-differ. Therefore a report after the end counts as a new occurrence of the event only if its own reporter has reported
-the end before, by the same clock, or if it is the first report of this reporter.
+Several VMs report the same event; the first report of each state is news. An end that Event Grid reports is that of the
+event. One that a VM reports is news when every VM that has reported the event has reported its end. The clocks of two
+reporters may differ. Therefore a report after the end counts as a new occurrence of the event only if its own reporter
+has reported the end before, by the same clock, or if it is the first report of this reporter.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     CHANGED,
     GONE,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    removes_vm,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     own_name_in,
 )
@@ -28,8 +31,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from .change import REPORTED_BY_EVENT_GRID, moment
 
 _PENDING, _STARTED, _GONE = 0, 1, 2
-# types after which a VM does not return, so that it reports no end
-_VM_IS_LOST = ("preempt", "terminate")
 _MAX_REPORTERS = 2000
 
 Change = t.Mapping[str, t.Any]
@@ -109,7 +110,7 @@ def _is_news(known: _Known, change: Change) -> bool:
     _note_reporter(known, reporter, phase, at)
     if phase < known.phase:
         return False
-    if phase == _GONE and (known.phase == _GONE or (change["outcome"] is None and _is_awaited(known, change))):
+    if phase == _GONE and (known.phase == _GONE or _is_awaited(known, change)):
         return False
     state, has_resources = _state(change), bool(change["event"]["resources"])
     # Salt omits a list of VMs that is too long: such a report adds nothing to a complete one
@@ -137,9 +138,12 @@ def _note_reporter(known: _Known, reporter: str, phase: int, at: float) -> None:
 
 def _is_awaited(known: _Known, change: Change) -> bool:
     """Return True if the end of the event at one of its reporters is still to come."""
+    if change["reported_by"] == REPORTED_BY_EVENT_GRID:
+        return False
     event = change["event"]
-    lost = set(_own_names(event)) if event["event_type"].casefold() in _VM_IS_LOST else set()
-    # Event Grid has no name and reports the end itself, with its outcome
+    # a VM that is removed reports no end
+    lost = set(_own_names(event)) if removes_vm(event["event_type"]) else set()
+    # Event Grid has no name and reports the end itself
     return any(name.casefold() not in lost for name in known.awaited)
 
 

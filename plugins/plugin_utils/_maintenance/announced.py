@@ -19,6 +19,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     is_same_vm,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    COMPLETED,
+    UNKNOWN,
+    outcome_of,
+    reported_outcome,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
@@ -34,9 +40,6 @@ _REQUIRED = ("event_id", "event_type", "status")
 _OPTIONAL = ("resource_type", "description", "source", "duration_seconds")
 _GONE = "gone"
 _STARTED = "Started"
-_COMPLETED = "completed"
-# of Event Grid, beside those of IMDS
-_LAST_STATUSES = (_COMPLETED, "canceled")
 
 Event = t.Dict[str, t.Any]
 
@@ -47,7 +50,7 @@ class Announced(t.NamedTuple):
     Attributes:
         event: in the form of ``event_info``, with ``key``.
         is_over: whether the event has ended.
-        outcome: `"completed"`, `"canceled"`, or "" where unknown.
+        outcome: of the event, if it has ended.
         hosts: the inventory hosts of its VMs, as the caller has mapped them.
         mapping: the same by name of the VM; empty if it is not clear which host is which VM.
     """
@@ -88,8 +91,8 @@ def read_announced(entries: t.Any) -> list[Announced]:
         read = _announced(entry, f"{ANNOUNCED}[{number}]")
         known = found.get(read.event["key"])
         if known is None or read.progress >= known.progress:
-            # IMDS reports an end without its outcome, Event Grid with it
-            found[read.event["key"]] = read._replace(outcome=read.outcome or (known.outcome if known else ""))
+            earlier = known.outcome if known else UNKNOWN
+            found[read.event["key"]] = read._replace(outcome=outcome_of(False, read.outcome, earlier))
     return list(found.values())
 
 
@@ -147,9 +150,9 @@ def end_of(
 ) -> tuple[list[Event], str]:
     """Return the events of the note, and why they are not all over.
 
-    Each event has ``listed``, ``started`` and ``over``, ``outcome`` if the caller knows it, and ``prepared`` if a run
-    has prepared the host. ``ended`` has the keys of events that are over. ``now`` is in ISO 8601; so is ``prepared``,
-    when this run has prepared the host, or it is None.
+    Each event has ``listed``, ``started`` and ``over``, ``outcome`` if it is over, and ``prepared`` if a run has
+    prepared the host. ``ended`` has the keys of events that are over. ``now`` is in ISO 8601; so is ``prepared``, when
+    this run has prepared the host, or it is None.
     """
     latest = {each.event["key"]: each for each in announced}
     events = []
@@ -159,17 +162,16 @@ def end_of(
             event["prepared"] = prepared
         key = str(event["event_id"]).casefold()
         known = latest.get(key)
-        if known and (known.event["status"] == _STARTED or known.outcome == _COMPLETED):
+        if known and (known.event["status"] == _STARTED or known.outcome == COMPLETED):
             # a completed event has started, at a time that the caller does not know
             event["status"] = _STARTED
         if event["status"] == _STARTED and not (event["over"] or (known and known.is_over)):
             event["started"] = event["started"] or now
         if key in ended or (known and known.is_over):
             event["over"] = event["over"] or now
-        if known and known.is_over and known.outcome:
-            event["outcome"] = known.outcome
-        elif event["over"] and event["status"] == _STARTED:
-            event.setdefault("outcome", _COMPLETED)
+        if event["over"]:
+            reported = known.outcome if known else UNKNOWN
+            event["outcome"] = outcome_of(event["status"] == _STARTED, reported, event.get("outcome", UNKNOWN))
         events.append(dict(event, listed=event["over"] is None))
     pending = [f"{event['event_type']} {event['event_id']}" for event in events if event["listed"]]
     return events, printable(", ".join(pending))
@@ -189,9 +191,9 @@ def _announced(entry: t.Any, where: str) -> Announced:
     not_before, unreadable = parse_not_before(event.get("not_before"))
     if unreadable:
         raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
-    outcome = str(change.get("outcome") or "").casefold()
-    status = str(event["status"])
-    is_over = change.get("change") == _GONE or status.casefold() in _LAST_STATUSES
+    last = reported_outcome(str(event["status"]))
+    outcome = reported_outcome(str(change.get("outcome")))
+    is_over = change.get("change") == _GONE or last is not None
     read: Event = {
         **{name: str(event[name]) for name in _REQUIRED},
         "resources": list(map(str, names)),
@@ -206,7 +208,7 @@ def _announced(entry: t.Any, where: str) -> Announced:
     return Announced(
         read,
         is_over,
-        outcome or (status.casefold() if status.casefold() in _LAST_STATUSES else ""),
+        outcome or last or UNKNOWN,
         hosts,
         mapping,
     )

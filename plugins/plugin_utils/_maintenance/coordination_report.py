@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    COMPLETED,
+    outcome_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     State,
     Variables,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
-    COMPLETED,
     FAILED,
     Course,
-    outcome_of,
+    outcome_of_maintenance,
 )
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
@@ -81,24 +81,16 @@ def _row(state: State, name: str, event: Variables, problem: str) -> Row:
     reasons = ["" if is_named else f"not approved: {withheld['text']}", problem]
     row = _blank(state, name, event, "; ".join(filter(None, reasons)))
     row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval=code or withheld["code"])
-    row["outcome"] = outcome_of(
+    started = any(own.get(key, {}).get("started") for own in state["events"].values())
+    row["outcome"] = outcome_of_maintenance(
         Course(
             checked=bool(state.get("check_mode")),
             failed=bool(problem),
-            reported=COMPLETED if event.get("outcome") == COMPLETED else "",
             prepared=bool(event.get("prepared")),
-            started=any(own.get(key, {}).get("started") for own in state["events"].values()),
-            ended_early=any(_ended_early(own.get(key, {})) for own in state["events"].values()),
-            approved=bool(approved),
+            outcome=outcome_of(started or event.get("outcome") == COMPLETED),
         )
     )
     return row
-
-
-def _ended_early(event: Variables) -> bool:
-    """Return True if the hook runner has seen the end of the event before its last NotBefore."""
-    over, not_before = parse_time(event.get("over") or ""), parse_time(event.get("not_before") or "")
-    return over is not None and not_before is not None and over < not_before
 
 
 def _blank(state: State, name: str, event: Variables, why_not: str) -> Row:

@@ -8,18 +8,16 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    Nature,
-    nature_of,
+    removes_vm,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    CANCELED,
+    UNKNOWN,
 )
 
-# the event took place, and the host was prepared before and recovered after it
-COMPLETED = "completed"
+# in addition to the outcomes of the event:
 # the event took place, or may have, and the host was not prepared
 UNPREPARED = "unprepared"
-# the event ended before its NotBefore without having started
-CANCELED = "canceled"
-# the event is over, and it is unknown whether it took place
-ENDED = "ended"
 # Azure has removed the VM
 REMOVED = "removed"
 # the event waits for a later run
@@ -44,11 +42,8 @@ class Course(t.NamedTuple):
         continues: the run ended its wait, so that the next run can begin.
         failed: the host has a problem.
         pending: the run does not know the end of the event, which the caller reports later.
-        reported: `"completed"` or `"canceled"`, if the caller knows it, else "".
         prepared: the host was prepared.
-        started: a host of the event has seen it Started.
-        ended_early: a host of the event has seen that it was gone before its NotBefore.
-        approved: the run approved the event, or found it approved.
+        outcome: of the event.
     """
 
     checked: bool = False
@@ -57,29 +52,23 @@ class Course(t.NamedTuple):
     continues: bool = False
     failed: bool = False
     pending: bool = False
-    reported: str = ""
     prepared: bool = False
-    started: bool = False
-    ended_early: bool = False
-    approved: bool = False
+    outcome: str = UNKNOWN
 
 
-def outcome_of(course: Course) -> str:
-    """Return the outcome, one of the constants of this file."""
+def outcome_of_maintenance(course: Course) -> str:
+    """Return the outcome for the host: that of the event, or one of the constants of this file."""
     for reached, outcome in (
         (course.checked, CHECKED),
         (course.failed, FAILED),
         (course.waits, WAITING),
         (course.removed, REMOVED),
         (course.continues or course.pending, CONTINUES),
-        (course.reported == CANCELED, CANCELED),
-        (course.ended_early and not (course.started or course.approved or course.reported), CANCELED),
-        (not course.prepared, UNPREPARED),
-        (course.started or course.reported == COMPLETED, COMPLETED),
+        (course.outcome != CANCELED and not course.prepared, UNPREPARED),
     ):
         if reached:
             return outcome
-    return ENDED
+    return course.outcome
 
 
 def is_removed(
@@ -100,8 +89,7 @@ def is_removed(
         now: the current time by the same clock.
     """
     return any(
-        nature_of(event["event_type"]) is Nature.REMOVES
-        and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
+        removes_vm(event["event_type"]) and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
         for event in events
     )
 

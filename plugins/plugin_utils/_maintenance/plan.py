@@ -12,16 +12,16 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    advises,
-    severity,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import all_vms
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
+    Urgency,
+    most_urgent_first,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Event,
@@ -111,7 +111,7 @@ class MaintenancePlan:
         }
 
     def _due_events(self) -> list[_Planned]:
-        """Return the due events in the order of their urgency, those of an earlier run first."""
+        """Return the due events, first those that no limit holds, and all of these in the order of their urgency."""
         vms = {host.name: host.vm for host in self._hosts}
         approval_vms = {host.name: host.approval_vm for host in self._hosts}
         found: dict[str, _Planned] = {}
@@ -125,10 +125,15 @@ class MaintenancePlan:
             event["resources"] = list(all_vms(host.resources_of(key) for host in self._hosts).values())
             event["hosts"] = [name for vm in event["resources"] for name in hosts_of_vm(vm, vms)]
             event["owners"] = {vm: hosts_of_vm(vm, approval_vms) for vm in event["resources"]}
-            left = self._seconds_left(event)
-            event["starts_at"] = self._clocks.now + left
+            event["left"] = self._seconds_left(event)
+            event["starts_at"] = self._clocks.now + event["left"]
             event["begin_by"] = event["starts_at"] - self._limits.deadline
-        return sorted(found.values(), key=_urgency)
+        urgent = most_urgent_first(
+            found.values(), lambda event: Urgency(event["event_type"], event["left"], event["key"])
+        )
+        return sorted(
+            urgent, key=lambda event: (event["status"] != "Started", not event["begun"], self._may_wait(event))
+        )
 
     def _seconds_left(self, event: Event) -> float:
         moment = parse_time(event["not_before"]) if event["not_before"] else None
@@ -155,7 +160,7 @@ class MaintenancePlan:
                 event.update(action=NO_PREPARATION, because=STARTED)
             elif self._limits.deadline and event["begin_by"] <= self._clocks.now:
                 event.update(action=NO_PREPARATION, because=DEADLINE)
-            elif obstacle and event["begin_by"] - self._limits.yield_within <= self._clocks.now:
+            elif obstacle and not self._may_wait(event):
                 event.update(because=NOT_BEFORE)
             elif obstacle:
                 event.update(action=WAIT, because=obstacle, waits_for=others)
@@ -178,6 +183,10 @@ class MaintenancePlan:
             event["wave"] = wave
             out |= self._counted(event)
         return later
+
+    def _may_wait(self, event: _Planned) -> bool:
+        """Return True if the limits do not yield to NotBefore yet."""
+        return bool(event["begin_by"] - self._limits.yield_within > self._clocks.now)
 
     def _obstacle(self, event: _Planned, out: set[str]) -> tuple[str, list[str]]:
         """Return the limit that the event would exceed, or "", and the hosts that are out of service before it."""
@@ -239,14 +248,6 @@ def describe(event: t.Mapping[str, t.Any], limits: Limits) -> str:
         STARTED: "it has started",
         DEADLINE: f"it starts within {limits.deadline:g} seconds, too late to prepare",
     }.get(event["because"], "")
-
-
-def _urgency(event: _Planned) -> tuple[t.Any, ...]:
-    kind = event["event_type"]
-    return (
-        *(event["status"] != "Started", not event["begun"]),
-        *(advises(kind), event["starts_at"], -severity(kind), event["key"]),
-    )
 
 
 def _as_text(moment: float) -> str:

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
+    UNKNOWN,
+    outcome_of,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
@@ -16,10 +20,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     MaintenanceHost,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
-    ENDED,
     FAILED,
     Course,
-    outcome_of,
+    outcome_of_maintenance,
 )
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
@@ -30,14 +33,14 @@ Row = t.Dict[str, t.Any]
 def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.Mapping[str, t.Any]]) -> list[Row]:
     """Return one row for each host and event; a host without events has one row if it had a note or a problem."""
     withheld = {decision["event_id"].casefold(): decision for decision in decisions}
-    seen = _seen_by_any(hosts)
+    started = {event["event_id"].casefold() for host in hosts for event in host.events() if event.get("started")}
     rows = []
     for host in hosts:
         events = host.events()
-        rows += [_row(host, event, hosts, withheld, seen) for event in events]
+        rows += [_row(host, event, hosts, withheld, started) for event in events]
         if not events and (host.takes_part or host.problem()):
             row = _blank(host, {}, _joined(host.problem(), host.awaits()))
-            rows.append({**row, "recovered": host.recovered_at, "outcome": FAILED if host.problem() else ENDED})
+            rows.append({**row, "recovered": host.recovered_at, "outcome": FAILED if host.problem() else UNKNOWN})
     return rows
 
 
@@ -59,7 +62,7 @@ def _row(
     event: Event,
     hosts: t.Sequence[MaintenanceHost],
     withheld: t.Mapping[str, t.Mapping[str, t.Any]],
-    seen: t.Mapping[str, t.Collection[str]],
+    started: t.Collection[str],
 ) -> Row:
     key = event["event_id"].casefold()
     approval = _approval_of(event, hosts, withheld.get(key))
@@ -70,7 +73,7 @@ def _row(
     prepared = host.prepared_at or event.get("prepared")
     row.update(prepared=prepared, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
-    row["outcome"] = outcome_of(
+    row["outcome"] = outcome_of_maintenance(
         Course(
             checked=host.is_checked,
             waits=bool(waits_because),
@@ -78,11 +81,8 @@ def _row(
             continues=host.continues,
             failed=bool(host.problem()),
             pending=bool(host.awaits()),
-            reported=event.get("outcome") or "",
             prepared=bool(prepared),
-            started=key in seen["started"],
-            ended_early=key in seen["ended_early"],
-            approved=approval.at is not None,
+            outcome=outcome_of(key in started, event.get("outcome") or UNKNOWN),
         )
     )
     return row
@@ -98,14 +98,6 @@ def _approval_of(event: Event, hosts: t.Sequence[MaintenanceHost], decision: t.M
     if decision is None:
         return Approval("", None, "")
     return Approval(decision["code"], None, decision["why_not"])
-
-
-def _seen_by_any(hosts: t.Iterable[MaintenanceHost]) -> dict[str, set[str]]:
-    """Return the keys of the events that any host has seen started, and of those that ended early."""
-    return {
-        name: {event["event_id"].casefold() for host in hosts for event in host.events() if event.get(name)}
-        for name in ("started", "ended_early")
-    }
 
 
 def _blank(host: MaintenanceHost, event: Event, why_not: str) -> Row:

@@ -133,19 +133,6 @@ def is_event_id(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip()) and len(value) <= _MAX_ID and value.isprintable()
 
 
-def urgency(event_type: str, not_before: str, key: str) -> tuple[int, str, str]:
-    """Return a sort key: events that remove the VM first, then by NotBefore.
-
-    ``not_before`` is ISO 8601 UTC; "" (unknown) comes first.
-    """
-    return (0 if is_ending(event_type) else 1, not_before, key)
-
-
-def is_ending(event_type: str) -> bool:
-    """Return True if events of that type remove the VM."""
-    return event_type.casefold() in ("preempt", "terminate")
-
-
 def printable(text: str, longest: int = _MAX_TEXT) -> str:
     """Return the text on one line, without control characters, truncated to ``longest`` characters."""
     line = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * longest])
@@ -159,13 +146,12 @@ def parse_status(answer: Any) -> Status:
     listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_invalid_id(one))}
     if sum(len(event.resources) for event in listed.values()) > _MAX_NAMES:
         raise InvalidAnswer(f"the events have more than {_MAX_NAMES} names of VMs")
-    events = sorted(listed.values(), key=lambda event: urgency(event.event_type, event.not_before, event.key))
     return Status(
         resource_name=_name(given, "resource_name") if given.get("resource_name") is not None else "",
         available=_boolean(given, "available"),
         reason=_text(given, "reason"),
-        complete=_boolean(given, "complete") and len(events) <= MAX_EVENTS,
-        events=tuple(events[:MAX_EVENTS]),
+        complete=_boolean(given, "complete") and len(listed) <= MAX_EVENTS,
+        events=tuple(listed.values())[:MAX_EVENTS],
         records=tuple(_record(one) for one in records if not _has_invalid_id(one)),
         working=event_key(_text(given, "working")) if given.get("working") is not None else None,
         left_out=sum(map(_has_invalid_id, [*listed_items, *records])),

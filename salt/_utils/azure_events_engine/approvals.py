@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from azure_scheduled_events.event_types import removes_vm
+
 from . import polling
 from .answer_handling import refuse_approval
-from .answers import PREPARED, SCHEDULED, STARTED, is_ending
+from .answers import PREPARED, SCHEDULED, STARTED
 from .mapping import vm_key
 from .settings import APPROVE
 from .state import Approval, Maintenance, Member, Minion, State
@@ -275,4 +277,4 @@ def _record(update: StateUpdate, key: str, minion: str) -> None:
 
 def is_lost(update: StateUpdate, maintenance: Maintenance, silence: float) -> bool:
     """Return True if the event removes VMs, and none of its minions answered for ``silence`` seconds."""
-    return is_ending(maintenance.event_type) and update.now - maintenance.last_answer_at >= silence
+    return removes_vm(maintenance.event_type) and update.now - maintenance.last_answer_at >= silence

@@ -180,7 +180,7 @@ class MaintenanceEngine:
                 self._reduce(given)
         if self._has_changed or now >= self._tick_at:
             self._tick_at = now + _TICK_INTERVAL
-            self._reduce(Tick())
+            self._reduce(Tick(self._wall()))
             self._has_changed = False
 
     def _learn(self) -> None:

@@ -7,9 +7,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from azure_scheduled_events.event_types import removes_vm
+from azure_scheduled_events.timestamps import parse_time
+from azure_scheduled_events.urgency import Urgency, most_urgent_first
+
 from . import polling
 from .answer_handling import may_retry
-from .answers import PREPARED, SCHEDULED, is_ending, urgency
+from .answers import PREPARED, SCHEDULED
 from .state import Maintenance, Member
 from .state_update import StateUpdate
 
@@ -22,11 +26,14 @@ _QUEUE_INTERVAL = 0.5
 _MAX_IDLE = 5.0
 
 
-def request_due(update: StateUpdate) -> None:
-    """Publish the preparations and recoveries that are due."""
+def request_due(update: StateUpdate, at: float) -> None:
+    """Publish the preparations and recoveries that are due.
+
+    ``at`` is in seconds since 1970.
+    """
     keys = [key for key, maintenance in update.maintenances.items() if maintenance.work_at <= update.now]
     _poll_late(update, keys)
-    _prepare(update, keys)
+    _prepare(update, keys, at)
     _recover(update, keys)
     for key in keys:
         update.set_maintenance(
@@ -41,7 +48,7 @@ def _poll_late(update: StateUpdate, keys: list[str]) -> None:
                 polling.poll_late(update, minion)
 
 
-def _prepare(update: StateUpdate, keys: list[str]) -> None:
+def _prepare(update: StateUpdate, keys: list[str], at: float) -> None:
     """Publish the preparations that are due, the most urgent event first."""
     due = [(key, minions) for key in keys if (minions := _due_to_prepare(update, update.maintenances[key]))]
     if not due:
@@ -53,10 +60,9 @@ def _prepare(update: StateUpdate, keys: list[str]) -> None:
         if member.doing == "prepare"
     }
     count = sum(map(partial(_is_starting, update), update.maintenances.values()))
-    due.sort(key=lambda item: _urgency(update.maintenances[item[0]], item[0]))
-    for key, minions in due:
+    for key, minions in most_urgent_first(due, lambda item: _urgency(update.maintenances[item[0]], item[0], at)):
         maintenance = update.maintenances[key]
-        urgent = is_ending(maintenance.event_type)
+        urgent = removes_vm(maintenance.event_type)
         # a minion prepares for one event at a time, except for an event that removes its VM
         free = [minion for minion in minions if (urgent or minion not in occupied) and update.credit(minion) >= 1.0]
         if not free or (count >= update.settings.at_once and not urgent):
@@ -163,5 +169,7 @@ def _is_starting(update: StateUpdate, maintenance: Maintenance) -> bool:
     )
 
 
-def _urgency(maintenance: Maintenance, key: str) -> tuple[int, str, str]:
-    return urgency(maintenance.event_type, maintenance.not_before, key)
+def _urgency(maintenance: Maintenance, key: str, at: float) -> Urgency:
+    not_before = parse_time(maintenance.not_before)
+    left = 0.0 if not_before is None else not_before.timestamp() - at
+    return Urgency(maintenance.event_type, left, key)

@@ -63,7 +63,9 @@ class Request(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed."""
+    """Time has passed. ``at`` is in seconds since 1970."""
+
+    at: float
 
 
 Input = Union[Known, Hint, Returned, PublishFailed, Saved, SaveFailed, Request, Tick]

@@ -22,7 +22,7 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
     """
     update = StateUpdate(state, now)
     if isinstance(given, Tick):
-        _decide(update)
+        _decide(update, given.at)
     elif isinstance(given, Returned):
         answer_handling.handle(update, given.job, given.minion, given.answer)
     elif isinstance(given, Hint):
@@ -62,10 +62,10 @@ def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[
     return state._replace(maintenances=merged, over=over, names=names._replace(accepted=state.names.accepted))
 
 
-def _decide(update: StateUpdate) -> None:
+def _decide(update: StateUpdate, at: float) -> None:
     polling.sweep(update)
     polling.poll_members(update)
-    maintenance_jobs.request_due(update)
+    maintenance_jobs.request_due(update, at)
     approvals.start_due(update)
     progress.announce(update)
     progress.forget(update)

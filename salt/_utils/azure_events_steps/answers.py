@@ -76,6 +76,10 @@ class Job:
         """Return the seconds until the event may start; None if it is not listed."""
         return None if self._starts is None else max(0.0, self._starts - time.monotonic())
 
+    def has_deadline(self) -> bool:
+        """Return True if the steps have to end before the start of the event."""
+        return self.stage == PREPARE and self.event is not None and self.event.not_before is not None
+
     def reason(self) -> Reason:
         """Return the reason to record for a preparation."""
         event = self.event

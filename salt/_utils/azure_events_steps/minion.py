@@ -13,12 +13,13 @@ from typing import Any, Callable, Iterator
 from azure_events_watch import state_file
 from azure_events_watch.durable_file import is_in_use
 from azure_scheduled_events.boot import boot_id
+from azure_scheduled_events.hook_input import HookInput, step_seconds
+from azure_scheduled_events.outcome import UNKNOWN
 from azure_scheduled_events.session import ImdsSession
 
 from . import lock, record
-from .answers import BUSY, NO_STEPS, PREPARE, Job
+from .answers import BUSY, NO_STEPS, PREPARE, RECOVER, Job
 from .configuration import COMMAND, Configuration, Step
-from .environment import for_step, variables
 from .execution.results import DONE, FAILED, SKIPPED, TIMEOUT, Call, StepResult, not_run
 from .execution.step_runner import run_step
 from .hook_files import HookFiles
@@ -118,15 +119,24 @@ class Minion:
         """
         results = [not_run(step, SKIPPED, "it has succeeded before") for step in steps[: now.steps_done]]
         event = job.event.as_dict() if job.event is not None else _known(now, job.key)
-        environment = variables(job.stage, job.event_id, event, job.name or self.configuration.resource_name)
+        about = HookInput(
+            {**event, "event_id": job.event_id},
+            job.stage,
+            job.name or self.configuration.resource_name or "",
+            # a minion does not keep whether the event was Started
+            UNKNOWN if job.stage == RECOVER and not job.by_hand else "",
+        )
         left = steps[now.steps_done :]
         folder, problem = self._hook_folder(job, left)
         for step in left:
             if step.kind == USE and folder is None:
                 result = not_run(step, FAILED, problem)
             else:
-                given = for_step(environment, step.timeout, job.seconds_left())
-                ran = run_step(_runnable(step, job.stage, folder), given, self._call, (held.fd,))
+                seconds_left = job.seconds_left()
+                limit = step_seconds(step.timeout, seconds_left if job.has_deadline() else None)
+                given = about._replace(seconds_left=seconds_left, hook_seconds=limit).variables()
+                limited = _runnable(step, job.stage, folder)._replace(timeout=limit)
+                ran = run_step(limited, given, self._call, (held.fd,))
                 result = ran._replace(kind=step.kind)
             results.append(result)
             if result.outcome != DONE:

@@ -16,7 +16,7 @@ import yaml
 from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, HookSettings, Settings, load_settings
-from hook_runner.hooks.inputs import event_environment, event_json
+from hook_runner.hooks.inputs import input_of
 from hook_runner.lifecycle import leader
 from hook_runner.log import LEVELS
 from hook_runner.records import STAGES, STEP_STATES
@@ -94,10 +94,10 @@ def test_stages_and_states_are_documented() -> None:
 
 def test_hook_input_is_documented() -> None:
     words = first_words(GUIDE, "Hook input")
-    event = (make_record(1), "prepare", "web-0", NOON, 9.0)
-    assert {word for word in words if word.isupper()} == set(event_environment(*event))
+    stdin, variables = input_of(make_record(1), "prepare", "web-0", NOON, 9.0)
+    assert {word for word in words if word.isupper()} == set(variables)
     members = [word for word in words if word.islower()]
-    assert sorted(members) == sorted(json.loads(event_json(*event)))
+    assert sorted(members) == sorted(json.loads(stdin))
 
 
 def test_exit_codes_are_documented() -> None:

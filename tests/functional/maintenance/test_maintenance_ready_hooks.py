@@ -15,7 +15,6 @@ from support.simulator_process import Simulator
 pytestmark = pytest.mark.all
 
 
-@pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_hook_seconds_are_at_most_the_time_that_is_left_less_five(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "type": "Preempt", "resources": ["vm1"], "notice": "25s"})
     seconds = tmp_path / "seconds"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.identity import affects
+from azure_scheduled_events.urgency import counts_for
 from fleet_simulation.azure_model import SCHEDULED
 from fleet_simulation.profiles import Profile
 from fleet_simulation.simulated_runs import HostProcesses, Process
@@ -37,12 +38,12 @@ class Violation(NamedTuple):
 
 
 class Run:
-    """One run of a prepare hook."""
+    """One run of a prepare hook, for an event that had this type then."""
 
-    __slots__ = ("began", "ended", "key", "ok")
+    __slots__ = ("began", "ended", "key", "kind", "ok")
 
-    def __init__(self, key: str, began: float) -> None:
-        self.key, self.began = key, began
+    def __init__(self, key: str, kind: str, began: float) -> None:
+        self.key, self.kind, self.began = key, kind, began
         self.ended = float("inf")
         self.ok = False
 
@@ -89,8 +90,8 @@ class Ledger:
         self._undone_at: dict[str, float] = {}
         # hooks of the stage prepare whose effect a later recover hook has to undo, and since when
         self.to_undo: dict[str, float] = {}
-        # moment of the latest success by (key, occurrence, stage, hook), and what permits another one
-        self._succeeded: dict[tuple[str, int, str, str], float] = {}
+        # latest success and type of its event by (key, occurrence, stage, hook), and what permits another one
+        self._succeeded: dict[tuple[str, int, str, str], tuple[float | None, str]] = {}
         self._permitted: dict[str, float] = {}
         self._last_document: tuple[object, ...] = ()
         self._last_poll_failed = False
@@ -148,7 +149,8 @@ class Ledger:
         else:
             self._permitted[identity.key] = now
         if identity.stage == PREPARE:
-            run = Run(identity.key, now)
+            seen = self._presence.get(identity.key)
+            run = Run(identity.key, seen.latest.event_type if seen is not None else "", now)
             self._running[process.number] = run
             self._runs.setdefault(identity.hook, collections.deque(maxlen=RUNS)).append(run)
             self.to_undo[identity.hook] = now
@@ -166,7 +168,7 @@ class Ledger:
             return
         self.prepared += identity.stage == PREPARE
         self.recovered += identity.stage == RECOVER
-        self._check_once(now, process)
+        self._check_once(now, process, run)
         if identity.stage == RECOVER:
             for name in [name for name, since in self.to_undo.items() if since < process.began_at]:
                 if self._undoes(identity.hook, name) == "pair":
@@ -218,7 +220,11 @@ class Ledger:
             runs = self._runs.get(hook.name, ())
             since = seen.first_seen if seen is not None else now
             # a run for another event counts for one that waited for it
-            good = [run for run in runs if run.ok and (run.key == key or run.ended >= since)]
+            good = [
+                run
+                for run in runs
+                if run.ok and (run.key == key or run.ended >= since) and (kind is None or counts_for(run.kind, kind))
+            ]
             reasons = [self._lost(hook, run) for run in good]
             if "" in reasons:
                 continue
@@ -255,11 +261,11 @@ class Ledger:
                     self.violated("recovery waits for others", key, f"{hook} begins; {name} ran for {other}", now)
                     return
 
-    def _check_once(self, now: float, process: Process) -> None:
+    def _check_once(self, now: float, process: Process, run: Run | None) -> None:
         identity = process.identity
         index = (identity.key, identity.life, identity.stage, identity.hook)
-        before = self._succeeded.get(index)
-        self._succeeded[index] = now
+        before, kind_before = self._succeeded.get(index, (None, ""))
+        self._succeeded[index] = (now, run.kind if run is not None else "")
         if before is None:
             return
         if identity.stage == RECOVER:
@@ -269,7 +275,8 @@ class Ledger:
             undone = max(self._undone_at.values(), default=-1.0)
             persists = self._settings.hook(identity.stage, identity.hook).persists
             lost = self._permitted.get(identity.key, -1.0) == self._booted_at
-            excused = undone >= before or (self._booted_at >= before and (lost or not persists))
+            worse = run is not None and not counts_for(kind_before, run.kind)
+            excused = worse or undone >= before or (self._booted_at >= before and (lost or not persists))
         if not excused:
             text = f"{identity.hook} succeeded {now - before:.1f} s before"
             self.violated(f"{identity.stage} once", identity.key, text, now)

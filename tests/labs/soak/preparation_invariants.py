@@ -20,7 +20,7 @@ ENOUGH_POLLS = 3
 
 
 def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
-    """Each hook prepares an occurrence successfully at most once."""
+    """Each hook prepares an occurrence successfully at most once, and again if its type may have become worse."""
     for hook in evidence.plan.setup.hooks:
         if hook.stage != PREPARE:
             continue
@@ -38,10 +38,17 @@ def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
                     for run in evidence.runs
                 )
                 rebooted = not hook.persists and evidence.rebooted(first.began, second.began)
+                retyped = any(
+                    each.action.verb in ("retype", "announce")
+                    and str(each.action.arguments[0]).casefold() == key
+                    and first.began - 1 <= each.ended <= second.began
+                    for each in evidence.performed
+                )
                 was_away = evidence.longest_absence(key, first.began, second.began) > GONE_AFTER - 1
                 if (
                     recovered
                     or recovered_from
+                    or retyped
                     or rebooted
                     or was_away
                     or evidence.forgotten(key, hook.path, first.began, second.began)

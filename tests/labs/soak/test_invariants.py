@@ -89,11 +89,12 @@ def test_second_approval_is_found_unless_the_event_changed() -> None:
     assert found(approvals=twice, post_faults=True) == []
 
 
-def test_second_preparation_is_found_unless_the_journal_had_lost_the_first() -> None:
+def test_second_preparation_is_found_unless_there_was_a_reason_for_it() -> None:
     twice = [run("prepare", 1.5), run("prepare", 2.0), run("recover", 5.0)]
     assert found(runs=twice) == ["2 preparation once"]
     assert found(runs=twice, restarts=[Restart(1.7, 1.8, "kill", frozenset())]) == []
     assert found(runs=twice, history=[record(A, prepare="interrupted")]) == []
+    assert found(runs=twice, performed=[PerformedAction(1.7, 1.7, Action("retype", (A, "Redeploy")))]) == []
     away = polls("a", "-", "-", "-", "-", "a", "a", "-", "-")
     assert found(runs=[run("prepare", 1.5), run("prepare", 6.5), run("recover", 9.0)], polls=away) == []
 

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.outcome import COMPLETED
 from hook_runner.journal.journal import Journal
-from hook_runner.records import ACCEPTED, COMPLETED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
+from hook_runner.records import ACCEPTED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=timezone.utc)
 
@@ -45,6 +46,7 @@ def add_step(
     record: EventRecord, id: int, stage: str = "prepare", hook: str = "10-app", state: str = RUNNING
 ) -> HookRun:
     step = HookRun(id, stage, hook, 1, state, after(1))
+    step.event_type = record.event.event_type
     record.steps.append(step)
     record.timeline.append(TimelineEntry(after(1), "hook-started", f"{stage}/{hook}"))
     return step

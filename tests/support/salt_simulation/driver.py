@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from typing import Any
 
 from azure_events_engine.messages import (
@@ -29,6 +30,8 @@ from azure_events_engine.state import State
 from azure_events_engine.store import as_dict, from_dict
 
 EVENT = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+# wall clock at the monotonic time 0
+BEGAN_AT = datetime(2026, 11, 22, 10, tzinfo=timezone.utc).timestamp()
 Answer = dict[str, Any]
 
 
@@ -99,6 +102,9 @@ class Driver:
         self.state = restored(State(self.state.settings), written, {})
         self.give(Known(frozenset(self.minions)))
 
+    def _tick(self) -> None:
+        self.give(Tick(BEGAN_AT + self.now))
+
     def _write(self, action: Save) -> None:
         if not self.disk_is_full:
             self._disk.pop(action.key, None)
@@ -111,7 +117,7 @@ class Driver:
         end = self.now + seconds
         while self.now < end:
             self.now = min(end, self.now + step)
-            self.give(Tick())
+            self._tick()
 
     def hint(self, *minions: str) -> None:
         for minion in minions:
@@ -123,7 +129,7 @@ class Driver:
 
     def give_return(self, job: int, minion: str, answer: Any) -> None:
         self.give(Returned(job, minion, answer))
-        self.give(Tick())
+        self._tick()
 
     def pending(self, function: str) -> list[PublishJob]:
         return [ask for ask in self.asked if ask.function == function]
@@ -136,7 +142,7 @@ class Driver:
         for minion, answer in answers.items():
             ask = [ask for ask in self.asked if ask.function == function and minion in ask.minions][-1]
             self.give(Returned(ask.job, minion, answer))
-        self.give(Tick())
+        self._tick()
 
     def poll(self, answers: dict[str, Any]) -> None:
         """Have each of these minions send a hint, be polled, and answer."""
@@ -154,7 +160,7 @@ class Driver:
     def request(self, do: str, event_id: str = EVENT, **more: Any) -> dict[str, Any]:
         self.give(Request("r", do, event_id, "alice", "2026-11-22T10:00:00Z", **more))
         reply = dict(self.replies[-1].data)
-        self.give(Tick())
+        self._tick()
         return reply
 
     @property

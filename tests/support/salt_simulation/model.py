@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
+
+from azure_scheduled_events.timestamps import as_utc_text
 
 Answer = dict[str, Any]
 
@@ -123,7 +126,7 @@ class ModelMinion:
             "status": event.status,
             "resources": list(event.vms),
             "resource_type": "VirtualMachine",
-            "not_before": f"2026-01-01T{int(min(99999, event.not_before)):05d}",
+            "not_before": as_utc_text(datetime.fromtimestamp(event.not_before, timezone.utc)),
             "description": "",
             "source": "Platform",
             "duration_seconds": None,

@@ -117,7 +117,7 @@ class Master:
         if not isinstance(given, Tick) and self._tick_at < self._simulation.now:
             # several inputs are decided on together
             self._tick_at = self._simulation.now + 0.1
-            self._simulation.later(0.1, partial(self.give, Tick(), self.generation))
+            self._simulation.later(0.1, partial(self.give, Tick(self._tick_at), self.generation))
 
     def _save(self, action: Save) -> list[Input]:
         if action.maintenance is None:
@@ -128,7 +128,7 @@ class Master:
 
     def _tick(self, generation: int) -> None:
         if self.is_up and generation == self.generation:
-            self.give(Tick())
+            self.give(Tick(self._simulation.now))
             self._simulation.later(1.0, partial(self._tick, generation))
 
 

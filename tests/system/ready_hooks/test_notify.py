@@ -106,7 +106,7 @@ def test_prepare_that_runs_again_notifies_once_for_each_event(host: WorkloadHost
     for _again in range(2):
         notify(host, "recover", event={"ID": "second", "OUTCOME": "completed"})
     ends = [(request.json["event_id"], request.json["outcome"]) for request in server.requests[2:]]
-    assert ends == [("first", "cancelled-or-missed"), ("second", "completed")]
+    assert ends == [("first", "unknown"), ("second", "completed")]
 
 
 def test_record_outlives_a_reboot(host: WorkloadHost, server: WebServer) -> None:

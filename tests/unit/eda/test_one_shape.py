@@ -13,7 +13,7 @@ import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
 
 from azure_scheduled_events.document import parse_document
-from hook_runner.hooks.inputs import event_environment
+from hook_runner.hooks.inputs import input_of
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.occurrences import Occurrence
 from ready_hooks.hooks.notify.stage_record import stage_record
@@ -82,7 +82,7 @@ def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
     (event,) = parse_document(json.dumps(DOCUMENT)).events
     record = make_record(1)
     record.event = event
-    given = event_environment(record, "prepare", "vm1", NOON, 9.0)
+    _stdin, given = input_of(record, "prepare", "vm1", NOON, 9.0)
     about = from_environment(given)._replace(stage="prepare")
     entry = Occurrence(about, NOON.timestamp(), None, ("prepare",), ())
     pushed = read(json.loads(json.dumps(stage_record(entry, NOON.timestamp()))))

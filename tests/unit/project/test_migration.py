@@ -18,7 +18,7 @@ from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.policy import PRESETS, RULE_KEYS
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import HookSettings, Settings, load_settings
-from hook_runner.hooks.inputs import event_environment
+from hook_runner.hooks.inputs import input_of
 from hook_runner.records import STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
@@ -57,7 +57,7 @@ def variables_of(role: str) -> set[str]:
 
 def words() -> set[str]:
     """Return the names that stand alone in a table."""
-    record = event_environment(make_record(1), "prepare", "web-0", NOON, 9.0)
+    _stdin, record = input_of(make_record(1), "prepare", "web-0", NOON, 9.0)
     metrics = {PREFIX + name + ("_total" if metric.kind == "Counter" else "") for name, metric in METRICS.items()}
     of_hooks = {option.name for name in hooks.NAMES for option in hooks.load(name).options}
     return {

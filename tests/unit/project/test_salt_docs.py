@@ -18,12 +18,13 @@ from azure_events_engine.progress import STEPS as ENGINE_STEPS
 from azure_events_engine.settings import Settings, parse_settings
 from azure_events_steps import answers
 from azure_events_steps.configuration import DEFAULT_TIMEOUT, KINDS, parse_configuration, refuse_ready_hooks
-from azure_events_steps.environment import for_step, variables, without_cmd_syntax
+from azure_events_steps.execution.cmd_syntax import without_cmd_syntax
 from azure_events_steps.ready_hook_steps import USE
 from azure_events_steps.record import PHASES
 from azure_events_watch.ledger import Notice
 from azure_events_watch.settings import parse_settings as read_beacon
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.hook_input import HookInput
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core.options import from_mapping
@@ -133,7 +134,7 @@ def test_states_of_a_record_are_listed() -> None:
 def test_kinds_of_steps_and_their_variables_are_listed() -> None:
     shown = names("Steps")
     assert shown[: shown.index("function")] == ["command"] and set(KINDS) <= set(shown)
-    given = for_step(variables("prepare", "", {}, None), DEFAULT_TIMEOUT, None)
+    given = HookInput({}, "prepare").variables()
     assert {name for name in shown if name.startswith(("EVENT_", "HOOK_"))} == set(given)
     assert f"`timeout` (default {DEFAULT_TIMEOUT:g} seconds)" in REFERENCE
 

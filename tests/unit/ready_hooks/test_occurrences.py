@@ -53,7 +53,7 @@ def test_recovery_ends_all_prepared_events_and_no_other(tmp_path: Path, clock: C
     recovery = at(tmp_path, clock, "recover", "4", outcome="completed")
     ended = recovery.ended()
     assert {entry.event.event_id: entry.event.outcome for entry in ended} == {
-        "1": "cancelled-or-missed",
+        "1": "unknown",
         "2": "completed",
         "4": "completed",
     }

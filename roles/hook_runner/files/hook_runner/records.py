@@ -12,6 +12,7 @@ from typing import NamedTuple
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.tracking import Sighting
+from azure_scheduled_events.urgency import counts_for
 
 PREPARE = "prepare"
 EMERGENCY = "emergency"
@@ -60,10 +61,6 @@ class Cause(str, Enum):
     SHARED = "shared"  # one run served several events
 
 
-# outcomes of an event
-COMPLETED = "completed"
-CANCELLED_OR_MISSED = "cancelled-or-missed"
-
 # states of the approval of an event
 SENT = "sent"  # written before the request; after a lost answer the daemon sends another one
 ACCEPTED = "accepted"
@@ -88,6 +85,7 @@ class HookRun:
         exit_status: exit status, or minus the signal number, or None.
         output: the last part of the hook's output.
         boot: identifies the boot of the host in which it ran; "" where unknown.
+        event_type: type of its event when it began.
         void: why its effect no longer holds, in one sentence; "" while it does. A void run is
             history only: its hook counts as not run.
     """
@@ -97,6 +95,7 @@ class HookRun:
         "boot",
         "cause",
         "ended_at",
+        "event_type",
         "exit_status",
         "hook",
         "id",
@@ -121,6 +120,7 @@ class HookRun:
         self.exit_status: int | None = None
         self.output = ""
         self.boot = ""
+        self.event_type = ""
         self.void = ""
 
 
@@ -180,7 +180,7 @@ class EventRecord:
         seen_started: whether it was ever listed as Started.
         gone_at: when it was over, because documents no longer listed it or this VM among its
             Resources; None before that.
-        outcome: COMPLETED or CANCELLED_OR_MISSED once it is over, else "".
+        outcome: one of the helper's OUTCOMES once it is over, else "".
         approval: "", SENT, ACCEPTED or REFUSED.
         approval_reason: why it was approved: the sentence of the policy, or the operator's name.
         approval_attempts: requests that were sent.
@@ -287,10 +287,17 @@ class EventRecord:
         return [step for step in self.steps if step.stage == stage and not step.void]
 
     def latest_run(self, stage: str, hook: str) -> HookRun | None:
-        """Return the last run of one hook in one stage whose effect holds, or None."""
-        return next(
-            (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void), None
-        )
+        """Return the last run of one hook in one stage whose effect holds, or None.
+
+        A prepare hook that began for a less severe type of the event has not had its run, unless it failed.
+        """
+        runs = (step for step in reversed(self.steps) if (step.stage, step.hook) == (stage, hook) and not step.void)
+        return next((step for step in runs if self._counts(step)), None)
+
+    def _counts(self, step: HookRun) -> bool:
+        if step.stage != PREPARE or step.state not in (OK, RUNNING):
+            return True
+        return counts_for(step.event_type, self.event.event_type)
 
     def forget_outputs(self, stage: str, hook: str) -> None:
         """Drop the outputs of a hook's runs except the first and the latest.

@@ -20,8 +20,8 @@ import time
 from typing import IO, Mapping, Sequence
 
 from ..configuration import COMMAND, Step
-from ..environment import without_cmd_syntax
 from . import windows_job, windows_pipe
+from .cmd_syntax import without_cmd_syntax
 from .results import (
     DONE,
     END_TIMEOUT,

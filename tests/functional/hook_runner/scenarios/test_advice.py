@@ -90,7 +90,7 @@ def test_advice_takes_no_time_of_an_interruption(azure: Azure, make_vm: MakeVm, 
     assert [mark.event_id for mark in vm.marks("begin")] == ["preempt"]
 
 
-def test_hook_that_runs_for_an_advice_counts_for_a_preempt(azure: Azure, make_vm: MakeVm) -> None:
+def test_hook_that_runs_for_an_advice_runs_again_for_a_preempt(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(hooks={"10-a": {"types": [ADVICE, "Preempt"]}})
     vm.hook("prepare/10-a", HANGS)
     advice = azure.entry(EventId="advice", EventType=ADVICE, NotBefore="")
@@ -98,9 +98,11 @@ def test_hook_that_runs_for_an_advice_counts_for_a_preempt(azure: Azure, make_vm
     vm.poll()
     azure.show(advice, azure.entry(EventId="preempt", EventType="Preempt", NotBefore=azure.in_seconds(30)))
     vm.poll(after=1)
+    vm.hook("prepare/10-a")
     vm.release("prepare/10-a")
     vm.settle()
-    assert vm.steps("preempt") == [("prepare/10-a", "ok")] and len(vm.marks("begin")) == 1
+    assert [mark.event_id for mark in vm.marks("begin")] == ["advice", "preempt"]
+    assert vm.steps("preempt") == [("prepare/10-a", "ok")] == vm.steps("advice")
 
 
 def test_rule_that_holds_everything_holds_an_advice(azure: Azure, vm: EngineHarness) -> None:

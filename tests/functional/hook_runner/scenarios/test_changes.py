@@ -160,7 +160,7 @@ def test_one_hook_never_runs_twice_at_once(azure: Azure, vm: EngineHarness) -> N
     assert azure.approvals() == [("vm1", first), ("vm1", second)]
 
 
-def test_a_type_that_becomes_worse_runs_the_hooks_that_have_not_run(azure: Azure, make_vm: MakeVm) -> None:
+def test_hooks_run_again_for_a_type_that_is_more_severe(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(hooks={"20-b": {"types": ["Reboot", "Redeploy"]}})
     vm.hook("prepare/10-a")
     vm.hook("prepare/20-b", HANGS)
@@ -169,12 +169,27 @@ def test_a_type_that_becomes_worse_runs_the_hooks_that_have_not_run(azure: Azure
     assert vm.ran() == ["prepare/10-a"] and len(azure.requests("POST")) == 1
     azure.change(event, type="Redeploy")
     vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "prepare/20-b"] and "worse" in vm.timeline(event)
+    assert vm.ran() == ["prepare/10-a", "prepare/10-a", "prepare/20-b"] and "worse" in vm.timeline(event)
     vm.release("prepare/20-b")
     vm.settle()
     azure.change(event, type="Freeze")
     vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "prepare/20-b"] and len(azure.requests("POST")) == 1
+    assert len(vm.ran()) == 3 and len(azure.requests("POST")) == 1
+
+
+def test_success_of_a_run_that_began_for_a_less_severe_type_does_not_count(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Freeze", hold=True)
+    vm.poll()
+    azure.change(event, type="Redeploy")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"]
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.ran() == ["prepare/10-a"] * 2 and azure.approvals() == []
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert azure.approvals() == [("vm1", event)]
 
 
 def test_an_id_that_comes_back_is_another_event(azure: Azure, vm: EngineHarness) -> None:

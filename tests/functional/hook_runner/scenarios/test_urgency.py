@@ -30,6 +30,16 @@ def test_event_with_the_nearest_deadline_is_prepared_first(azure: Azure, vm: Eng
     assert [mark.event_id for mark in vm.marks("begin")] == [redeploy]
 
 
+def test_more_severe_event_is_prepared_first_if_it_begins_within_thirty_seconds(
+    azure: Azure, vm: EngineHarness
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    azure.schedule("Freeze", notice="9m", hold=True)
+    redeploy = azure.schedule("Redeploy", notice="9m20s", hold=True)
+    vm.poll()
+    assert [mark.event_id for mark in vm.marks("begin")] == [redeploy]
+
+
 def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azure, vm: EngineHarness) -> None:
     vm.hook("prepare/10-a", HANGS)
     azure.show(
@@ -44,28 +54,63 @@ def test_worst_event_is_prepared_first_where_the_deadlines_are_equal(azure: Azur
 def test_urgent_event_inherits_the_success_of_the_hook_that_runs_for_another(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a", HANGS)
+    later = azure.schedule("Preempt", notice="14m", hold=True)
+    vm.poll()
+    preempt = azure.schedule("Preempt", notice=30, hold=True)
+    vm.poll(after=1)
+    assert "shortened" in vm.timeline(later) and azure.approvals() == []
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.ran() == ["prepare/10-a"] and vm.steps(preempt) == [("prepare/10-a", "ok")] == vm.steps(later)
+    assert sorted(azure.approvals()) == sorted([("vm1", later), ("vm1", preempt)])
+
+
+def test_success_for_a_less_severe_event_does_not_count_for_the_urgent_one(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
     vm.poll()
     preempt = azure.schedule("Preempt", notice=30, hold=True)
     vm.poll(after=1)
-    assert "shortened" in vm.timeline(freeze) and azure.approvals() == []
+    vm.hook("prepare/10-a")
     vm.release("prepare/10-a")
     vm.settle()
-    assert vm.ran() == ["prepare/10-a"] and vm.steps(preempt) == [("prepare/10-a", "ok")] == vm.steps(freeze)
+    assert vm.ran() == ["prepare/10-a"] * 2
+    assert vm.steps(freeze) == [("prepare/10-a", "ok")] == vm.steps(preempt)
     assert sorted(azure.approvals()) == sorted([("vm1", freeze), ("vm1", preempt)])
 
 
-def test_hook_of_another_event_ends_when_the_urgent_one_has_no_more_time(azure: Azure, make_vm: MakeVm) -> None:
+def test_hook_of_a_less_severe_event_leaves_half_of_the_time_to_the_urgent_one(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(kill_after=1)
     vm.hook("prepare/10-a", HANGS)
     freeze = azure.schedule("Freeze", hold=True)
     vm.poll()
     preempt = azure.schedule("Preempt", notice=30, hold=True)
     vm.poll(after=1)
-    vm.poll(after=23)
+    vm.hook("prepare/10-a")
+    vm.poll(after=11)
     assert vm.steps(freeze) == [("prepare/10-a", "running")]
+    vm.poll(after=3)
+    assert vm.steps(preempt) == [("prepare/10-a", "ok")] and azure.approvals()[0] == ("vm1", preempt)
+
+
+def test_hook_of_an_event_that_may_start_now_does_not_delay_the_urgent_one(azure: Azure, vm: EngineHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    azure.show(azure.entry(EventType="Redeploy", EventId="A-1", NotBefore=""), azure.entry(EventId="A-2"))
+    vm.poll()
+    assert [mark.event_id for mark in vm.marks("begin")] == ["A-2"]
+
+
+def test_hook_of_another_event_ends_when_the_urgent_one_has_no_more_time(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(kill_after=1)
+    vm.hook("prepare/10-a", HANGS)
+    later = azure.schedule("Preempt", notice="14m", hold=True)
+    vm.poll()
+    preempt = azure.schedule("Preempt", notice=30, hold=True)
+    vm.poll(after=1)
+    vm.poll(after=23)
+    assert vm.steps(later) == [("prepare/10-a", "running")]
     vm.poll(after=2)
-    assert vm.steps(freeze)[0] == ("prepare/10-a", "stopped") and vm.steps(preempt) == [("prepare/10-a", "skipped")]
+    assert vm.steps(later)[0] == ("prepare/10-a", "stopped") and vm.steps(preempt) == [("prepare/10-a", "skipped")]
     assert azure.requests("POST") == []
 
 

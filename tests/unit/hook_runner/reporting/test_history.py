@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from hook_runner.records import CANCELLED_OR_MISSED, RECOVER, SENT, SKIPPED, TIMEOUT, EventRecord, TimelineEntry
+from azure_scheduled_events.outcome import UNKNOWN
+from hook_runner.records import RECOVER, SENT, SKIPPED, TIMEOUT, EventRecord, TimelineEntry
 from hook_runner.reporting import history
 from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, make_record
 
@@ -161,11 +162,11 @@ def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> No
 def test_approval_in_doubt_and_recovery_to_do_are_said() -> None:
     record = make_record(1)
     record.approval, record.approval_attempts = SENT, 1
-    record.gone_at, record.outcome, record.occurrence = after(3), CANCELLED_OR_MISSED, 2
+    record.gone_at, record.outcome, record.occurrence = after(3), UNKNOWN, 2
     text = history.as_text([record])
     assert "event E-1, life 2\n" in text
     assert "sent, not known to have arrived, after 1 request\n" in text
-    assert "cancelled-or-missed, over since 2026-11-21 12:00:03 UTC, recovery not done\n" in text
+    assert "unknown, over since 2026-11-21 12:00:03 UTC, recovery not done\n" in text
 
 
 def test_times_are_utc_whatever_zone_they_came_in() -> None:

@@ -196,7 +196,7 @@ def test_vm_that_leaves_the_event_may_recover_after_two_documents():
     assert not held.ended(event("A", resources=["vm1", "vm2"]))
     assert [held.ended(event("A", status="Started", resources=["vm2"])) for _ in range(2)] == [False, True]
     (seen,) = held.watch.events
-    assert seen["listed"] and seen["over"] and not seen["ended_early"]
+    assert seen["listed"] and seen["over"]
 
 
 def test_vm_that_one_document_lacks_stays_in_the_note():
@@ -218,17 +218,3 @@ def test_moved_not_before_is_written_into_the_note_and_kept_after_the_start():
     held.ended(event("A", status="Started"))
     (seen,) = held.watch.events
     assert (seen["not_before"], seen["last_not_before"]) == (None, "2026-11-21T12:20:00Z")
-
-
-@pytest.mark.parametrize(
-    ("seen", "is_early"),
-    [([event("A")], True), ([event("A", minutes=-1)], False), ([event("A"), event("A", status="Started")], False)],
-)
-def test_event_that_is_gone_before_its_not_before_has_ended_early(seen, is_early):
-    held = Held()
-    for each in seen:
-        held.ended(each)
-    held.ended()
-    assert held.watch.events[0]["over"] is None
-    held.ended()
-    assert held.watch.events[0]["ended_early"] is is_early

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import (
@@ -18,7 +19,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
     runs,
 )
 
+NOW = datetime(2026, 11, 21, 10, tzinfo=timezone.utc)
 TEXTS = ["it's $HOME", 'double "quotes"', "two\nlines", "ünïcode ☃", "`id` $(id)", "back\\slash {{ x }}", " -x "]
+
+
+def variables(events, stage="prepare", timeout=300, starts_at=None):
+    return event_variables(events, stage, "vm1", timeout, starts_at or {}, NOW)
 
 
 def test_hook_files_recover_in_reverse_order():
@@ -110,9 +116,8 @@ def test_type_in_another_letter_case_is_the_known_one():
     assert run["types"] == ["Reboot"]
 
 
-@pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_name_with_a_space_is_one_vm_in_event_variables():
-    found = event_variables([{"event_id": "A", "resources": ["vm 1", "vm2"]}], "prepare", "vm2")
+    found = variables([{"event_id": "A", "resources": ["vm 1", "vm2"]}])
     assert len(found["EVENT_RESOURCES"].split()) == 2
 
 
@@ -121,7 +126,7 @@ def test_event_variables_are_those_of_the_interruption_beside_an_advice():
         {"event_id": "A", "event_type": "SpotRebalanceRecommendation", "not_before": None},
         {"event_id": "P", "event_type": "Preempt", "not_before": "2026-11-21T12:15:00Z"},
     ]
-    assert event_variables(events, "prepare", "vm1")["EVENT_ID"] == "P"
+    assert variables(events)["EVENT_ID"] == "P"
 
 
 def test_event_variables_are_printable():
@@ -132,7 +137,7 @@ def test_event_variables_are_printable():
         "description": "a\nb",
         "source": None,
     }
-    found = event_variables([event], "prepare", "vm1")
+    found = variables([event])
     assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCES"]) == ("A", "Reboot", "vm1 vm2")
     assert (found["EVENT_DESCRIPTION"], found["EVENT_SOURCE"], found["EVENT_STAGE"]) == ("a?b", "", "prepare")
 
@@ -143,18 +148,67 @@ def test_event_variables_are_those_of_the_most_urgent_event():
         {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:15:00Z"},
         {"event_id": "C", "event_type": "Redeploy", "not_before": "2026-11-21T10:20:00Z"},
     ]
-    assert event_variables(events, "prepare", "")["EVENT_ID"] == "B"
-    assert event_variables([*events, {"event_id": "D", "not_before": None}], "prepare", "")["EVENT_ID"] == "D"
-    assert event_variables([], "prepare", "")["EVENT_ID"] == ""
+    assert variables(events)["EVENT_ID"] == "B"
+    assert variables([*events, {"event_id": "D", "event_type": "Preempt", "not_before": None}])["EVENT_ID"] == "B"
+    assert variables([])["EVENT_ID"] == ""
+
+
+def test_event_variables_after_the_last_not_before_are_those_of_the_most_severe_event():
+    events = [
+        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T09:15:00Z"},
+        {"event_id": "B", "event_type": "Terminate", "not_before": "2026-11-21T09:50:00Z"},
+    ]
+    assert variables(events, "recover")["EVENT_ID"] == "B"
 
 
 @pytest.mark.parametrize(
-    "more, outcome", [({}, "completed"), ({"started": None}, "cancelled-or-missed"), ({"started": "x"}, "completed")]
+    ("not_before", "seconds", "left"),
+    [
+        ("2026-11-21T12:00:00Z", "300", "7200"),
+        ("2026-11-21T10:00:25Z", "20", "25"),
+        ("2026-11-21T09:59:00Z", "30", "0"),
+        (None, "300", "0"),
+    ],
+)
+def test_hook_has_at_most_the_time_that_is_left_less_the_margin(not_before, seconds, left):
+    event = {"event_id": "A", "event_type": "Preempt", "not_before": not_before}
+    found = variables([event])
+    assert (found["HOOK_SECONDS"], found["EVENT_SECONDS_LEFT"]) == (seconds, left)
+    found = variables([event], "recover")
+    assert (found["HOOK_SECONDS"], found["EVENT_SECONDS_LEFT"]) == ("300", "")
+
+
+def test_time_left_counts_by_the_clock_that_the_caller_knows():
+    event = {"event_id": "Ab-1", "event_type": "Reboot", "not_before": "2026-11-20T10:15:00Z"}
+    found = variables([event], starts_at={"ab-1": "2026-11-21T10:01:00.250000Z"})
+    assert (found["HOOK_SECONDS"], found["EVENT_SECONDS_LEFT"]) == ("55", "60")
+    assert found["EVENT_NOT_BEFORE"] == "2026-11-20T10:15:00Z"
+
+
+def test_hook_without_an_event_has_its_own_time():
+    for stage in ("prepare", "recover"):
+        found = variables([], stage, timeout=120)
+        assert {name: value for name, value in found.items() if value} == {
+            "EVENT_STAGE": stage,
+            "EVENT_RESOURCE": "vm1",
+            "HOOK_SECONDS": "120",
+        }
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ({}, "unknown"),
+        ({"started": None}, "unknown"),
+        ({"started": "x"}, "completed"),
+        ({"status": "Started"}, "completed"),
+        ({"outcome": "canceled"}, "canceled"),
+    ],
 )
 def test_event_variables_have_the_outcome_for_recover_only(more, outcome):
     event = {"event_id": "A", "status": "Scheduled", **more}
-    assert event_variables([event], "recover", "")["EVENT_OUTCOME"] == outcome
-    assert event_variables([event], "prepare", "")["EVENT_OUTCOME"] == ""
+    assert variables([event], "recover")["EVENT_OUTCOME"] == outcome
+    assert variables([event])["EVENT_OUTCOME"] == ""
 
 
 def test_failures_names_each_hook_and_its_last_line():

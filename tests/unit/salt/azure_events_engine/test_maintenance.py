@@ -376,7 +376,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
         {
             "vm1": status("vm1", event("vm1", event_id="later")),
             "vm2": status("vm2", event("vm2", event_id="sooner", not_before="2026-11-22T11:00:00Z")),
-            "vm3": status("vm3", event("vm3", event_id="evicted", kind="Preempt")),
+            "vm3": status("vm3", event("vm3", event_id="evicted", kind="Preempt", not_before="2026-11-22T11:00:30Z")),
         }
     )
     fleet.prepare("vm3", event_id="evicted")

@@ -20,7 +20,7 @@ from azure_events_steps.configuration import (
     parse_steps,
     refuse_ready_hooks,
 )
-from azure_events_steps.environment import variables, without_cmd_syntax
+from azure_events_steps.execution.cmd_syntax import without_cmd_syntax
 from azure_events_steps.record import Reason, Record, record_from_json
 from azure_events_steps.selection import evaluate, not_released
 from azure_scheduled_events import parse_document
@@ -142,24 +142,6 @@ def test_names_are_compared_as_the_helper_compares_them() -> None:
     assert not_released(event().resources, ["VM1", "vm2"]) == []
     assert not_released(event().resources, ["vm1"]) == ["_VM2"]
     assert not_released(event().resources, []) == ["vm1", "_VM2"]
-
-
-def test_variables_have_no_control_characters_and_are_bounded() -> None:
-    odd = {
-        "event_type": "a\nb\0\ud800",
-        "resources": ["a b", "", "x" * 100000],
-        "duration_seconds": 9,
-        "description": "\u20ac" * 100000,
-    }
-    found = variables("prepare", "A\x1b", odd, None)
-    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCE"], found["EVENT_DURATION"]) == (
-        "A?",
-        "a?b??",
-        "",
-        "9",
-    )
-    assert found["EVENT_RESOURCES"].startswith("a?b ? xxx")
-    assert all(len(value.encode()) <= 32 * 1024 for value in found.values())
 
 
 def test_value_for_cmd_contains_no_command() -> None:

@@ -137,7 +137,6 @@ def test_command_gets_its_time_limit_and_the_time_left(minion: StepsMinion, azur
     assert second == "300-"
 
 
-@pytest.mark.xfail(strict=True, reason="one rule in one place")
 def test_time_limit_of_a_step_is_never_more_than_the_time_left(tmp_path: Path, scripted: ScriptedImds) -> None:
     """A hook must not plan five minutes for an eviction in 25 s; five seconds are left for the rest."""
     starts = datetime.now(UTC) + timedelta(seconds=25)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
-from azure_scheduled_events.event_types import warning_about
+from azure_scheduled_events.hook_input import MARGIN
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
-from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_boolean
+from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_boolean, warning_about
 from azure_scheduled_events.yaml_lines import YamlError, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.hook_limits import read_limits
@@ -77,7 +77,7 @@ class Settings(NamedTuple):
     policy: Policy = Policy.preset("observe")
     leader: str = "self-only"
     takeover_after: float = 60.0
-    margin: float = 5.0
+    margin: float = MARGIN
     kill_after: float = 5.0
     when_started: str = "stop"
     dry_run: bool = False

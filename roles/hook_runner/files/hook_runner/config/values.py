@@ -12,8 +12,7 @@ from typing import Any, Callable
 
 from azure_scheduled_events.endpoint import AUTO, validate_endpoint
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.event_types import parse_event_type
-from azure_scheduled_events.values import parse_choice, parse_seconds
+from azure_scheduled_events.values import parse_choice, parse_event_type, parse_seconds
 from hook_runner.records import STAGES
 
 Parser = Callable[[Any], Any]

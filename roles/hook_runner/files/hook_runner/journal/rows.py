@@ -52,6 +52,7 @@ _STEP_COLUMNS = (
     "boot",
     "void",
     "cause",
+    "event_type",
 )
 
 
@@ -112,6 +113,7 @@ def step_row(record: EventRecord, step: HookRun) -> tuple[Value, ...]:
         step.boot,
         _text(step.void),
         step.cause.value,
+        _text(step.event_type),
     )
 
 
@@ -243,6 +245,7 @@ def _step(row: dict[str, Any]) -> HookRun:
     step.reason, step.output = _decode_text(row["reason"]), _decode_text(row["output"])
     step.ended_at, step.exit_status = _decode_optional_time(row["ended_at"]), row["exit_status"]
     step.boot, step.void, step.cause = _decode_text(row["boot"]), _decode_text(row["void"]), Cause(row["cause"])
+    step.event_type = _decode_text(row["event_type"])
     return step
 
 

@@ -52,7 +52,8 @@ TABLES = (
         output TEXT NOT NULL,
         boot TEXT NOT NULL,
         void TEXT NOT NULL,
-        cause TEXT NOT NULL
+        cause TEXT NOT NULL,
+        event_type TEXT NOT NULL
     )
     """,
     "CREATE INDEX steps_of_record ON steps (record)",
@@ -76,7 +77,7 @@ PROBE_QUERIES = (
     " approval_reason, approval_attempts, approval_asked_by, approval_forced, closed_at, event, approval_error"
     " FROM records LIMIT 0",
     "SELECT id, record, stage, hook, attempt, state, reason, started_at, ended_at, exit_status, output, boot, void,"
-    " cause FROM steps LIMIT 0",
+    " cause, event_type FROM steps LIMIT 0",
     "SELECT record, position, at, what, detail FROM timeline LIMIT 0",
     "SELECT content FROM reserve LIMIT 0",
     "SELECT name, value FROM notes LIMIT 0",

@@ -8,8 +8,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from azure_scheduled_events.hook_input import LATE_BUDGET
 from hook_runner.hooks.discovery import Hook
-from hook_runner.lifecycle.stage_plan import LATE_BUDGET, is_late, prepare_budget
+from hook_runner.lifecycle.stage_plan import is_late, prepare_budget
 from hook_runner.records import EventRecord
 
 

@@ -31,12 +31,12 @@ from hook_runner.lifecycle.stage_plan import (
 )
 from hook_runner.lifecycle.stage_plan import (
     Hooks,
+    by_urgency,
     hooks_for,
     is_late,
     not_recovered,
     retry_at,
     stage_state,
-    urgency,
 )
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline, is_journalled
@@ -187,9 +187,11 @@ class Engine:
         if self._has_document:
             self.pausing.expire()
         self.stage_runner.collect_finished(self.records)
-        holders = [record for record in self.records if record.gone_at is None and record.affects_this_vm]
-        # events that are over come first, then the others by urgency
-        for record in sorted(self.records, key=lambda record: (record.gone_at is None, urgency(record))):
+        now = self._clock.now()
+        holders = by_urgency((each for each in self.records if each.gone_at is None and each.affects_this_vm), now)
+        over = by_urgency((each for each in self.records if each.gone_at is not None), now)
+        of_other_vms = [each for each in self.records if each.gone_at is None and not each.affects_this_vm]
+        for record in (*over, *holders, *of_other_vms):
             # after a start, the state of an event is unknown before the first document, and the
             # journal may be another VM's
             if self.identification.is_confirmed and (self._has_document or record.gone_at is not None):

@@ -9,17 +9,18 @@ from datetime import timedelta
 
 from azure_scheduled_events.changes import GONE, Change
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
-from azure_scheduled_events.event_types import severity
 from azure_scheduled_events.identity import affects, vm_key
+from azure_scheduled_events.outcome import outcome_of
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import REMEMBERED_FOR, Observation, Sighting, Tracker
+from azure_scheduled_events.urgency import counts_for
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline
-from hook_runner.records import CANCELLED_OR_MISSED, COMPLETED, EventRecord
+from hook_runner.records import EventRecord
 
 # how long the journal is asked for events that are gone
 _MEMORY = timedelta(seconds=REMEMBERED_FOR)
@@ -164,10 +165,8 @@ class EventTracker:
                 f"{name}: {_shown(before, name)} -> {_shown(change.event, name)}" for name in change.fields
             )
             self._timeline.add(record, "changed", text, "notice" if record.affects_this_vm else "info")
-        if severity(change.event.event_type) > severity(before.event_type):
-            self._timeline.add(
-                record, "worse", f"hooks for {change.event.event_type} that have not run will run", "warning"
-            )
+        if not counts_for(before.event_type, change.event.event_type):
+            self._timeline.add(record, "worse", f"prepare hooks run for {change.event.event_type}", "warning")
         self._approver.event_changed(record, change.fields)
         if "not_before" in change.fields and not record.seen_started:
             self._stage_runner.not_before_changed(record, before)
@@ -183,7 +182,7 @@ class EventTracker:
     def _gone(self, record: EventRecord, how: str) -> None:
         """Note that the event is over, for this VM at least, and how it ended."""
         record.gone_at, record.is_missing = self._clock.now(), False
-        record.outcome = COMPLETED if record.seen_started else CANCELLED_OR_MISSED
+        record.outcome = outcome_of(record.seen_started)
         text = (
             how
             if record.seen_started

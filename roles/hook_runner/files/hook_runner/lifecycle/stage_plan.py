@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Container, Iterator, Mapping, Sequence
+from typing import Container, Iterable, Iterator, Mapping, Sequence
 
-from azure_scheduled_events.event_types import advises, is_chosen, severity
+from azure_scheduled_events.event_types import is_chosen
+from azure_scheduled_events.hook_input import margin_within, preparation_seconds
+from azure_scheduled_events.urgency import Urgency, most_urgent_first
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook
 from hook_runner.lifecycle.hook_pairs import is_same_preparation, partner
 from hook_runner.records import (
@@ -29,10 +31,6 @@ Hooks = Mapping[str, Sequence[Hook]]
 
 # runs of a hook that the end of the host, or a change of the event, interrupts
 MAX_ATTEMPTS = 3
-# the margin takes at most this part of the notice of an event
-MARGIN_DIVISOR = 4
-# seconds for a prepare hook when NotBefore has passed and the event is still Scheduled
-LATE_BUDGET = 30.0
 # seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
 # a time that never comes
@@ -195,13 +193,11 @@ def will_prepare(hooks: Hooks, record: EventRecord, name: str | None = None) -> 
     return any(not is_done(hook, record.latest_run(PREPARE, hook.name)) for hook in left)
 
 
-def urgency(record: EventRecord) -> tuple[bool, float, int]:
-    """Return a sort key: interruptions before advice, the nearest NotBefore first, then the worst type first.
-
-    No NotBefore counts as now.
-    """
-    not_before, kind = record.event.not_before, record.event.event_type
-    return (advises(kind), 0.0 if not_before is None else not_before.timestamp(), -severity(kind))
+def by_urgency(records: Iterable[EventRecord], now: datetime) -> list[EventRecord]:
+    """Return the records, that of the most urgent event first."""
+    return most_urgent_first(
+        records, lambda record: Urgency(record.event.event_type, record.event.seconds_left(now), record.key)
+    )
 
 
 def is_late(record: EventRecord, now: datetime) -> bool:
@@ -217,16 +213,19 @@ def prepare_deadline(record: EventRecord, margin: float) -> datetime | None:
     not_before = record.event.not_before
     if not_before is None or record.seen_started:
         return None
-    notice = max(0.0, (not_before - record.first_seen).total_seconds())
-    return not_before - timedelta(seconds=min(margin, notice / MARGIN_DIVISOR))
+    return not_before - timedelta(seconds=margin_within(_notice(record, not_before), margin))
 
 
 def prepare_budget(record: EventRecord, margin: float, began: datetime) -> float | None:
     """Return the seconds for a prepare hook that begins now; None if only its own timeout limits it."""
-    end = prepare_deadline(record, margin)
-    if end is None:
+    not_before = record.event.not_before
+    if not_before is None or record.seen_started:
         return None
-    return LATE_BUDGET if is_late(record, began) else (end - began).total_seconds()
+    return preparation_seconds((not_before - began).total_seconds(), _notice(record, not_before), margin)
+
+
+def _notice(record: EventRecord, not_before: datetime) -> float:
+    return (not_before - record.first_seen).total_seconds()
 
 
 def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Sequence[EventRecord]) -> EventRecord | None:

@@ -10,9 +10,11 @@ from datetime import datetime
 from typing import Callable, Iterator, Sequence
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.hook_input import LATE_BUDGET
+from azure_scheduled_events.urgency import counts_for
 from hook_runner.clock import ServerClock
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.inputs import event_environment, event_json
+from hook_runner.hooks.inputs import input_of
 from hook_runner.hooks.run_identity import RunIdentity, usable
 from hook_runner.hooks.runs import HookRuns, RunResult
 from hook_runner.hooks.spawning import HostEnds
@@ -22,7 +24,6 @@ from hook_runner.lifecycle.deadlines import Deadlines
 from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_plan import (
-    LATE_BUDGET,
     blocking_event,
     hooks_for,
     is_done,
@@ -30,7 +31,6 @@ from hook_runner.lifecycle.stage_plan import (
     is_late,
     next_hook,
     served_by_same_run,
-    urgency,
 )
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.records import (
@@ -145,7 +145,7 @@ class StageRunner:
                 step = HookRun(
                     step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at
                 )
-                step.boot = self._boot
+                step.boot, step.event_type = self._boot, record.event.event_type
                 record.steps.append(step)
                 self._active[step_id] = ActiveRun(record, step, None)
                 self._record(
@@ -197,7 +197,7 @@ class StageRunner:
     def advance_stage(self, record: EventRecord, stage: str, others: Sequence[EventRecord]) -> bool:
         """Begin the stage's next hook if none runs; return True when the stage is finished.
 
-        `others` are the events that a recover hook may have to wait for.
+        `others` are the events of this VM that are not over, the most urgent first.
 
         1. While a hook of the stage runs for the event, only its deadline is enforced.
         2. Otherwise the next hook starts, or waits. After one that is skipped, refused or cannot be started,
@@ -348,11 +348,11 @@ class StageRunner:
             return "the end of hooks that are not in the journal"
         pair = (hook.name, partner(self._runtime.hooks, hook.stage, hook.name) or hook.name)
         same = [run for run in self._active.values() if run.step.hook in pair]
-        self._claim(record, hook, same)
+        self._claim(record, hook, same, others)
         if same or any(self._runs.is_lost(name) for name in pair):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.is_recovering():
-            self._claim(record, hook, [run for run in self._active.values() if run.step.stage == RECOVER])
+            self._claim(record, hook, [run for run in self._active.values() if run.step.stage == RECOVER], others)
             return "the end of a recover hook of another event"
         if hook.stage != RECOVER:
             return None
@@ -361,21 +361,25 @@ class StageRunner:
         holder = blocking_event(hook, record, self._runtime.hooks, others)
         return None if holder is None else f"the end of event {holder.event.event_id}"
 
-    def _claim(self, record: EventRecord, hook: Hook, running: Sequence[ActiveRun]) -> None:
+    def _claim(
+        self, record: EventRecord, hook: Hook, running: Sequence[ActiveRun], others: Sequence[EventRecord]
+    ) -> None:
         """Limit hooks of less urgent events, and of events that are over, to the time that this event leaves.
 
-        1. Only a prepare hook claims time, and not from a listed event that is at least as urgent.
-        2. A prepare hook that runs gets the claim in any case, because its success counts for this event too.
-           Another hook gets it only if it would end later for its own event.
+        1. Only a prepare hook claims time, and not from a listed event that is more urgent.
+        2. A prepare hook that runs gets the claim in any case if its success counts for this event too. Another
+           hook gets it only if it would end later for its own event.
         3. The first claim of this event that shortens the run is noted in the timeline of the other event.
         """
-        now = self._clock.now()
+        if hook.stage != PREPARE:
+            return
+        now, less_urgent = self._clock.now(), others[others.index(record) + 1 :]
         for run in running:
             owner, step = run.record, run.step
-            if hook.stage != PREPARE or (owner.gone_at is None and urgency(record) >= urgency(owner)):
+            if owner.gone_at is None and owner not in less_urgent:
                 continue
             before = run.claims.get(record.id)
-            inherits = step.stage == PREPARE
+            inherits = step.stage == PREPARE and counts_for(step.event_type, record.event.event_type)
             end = end_of_claim(record, hook, self._runtime.settings.margin, now, inherits, before)
             own_end = self._deadlines.end_for_own_event(owner, step)
             if inherits or end < own_end:
@@ -413,14 +417,13 @@ class StageRunner:
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
-        values = (record, hook.stage, self._runtime.own_name or "", now, limit)
+        given = input_of(record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
             self._runs.start(
                 step.id,
                 hook.path,
-                event_json(*values),
-                event_environment(*values),
+                *given,
                 hook.settings.timeout + SUPERVISOR_MARGIN,
                 identity,
                 hook.settings.unit,
@@ -460,7 +463,7 @@ class StageRunner:
         """Record for another event what one run of a hook did for both."""
         step = run.step
         shared = HookRun(self._next_id(), step.stage, step.hook, step.attempt, step.state, step.started_at)
-        shared.exit_status, shared.boot = step.exit_status, self._boot
+        shared.exit_status, shared.boot, shared.event_type = step.exit_status, self._boot, step.event_type
         other.steps.append(shared)
         state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
         reason = f"one run served this event and {run.record.event.event_id}"
@@ -475,7 +478,7 @@ class StageRunner:
         if state != SKIPPED:
             attempts += 1  # skipping is not an attempt; a hook may be skipped each time NotBefore moves
         step = HookRun(self._next_id(), hook.stage, hook.name, attempts, state, now)
-        step.boot = self._boot
+        step.boot, step.event_type = self._boot, record.event.event_type
         record.steps.append(step)
         return step
 

@@ -17,13 +17,14 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.outcome import COMPLETED
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
-from hook_runner.hooks.inputs import event_environment, event_json
+from hook_runner.hooks.inputs import input_of
 from hook_runner.hooks.runs import HookRuns, RunResult
 from hook_runner.hooks.spawning import has_units
 from hook_runner.lifecycle.stage_plan import prepare_deadline
-from hook_runner.records import COMPLETED, PREPARE, RECOVER, STAGES, EventRecord
+from hook_runner.records import PREPARE, RECOVER, STAGES, EventRecord
 
 # most seconds between two checks for the end of the hook
 CHECK_INTERVAL = 1.0
@@ -102,10 +103,11 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
     folder = _folder(settings.run_directory)
     try:
         runs = HookRuns(folder, settings.environment, settings.kill_after, in_units=has_units(), log=log)
-        fields = (record, hook.stage, settings.resource_name or record.event.resources[0], now, float(limit))
+        name = settings.resource_name or record.event.resources[0]
+        given = input_of(record, hook.stage, name, now, float(limit))
         # milliseconds, like the numbers of the daemon's own runs
         number = int(time.time() * 1000)
-        runs.start(number, hook.path, event_json(*fields), event_environment(*fields), limit, None, hook.settings.unit)
+        runs.start(number, hook.path, *given, limit, None, hook.settings.unit)
         return TrialResult(record.event.event_id, limit, _wait(runs, number), "")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

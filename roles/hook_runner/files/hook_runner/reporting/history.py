@@ -31,7 +31,7 @@ def to_dict(records: Sequence[EventRecord]) -> list[dict[str, Any]]:
         concerned      whether it ever affected this VM
         seen_started   whether it was ever observed as Started
         gone_at        time of its end, or null
-        outcome        "completed", "cancelled-or-missed", or null before the end
+        outcome        "completed" or "unknown", or null before the end
         closed_at      time when its recovery was finished, or null
         approval       state ("sent", "accepted", "refused" or null), reason, attempts, asked_by (user of
                        a manual request, or null), error (of the last request, or null)

@@ -16,7 +16,7 @@ class Event(NamedTuple):
         resources: the affected VMs, separated by spaces.
         resource: this VM's name.
         stage: prepare, emergency, started or recover.
-        outcome: completed or cancelled-or-missed, at the end.
+        outcome: completed, canceled or unknown, at the end.
         first_seen: ISO 8601, in UTC.
         duration: expected seconds of the interruption; -1 means unknown to Azure.
         seconds_left: until the event may start.

@@ -15,8 +15,8 @@ from typing import Any, Callable, NamedTuple
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import Event
 from ready_hooks.core.hook import EMERGENCY, PREPARE, RECOVER, STARTED, Run
+from ready_hooks.core.outcome import outcome_of
 
-COMPLETED, CANCELLED_OR_MISSED = "completed", "cancelled-or-missed"
 # an event whose end this host never learned is dropped
 MOST_KEPT, KEPT_FOR = 50, 30 * 24 * 3600.0
 
@@ -77,7 +77,7 @@ class Occurrences:
             if event_id == own.event_id:
                 found.append(entry._replace(event=_merged(own, entry.event)))
             elif PREPARE in entry.stages:
-                outcome = CANCELLED_OR_MISSED if entry.started is None else COMPLETED
+                outcome = outcome_of(seen_started=entry.started is not None)
                 ended = entry.event._replace(stage=RECOVER, outcome=outcome, seconds_left=None)
                 found.append(entry._replace(event=ended))
         return found

@@ -1,32 +1,45 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names of event types as users write them, and their order."""
+"""What the table of types says about each type."""
 
 from __future__ import annotations
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     EVENT_TYPES,
-    parse_event_type,
+    advises,
+    is_chosen,
+    nature_of,
+    removes_vm,
     severity,
 )
 
 
+def test_severity_grows_from_an_unknown_type_to_those_that_remove_the_vm():
+    kinds = ["Hibernate", "Freeze", "reboot", "Redeploy", "TERMINATE"]
+    assert sorted(kinds, key=severity) == kinds
+    assert severity("Terminate") == severity("Preempt")
+    assert len({severity(kind) for kind in kinds}) == len(kinds)
+    assert min(map(severity, EVENT_TYPES)) > severity("Hibernate")
+
+
+def test_nature_is_that_of_the_reference():
+    assert [kind for kind in EVENT_TYPES if advises(kind)] == ["SpotRebalanceRecommendation"]
+    assert [kind for kind in EVENT_TYPES if removes_vm(kind)] == ["Preempt", "Terminate"]
+    assert nature_of("Hibernate") is nature_of("Freeze")
+
+
 @pytest.mark.parametrize(
-    "value",
-    ["Preempt, Terminate", "Reboot,Redeploy", "*", "", " ", "Reboot\x1b[2J", "\x00", "Réboot", " Reboot", None, 5],
+    "kind, types, chosen",
+    [
+        ("Freeze", None, True),
+        ("Hibernate", None, True),
+        ("SpotRebalanceRecommendation", None, False),
+        ("SpotRebalanceRecommendation", ["spotrebalancerecommendation"], True),
+        ("Freeze", ["Reboot"], False),
+        ("Freeze", [], False),
+    ],
 )
-def test_text_that_is_no_name_is_refused(value):
-    with pytest.raises(ValueError, match="expected an event type such as Reboot"):
-        parse_event_type(value)
-
-
-def test_known_name_gets_the_spelling_of_azure_and_a_new_one_stays():
-    assert [parse_event_type(value) for value in ("reboot", "Hibernate")] == ["Reboot", "Hibernate"]
-
-
-def test_advice_is_the_least_severe_and_an_unknown_type_the_worst():
-    ranked = sorted(["Hibernate", "terminate", "Freeze", "SPOTREBALANCERECOMMENDATION"], key=severity)
-    assert ranked == ["SPOTREBALANCERECOMMENDATION", "Freeze", "terminate", "Hibernate"]
-    assert [severity(kind) for kind in EVENT_TYPES] == sorted(map(severity, EVENT_TYPES))
+def test_types_of_a_list_are_chosen_and_without_one_all_but_advice(kind, types, chosen):
+    assert is_chosen(kind, types) is chosen

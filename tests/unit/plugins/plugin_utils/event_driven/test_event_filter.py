@@ -145,6 +145,13 @@ def test_status_of_a_notification_becomes_change_and_outcome(status, change, out
     assert got["event"]["not_before"] == "2026-11-21T12:15:00Z"
 
 
+@pytest.mark.parametrize("given", [None, "completed", "canceled", "unknown"])
+def test_event_that_is_gone_has_an_outcome_and_another_has_none(given):
+    gone = filtered({"body": {**CHANGE, "change": "gone", "outcome": given}})["scheduled_event"]
+    assert gone["outcome"] == (given or "unknown")
+    assert filtered({"body": {**CHANGE, "outcome": given}})["scheduled_event"]["outcome"] is None
+
+
 def test_second_notification_of_a_pending_event_is_a_change():
     plugin = EventFilter()
     plugin.apply({"body": GRID}, {})
@@ -206,7 +213,8 @@ def test_received_members_of_the_result_are_not_passed_on(received):
         ({**CHANGE, "event": {**EVENT, "resources": [1]}}, "event.resources"),
         ({**CHANGE, "event": {**EVENT, "duration_seconds": "9"}}, "event.duration_seconds"),
         ({**CHANGE, "change": "moved"}, "change"),
-        ({**CHANGE, "outcome": []}, "outcome"),
+        ({**CHANGE, "change": "gone", "outcome": []}, "outcome"),
+        ({**CHANGE, "change": "gone", "outcome": "ended"}, "outcome"),
         ({**CHANGE, "id": 7}, "id"),
         ({**CHANGE, "schema": "azure_imds.scheduled_events/change/2"}, "schema"),
         ({**CHANGE, "observed_at": "yesterday"}, "observed_at"),

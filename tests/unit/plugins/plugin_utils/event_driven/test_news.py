@@ -85,10 +85,19 @@ def test_end_does_not_wait_for_a_vm_that_is_lost(event_type, name):
     ) == [True, False, True]
 
 
-def test_end_with_an_outcome_is_news_at_once():
+def test_end_that_event_grid_reports_is_news_at_once():
     assert judged(
         change("appeared"), change("appeared", 1, "vm2"), change("gone", 5, "", outcome="completed"), change("gone", 6)
     ) == [True, False, True, False]
+
+
+def test_end_that_a_vm_reports_is_that_of_this_vm_also_with_an_outcome():
+    assert judged(
+        change("appeared"),
+        change("appeared", 1, "vm2"),
+        change("gone", 5, outcome="completed"),
+        change("gone", 6, "vm2", outcome="completed"),
+    ) == [True, False, False, True]
 
 
 def test_end_of_an_unknown_event_is_news_once():

@@ -286,7 +286,7 @@ def test_long_patience_has_long_rounds():
 
 @pytest.mark.parametrize(
     ("ended", "outcome"),
-    [({}, "canceled"), ({"started": "2026-11-21T12:20:00Z"}, "completed"), ({"over": "2026-11-21T12:31:00Z"}, "ended")],
+    [({}, "unknown"), ({"started": "2026-11-21T12:20:00Z"}, "completed"), ({"outcome": "completed"}, "completed")],
 )
 def test_event_that_moves_and_ends_is_reported_as_by_the_role(ended, outcome):
     lists = [result_of(vm, event_of()) for vm in ("vm1", "vm2")]

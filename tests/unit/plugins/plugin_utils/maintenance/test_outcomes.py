@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     Course,
     is_removed,
-    outcome_of,
+    outcome_of_maintenance,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import WaitRules
 
@@ -19,26 +19,20 @@ LATER = "2026-11-21T12:05:00.000000Z"
 
 COURSES = {
     "checked": {"checked": True},
-    "failed": {"failed": True, "prepared": True, "started": True, "removed": True},
+    "failed": {"failed": True, "prepared": True, "outcome": "completed", "removed": True},
     "waiting": {"waits": True},
-    "removed": {"removed": True, "prepared": True, "approved": True},
+    "removed": {"removed": True, "prepared": True},
     "continues": {"continues": True, "prepared": True},
-    "canceled": {"ended_early": True},
-    "unprepared": {"started": True},
-    "completed": {"started": True, "prepared": True, "ended_early": True},
-    # whether an approved event was cancelled is unknown
-    "ended": {"ended_early": True, "prepared": True, "approved": True},
+    "canceled": {"outcome": "canceled"},
+    "unprepared": {"outcome": "completed"},
+    "completed": {"outcome": "completed", "prepared": True},
+    "unknown": {"prepared": True},
 }
 
 
 @pytest.mark.parametrize("outcome", COURSES)
 def test_outcome_of_an_event(outcome):
-    assert outcome_of(Course(**COURSES[outcome])) == outcome
-
-
-def test_outcome_that_the_caller_reports_counts():
-    assert outcome_of(Course(reported="canceled", prepared=True, approved=True)) == "canceled"
-    assert outcome_of(Course(reported="completed", prepared=True, ended_early=True)) == "completed"
+    assert outcome_of_maintenance(Course(**COURSES[outcome])) == outcome
 
 
 def terminate(**changes):

@@ -32,7 +32,7 @@ def stage_record(entry: Occurrence, now: float) -> dict[str, Any]:
     reporter = event.resource or socket.gethostname()
     observed_at = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     record_id = content_id(reporter, entry.seen, event.stage, shown)
-    return change_record(_kind(entry), shown, record_id, observed_at, REPORTED_BY, reporter)
+    return change_record(_kind(entry), shown, record_id, observed_at, REPORTED_BY, reporter, event.outcome or None)
 
 
 def _kind(entry: Occurrence) -> str:

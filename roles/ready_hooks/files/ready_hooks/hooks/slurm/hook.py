@@ -12,12 +12,12 @@ from typing import Any
 
 from ready_hooks.core import commands, options
 from ready_hooks.core.errors import HookError
+from ready_hooks.core.event_types import EVENT_TYPES, advises
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
 from ready_hooks.core.options import Option
 from ready_hooks.hooks.slurm import answers
 
 _CONTINUE, _FAIL, _REQUEUE, _NONE = "continue", "fail", "requeue", "none"
-_EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 _DEFAULT_REQUEUE_TYPES = ("Preempt", "Redeploy")
 _PROGRAMS = ("scontrol", "squeue", "scancel")
 # states in which a job holds its nodes
@@ -59,7 +59,7 @@ class Slurm(ReadyHook):
         ),
         Option(
             "requeue_types",
-            options.one_of(*_EVENT_TYPES, _NONE),
+            options.one_of(*(kind for kind in EVENT_TYPES if not advises(kind)), _NONE),
             f"types of events that requeue jobs at once, or none (default: {', '.join(_DEFAULT_REQUEUE_TYPES)})",
             many=True,
         ),
