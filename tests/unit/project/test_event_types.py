@@ -27,7 +27,7 @@ def lists_of_types(source: str) -> Iterator[tuple[str, ...]]:
     for node in ast.walk(ast.parse(source)):
         members = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
         named = tuple(
-            member.value
+            str(member.value)
             for member in members
             if isinstance(member, ast.Constant) and str(member.value).casefold() in known
         )
