@@ -366,15 +366,16 @@ def status(event_id=None):
     A failure of IMDS is part of the result.
 
     Args:
-        event_id: show this event only, whichever VM it affects; by default all that affect this VM.
+        event_id: show this event only, whichever VM it affects; by default all that affect this VM, or
+            may affect it because their resources are not readable.
 
     Returns:
         A dictionary: ``version`` of this answer; ``resource_name``; ``available``, whether IMDS gave a
         good answer, and else the ``reason``; ``complete`` and ``incarnation`` of the document;
-        ``events``, each also with ``selected``, whether this minion prepares for it, and
-        ``not_selected_because``, the key of the configuration that excludes it; ``records``, one for
-        each event that the minion has prepared for; and ``working``, the ID of the event that a job of
-        this minion works on, or None.
+        ``events``, each also with ``readable``, whether its resources are, ``selected``, whether this
+        minion prepares for it, and ``not_selected_because``, the key of the configuration that excludes
+        it; ``records``, one for each event that the minion has prepared for; and ``working``, the ID of
+        the event that a job of this minion works on, or None.
 
     CLI Example:
 
@@ -423,8 +424,8 @@ def prepare(event_id=None, test=False):
 def recover(event_id=None, test=False):
     """Recover this minion, with the steps of ``azure_events:recover``.
 
-    The steps run when all events are over for which the minion has prepared. An event is over when two
-    good documents in a row do not list it.
+    The steps run when all events are over for which the minion has prepared. An event is over when good
+    documents do not list it whose requests were sent two seconds apart.
 
     Args:
         event_id: of the event. Without one: recover from a preparation by hand, and from every event
@@ -514,7 +515,7 @@ def approve_prepared(event_id, resources):
 
     It is meant for the engine on the master, which knows that the other VMs are ready. The event must
     be listed as Scheduled by the minion's own IMDS, and must affect this VM and no VM that is missing
-    from ``resources``.
+    from ``resources``. Before an approval that releases other VMs a second document is read.
 
     Args:
         event_id: of the event.

@@ -10,7 +10,7 @@ from typing import Any, Sequence
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 
 from .execution.results import StepResult
-from .imds_observation import Observation
+from .imds_observation import VmObservation
 from .record import BY_HAND, Reason
 
 VERSION = 1
@@ -65,10 +65,10 @@ class Job:
         self.name: str | None = None
         self._starts: float | None = None
 
-    def record_observation(self, seen: Observation) -> Observation:
-        """Note the event of the latest document."""
+    def record_observation(self, seen: VmObservation) -> VmObservation:
+        """Note the event of the last document."""
         self.name = seen.name
-        self.event = None if self.by_hand else seen.document.find(self.event_id)
+        self.event = None if self.by_hand else seen.tracked.document.find(self.event_id)
         self._starts = None if self.event is None else time.monotonic() + self.event.seconds_left(seen.now)
         return seen
 

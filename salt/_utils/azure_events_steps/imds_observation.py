@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timezone
 from typing import Callable, Iterable, NamedTuple
 
-from azure_scheduled_events.changes import ABSENCES_NEEDED
-from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import affects
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
+from azure_scheduled_events.tracking import Observation, Tracker
 
 from .configuration import Configuration
 
@@ -22,54 +21,45 @@ STATUS_IMDS_TIMEOUT = 8.0
 POLL_INTERVAL = 1.0
 
 
-class Observation(NamedTuple):
-    """One good document, and this VM's name."""
+class VmObservation(NamedTuple):
+    """The events after the last document of a job, and this VM's name."""
 
-    document: EventDocument
+    tracked: Observation
     name: str
 
     @property
     def now(self) -> datetime:
         """Return the server's time, or this system's if the answer had none."""
-        return self.document.server_time or datetime.now(timezone.utc)
+        return self.tracked.document.server_time or datetime.now(timezone.utc)
 
-    def is_listed(self, event_id: str) -> bool:
-        """Return False if the document shows that the event is over for this VM."""
-        event = self.document.find(event_id)
-        if event is None:
-            return not self.document.complete
-        return affects(event, self.name) or not event.resources or event.key in self.document.doubtful
+    def is_over(self, key: str) -> bool:
+        """Return True if the event is gone, or this VM is gone from it."""
+        sighting = self.tracked.events.get(key)
+        return sighting is None or not affects(sighting.event, self.name)
 
 
 def open_session(
-    configuration: Configuration, timeout: float, sleep: Callable[[float], None] = time.sleep
+    configuration: Configuration, timeout: float, clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> ImdsSession:
     """Return a session with the configured IMDS that may last ``timeout`` seconds."""
     where = ConnectionOptions(configuration.endpoint, configuration.api_versions, configuration.resource_name, timeout)
-    return ImdsSession(where, POLL_INTERVAL, sleep=sleep)
+    return ImdsSession(where, POLL_INTERVAL, clock, sleep)
 
 
-def observe(session: ImdsSession) -> Observation:
-    """Read the events once; raise ImdsError on failure."""
-    document = session.read_events(name_required=True)
-    return Observation(document, str(session.resource_name))
+def observe(
+    session: ImdsSession,
+    known: Iterable[ScheduledEvent] = (),
+    is_undecided: Callable[[VmObservation], bool] = lambda seen: False,
+) -> VmObservation:
+    """Read documents until one decides, or the session's time is up; raise ImdsError on a failure.
 
-
-def ended_events(
-    session: ImdsSession, event_ids: Iterable[str], record_observation: Callable[[Observation], object]
-) -> frozenset[str]:
-    """Return those of the events that ABSENCES_NEEDED good documents in a row no longer list.
-
-    ``record_observation`` is called with each observation. The function raises ImdsError if IMDS gave no
-    good document.
+    ``known`` are the events of the minion's record, which count as listed with all their VMs until documents lack
+    them. ``is_undecided`` returns True if another document may change the decision.
     """
-    over = set(event_ids)
-    for number in range(ABSENCES_NEEDED):
-        if number:
-            session.pacer.sleep(POLL_INTERVAL)
-        seen = observe(session)
-        record_observation(seen)
-        over = {event_id for event_id in over if not seen.is_listed(event_id)}
-        if not over:
-            break
-    return frozenset(over)
+    tracker = Tracker(known)
+    while True:
+        document = session.read_events(name_required=True)
+        seen = VmObservation(tracker.observe(document), str(session.resource_name))
+        if not is_undecided(seen) or session.time_left() <= POLL_INTERVAL:
+            return seen
+        session.pacer.sleep(POLL_INTERVAL)

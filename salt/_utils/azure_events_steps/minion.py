@@ -49,6 +49,7 @@ class Minion:
         call: Call,
         hook_files: HookFiles | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.configuration = configuration
@@ -59,11 +60,12 @@ class Minion:
         self._cachedir = cachedir
         self._call = call
         self._lock_timeout = lock_timeout
+        self._clock = clock
         self._sleep = sleep
 
     def session(self, timeout: float = IMDS_TIMEOUT) -> ImdsSession:
         """Return a session with IMDS that may last ``timeout`` seconds."""
-        return open_session(self.configuration, timeout, self._sleep)
+        return open_session(self.configuration, timeout, self._clock, self._sleep)
 
     @contextlib.contextmanager
     def locked(self, name: str, job: Job) -> Iterator[lock.Lock | None]:

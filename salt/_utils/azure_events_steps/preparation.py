@@ -51,7 +51,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
         return job.answer(answers.UNAVAILABLE, str(error))
     event = job.event
     if event is None:
-        if not seen.document.complete:
+        if not seen.tracked.document.complete:
             return job.answer(answers.UNAVAILABLE, "Azure does not list the event among those that can be read")
         return job.answer(answers.NOT_LISTED, "Azure does not list the event: it is over, was cancelled, or never was")
     chosen = evaluate(event, seen.name, minion.configuration, seen.now)

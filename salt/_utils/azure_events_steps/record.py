@@ -12,6 +12,7 @@ import os
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import durable_file, state_file
+from azure_scheduled_events.document import ScheduledEvent
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -29,7 +30,7 @@ _FILE = "prepared.json"
 class Reason(NamedTuple):
     """One event that the minion was prepared for; ``event_id`` is BY_HAND without an event.
 
-    ``over`` is True if the event is over, and another reason is not.
+    ``over`` is True if a recovery found that the event is over, and another reason is not.
     """
 
     event_id: str
@@ -68,6 +69,15 @@ class Record(NamedTuple):
         """Return the reason with that event ID in any letter case, or None."""
         key = event_id.casefold()
         return next((reason for reason in self.reasons if reason.key == key), None)
+
+    @property
+    def events(self) -> tuple[ScheduledEvent, ...]:
+        """Return the events among the reasons."""
+        return tuple(
+            ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None)
+            for reason in self.reasons
+            if reason.key != BY_HAND
+        )
 
     def is_prepared(self, boot: str) -> bool:
         """Return True if the preparation succeeded in that boot; never on a system without boot ids."""

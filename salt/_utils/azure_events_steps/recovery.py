@@ -13,7 +13,7 @@ from . import answers, lock, record
 from .answers import Job
 from .configuration import Step, digest
 from .execution.results import WOULD_RUN, not_run
-from .imds_observation import ended_events
+from .imds_observation import observe
 from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import BY_HAND, Reason, Record
 
@@ -70,12 +70,13 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
 
 def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
     """Return the keys of the record's events that are over; read IMDS only if there are any."""
-    keys = {reason.key for reason in found.reasons if reason.key != BY_HAND}
-    return (
-        ended_events(minion.session(), keys, lambda seen: [job.record_observation(seen) for job in jobs])
-        if keys
-        else frozenset()
-    )
+    keys = [event.key for event in found.events]
+    if not keys:
+        return frozenset()
+    seen = observe(minion.session(), found.events, lambda seen: seen.tracked.doubt and not all(map(seen.is_over, keys)))
+    for job in jobs:
+        job.record_observation(seen)
+    return frozenset(filter(seen.is_over, keys))
 
 
 def _concluded(
@@ -123,7 +124,7 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], listed: Sequence
     names = ", ".join(escape_surrogates(reason.event_id) for reason in listed)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
     return job.answer(
-        answers.STILL_LISTED, f"Azure still lists events that this minion is prepared for: {names}", changed=changed
+        answers.STILL_LISTED, f"events that this minion is prepared for are not over: {names}", changed=changed
     )
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import affects
+from azure_scheduled_events.tracking import Sighting
 
 from . import lock
 from .answers import VERSION
-from .imds_observation import STATUS_IMDS_TIMEOUT, Observation, observe
+from .imds_observation import STATUS_IMDS_TIMEOUT, VmObservation, observe
 from .minion import Minion, damaged
-from .record import BY_HAND, Reason, Record
+from .record import Reason, Record
 from .selection import evaluate
 
 
@@ -22,7 +23,8 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
     """Return the status; a failure of IMDS is part of it.
 
     ``event_id`` is that of the only event to show, whichever VM it affects; None shows all events that
-    affect this VM. ``problem`` says why IMDS is not read; "" reads it.
+    affect this VM, or may affect it because their Resources are not readable. ``problem`` says why IMDS is
+    not read; "" reads it.
     """
     answer: dict[str, Any] = {
         "version": VERSION,
@@ -35,44 +37,42 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
         "records": [],
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
-    seen: Observation | None = None
     if not problem:
         try:
             seen = observe(minion.session(STATUS_IMDS_TIMEOUT))
+            asked = [
+                sighting
+                for key, sighting in seen.tracked.events.items()
+                if (_may_affect(sighting, seen.name) if event_id is None else key == event_id.casefold())
+            ]
+            answer.update(
+                resource_name=escape_surrogates(seen.name),
+                available=True,
+                complete=seen.tracked.document.complete,
+                incarnation=seen.tracked.document.incarnation,
+                events=[_event(minion, sighting, seen) for sighting in asked],
+            )
         except ImdsError as error:
             answer["reason"] = str(error)
-    if seen is not None:
-        document, name = seen.document, seen.name
-        asked = [
-            event
-            for event in document.events
-            if (affects(event, name) if event_id is None else event.key == event_id.casefold())
-        ]
-        answer.update(
-            resource_name=escape_surrogates(name),
-            available=True,
-            complete=document.complete,
-            incarnation=document.incarnation,
-            events=[_event(minion, event, seen) for event in asked],
-        )
     try:
         found = minion.file.read()
     except (ValueError, OSError) as error:
         found = damaged(str(error))
-    answer["records"] = [_record(minion, found, reason, seen) for reason in found.reasons] if found is not None else []
+    answer["records"] = [_record(minion, found, reason) for reason in found.reasons] if found is not None else []
     return answer
 
 
-def _event(minion: Minion, event: ScheduledEvent, seen: Observation) -> dict[str, Any]:
-    chosen = evaluate(event, seen.name, minion.configuration, seen.now)
-    return dict(event.as_dict(), selected=chosen.selected, not_selected_because=chosen.code)
+def _may_affect(sighting: Sighting, name: str) -> bool:
+    return affects(sighting.event, name) or not sighting.readable
 
 
-def _record(minion: Minion, found: Record, reason: Reason, seen: Observation | None) -> dict[str, Any]:
-    over: bool | None = False
-    if reason.key != BY_HAND:
-        known = seen is not None and (seen.document.complete or seen.document.find(reason.event_id) is not None)
-        over = not seen.is_listed(reason.event_id) if seen is not None and known else None
+def _event(minion: Minion, sighting: Sighting, seen: VmObservation) -> dict[str, Any]:
+    chosen = evaluate(sighting.event, seen.name, minion.configuration, seen.now)
+    shown = dict(sighting.event.as_dict(), readable=sighting.readable)
+    return dict(shown, selected=chosen.selected, not_selected_because=chosen.code)
+
+
+def _record(minion: Minion, found: Record, reason: Reason) -> dict[str, Any]:
     return {
         "event_id": escape_surrogates(reason.event_id),
         "state": found.phase,
@@ -83,5 +83,5 @@ def _record(minion: Minion, found: Record, reason: Reason, seen: Observation | N
         "why_not": found.why_not,
         "resources": [escape_surrogates(name) for name in reason.resources],
         "event_type": escape_surrogates(reason.event_type),
-        "over": over,
+        "over": reason.over,
     }

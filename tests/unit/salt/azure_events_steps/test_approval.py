@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from azure_events_steps import imds_observation
 from support.salt.azure import Azure, failing
 from support.salt.scripted import ScriptedImds
 from support.salt.steps_minion import StepsMinion
@@ -85,4 +89,55 @@ def test_vm_of_the_record_that_has_left_the_event_does_not_withhold_the_approval
     minion.prepare("A")
     scripted.events = [scripted.event("A", "vm1")]
     asked = scripted.asked
-    assert minion.approve("A", "vm1") == "approved" and scripted.asked == asked + 2
+    # they span GONE_AFTER
+    assert minion.approve("A", "vm1") == "approved" and scripted.asked == asked + 3
+
+
+@pytest.mark.parametrize(("vms", "documents"), [(["vm1"], 1), (["vm1", "vm2"], 2)])
+def test_second_document_is_read_before_an_approval_for_other_vms(
+    tmp_path: Path, scripted: ScriptedImds, vms: list[str], documents: int
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", *vms)]
+    minion.prepare("A")
+    asked = scripted.asked
+    assert minion.approve("A", *vms) == "approved" and scripted.asked == asked + documents
+
+
+def test_no_time_for_a_second_document_withholds_the_approval(
+    tmp_path: Path, scripted: ScriptedImds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1", "vm2")]
+    minion.prepare("A")
+    monkeypatch.setattr(imds_observation, "POLL_INTERVAL", imds_observation.IMDS_TIMEOUT)
+    assert minion.approve("A", "vm1", "vm2") == "unavailable" and scripted.approved == []
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"),
+    [
+        ([ScriptedImds.event("A", "vm1", "vm2", "vm3")], "others_affected"),
+        ([ScriptedImds.event("A", "vm2")], "not_affected"),
+        ([ScriptedImds.event("A", "vm1", "vm2", status="Started")], "started"),
+        ([], "not_listed"),
+        ([{}], "unavailable"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_second_document_may_withhold_the_approval(
+    tmp_path: Path, scripted: ScriptedImds, second: list[dict[str, Any]], outcome: str
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1", "vm2")]
+    minion.prepare("A")
+    scripted.next = [scripted.events, second]
+    assert minion.approve("A", "vm1", "vm2") == outcome and scripted.approved == []
+
+
+def test_names_that_cannot_be_read_withhold_the_approval(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1", "vm2")]
+    minion.prepare("A")
+    scripted.events = [dict(scripted.event("A"), Resources=["vm1", "vm2", 7])]
+    assert minion.approve("A", "vm1", "vm2", "7") == "others_affected" and scripted.approved == []

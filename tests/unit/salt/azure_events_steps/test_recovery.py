@@ -8,6 +8,9 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import pytest
 
@@ -51,13 +54,29 @@ def test_sweep_recovers_from_ended_events_only(minion: StepsMinion, azure: Azure
     assert minion.call("sweep") == []
 
 
-def test_recover_needs_two_good_documents(tmp_path: Path, scripted: ScriptedImds) -> None:
+def test_recovery_needs_documents_without_the_event_that_span_two_seconds(
+    tmp_path: Path, scripted: ScriptedImds
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    listed = [scripted.event("A", "vm1")]
+    scripted.events = listed
+    assert minion.prepare("A") == "prepared"
+    scripted.next = [[], [], listed]
+    assert minion.recover("A") == "still_listed"
+    scripted.next = [[], [], []]
+    assert minion.recover("A") == "recovered" and scripted.next == []
+
+
+@pytest.mark.parametrize("entry", [{}, ScriptedImds.event("A")], ids=["without an id", "without resources"])
+def test_event_is_not_over_while_it_may_be_an_entry_that_cannot_be_read(
+    tmp_path: Path, scripted: ScriptedImds, entry: dict[str, Any]
+) -> None:
     minion = StepsMinion(tmp_path, scripted.endpoint)
     scripted.events = [scripted.event("A", "vm1")]
-    assert minion.prepare("A") == "prepared"
-    scripted.next = [[], [scripted.event("A", "vm1")]]
+    minion.prepare("A")
+    scripted.events = [entry]
     assert minion.recover("A") == "still_listed"
-    scripted.next = [[], []]
+    scripted.events = [scripted.event("A", "vm2")]
     assert minion.recover("A") == "recovered"
 
 
