@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any, Mapping
+from typing import Any
+
+from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.tracking import GONE_AFTER, Sighting, Tracker
 
 from . import polling
 from .answers import (
@@ -37,14 +41,8 @@ PREPARE_TRIES = 3
 _FIRST_RETRY_DELAY = 5.0
 _MAX_RETRY_DELAY = 60.0
 _UNAVAILABLE_RETRY_DELAY = 5.0
-# seconds before the second poll of a minion that no longer lists an event
-_SECOND_POLL_DELAY = 2.0
 # seconds after which a return counts as lost if the record says that the job was interrupted
 _INTERRUPTED_TIMEOUT = 3.0
-# Answers in a row without the event that end it for the minion. The number doubles with each return
-# of the event, up to _MAX_RETURNS times.
-_ABSENCES_NEEDED = 2
-_MAX_RETURNS = 3
 # seconds between two starts of one minion that are handled
 _MIN_START_INTERVAL = 30.0
 # maintenances in all
@@ -61,7 +59,7 @@ def handle(update: StateUpdate, token: int, minion: str, answer: Any) -> None:
         return
     try:
         if job.function == "status":
-            _apply_status(update, minion, token, parse_status(answer))
+            _apply_status(update, minion, token, job, parse_status(answer))
         else:
             event_id = update.maintenances[job.key].event_id if job.key in update.maintenances else job.key
             done = parse_result(job.function, answer, event_id)
@@ -111,12 +109,11 @@ def _refuse(update: StateUpdate, minion: str, token: int, job: Job, reason: str)
     update.set_minion(minion, complaint=reason)
 
 
-def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) -> None:
+def _apply_status(update: StateUpdate, minion: str, token: int, job: Job, status: Status) -> None:
     known = update.minion(minion)
     if token <= known.answered_job:
         return
     changed = _apply_name(update, minion, status)
-    asked_at = known.poll_sent_at if token == known.poll_job else update.now
     # an approval may wait for a recent answer
     was_late = update.now - known.answered_at >= update.settings.answer
     for key in update.maintenances_of(minion):
@@ -124,17 +121,16 @@ def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) 
         update.set_maintenance(
             key, last_answer_at=update.now, examine=maintenance.examine or was_late, changed=maintenance.changed
         )
-    own = {update.names.vm_of(minion), update.names.claims.get(minion)} - {None}
-    listed = {event.key: event for event in status.events if not own.isdisjoint(map(vm_key, event.resources))}
-    for event in listed.values():
-        changed = _apply_listed(update, minion, event) or changed
-    changed = _apply_absences_and_records(update, minion, status, listed, asked_at) or changed
+    if status.available:
+        changed = _apply_events(update, minion, status, job.asked_at) or changed
+    changed = _apply_records(update, minion, status, job.asked_at) or changed
     state = {
         "complaint": _complaint(update, minion, status),
         "unavailable": "" if status.available else status.reason or "its IMDS gives no document, without a reason",
         "working": status.working or "",
         "interrupted": any(
-            event.status == STARTED and event.event_type.casefold() != "freeze" for event in listed.values()
+            update.member(key, minion).status == STARTED and update.maintenances[key].event_type.casefold() != "freeze"
+            for key in update.maintenances_of(minion)
         ),
     }
     if state != {name: getattr(known, name) for name in state} or known.silent:
@@ -146,15 +142,44 @@ def _apply_status(update: StateUpdate, minion: str, token: int, status: Status) 
         polling.request_poll(update, minion, update.now + _UNAVAILABLE_RETRY_DELAY)
 
 
-def _apply_absences_and_records(
-    update: StateUpdate, minion: str, status: Status, listed: Mapping[str, ListedEvent], asked_at: float
-) -> bool:
-    """Apply the events that the minion no longer lists, and its record; return True for a change."""
+def _apply_events(update: StateUpdate, minion: str, status: Status, asked_at: float) -> bool:
+    """Apply the events of the document that the minion has read; return True for a change."""
+    members = update.maintenances_of(minion)
+    tracker = _tracker(update, minion, members)
+    listed = _own_events(update, minion, status, members)
+    document = EventDocument(
+        None,
+        tuple(item.event for item in listed.values()),
+        complete=status.complete,
+        doubtful=tuple(key for key, item in listed.items() if not item.readable),
+        # the minion read it between these times
+        sent_at=asked_at,
+        sent_by=update.now,
+    )
+    seen = tracker.observe(document)
+    update.set_minion(minion, tracker=tracker)
+    if seen.doubt:
+        polling.request_poll(update, minion, update.now + GONE_AFTER)
+    changed, returned = False, tracker.returned
+    for key in dict.fromkeys([*members, *listed]):
+        sighting = seen.events.get(key)
+        changed = _apply_sighting(update, minion, key, sighting, key in returned, listed.get(key)) or changed
+    return changed
+
+
+def _tracker(update: StateUpdate, minion: str, members: list[str]) -> Tracker:
+    """Return a copy of the minion's tracker, or one that knows the events of its maintenances."""
+    tracker = update.minion(minion).tracker
+    if tracker is not None:
+        return copy.deepcopy(tracker)
+    sightings = [update.member(key, minion).sighting for key in members]
+    return Tracker(sighting.event for sighting in sightings if sighting is not None)
+
+
+def _apply_records(update: StateUpdate, minion: str, status: Status, asked_at: float) -> bool:
     changed = False
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
     for key in update.maintenances_of(minion):
-        if key not in listed and status.available and status.complete:
-            changed = _apply_absent(update, minion, key) or changed
         changed = _apply_record(update, minion, key, records.pop(key, None), status.working, asked_at) or changed
     for key, record in records.items():
         _add(update, key, Maintenance(record.event_id, record.event_type))
@@ -190,49 +215,47 @@ def _add(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         update.begin_maintenance(key, maintenance)
 
 
-def _apply_listed(update: StateUpdate, minion: str, event: ListedEvent) -> bool:
-    mine = sum(1 for maintenance in update.maintenances.values() if minion in maintenance.members)
-    known = update.maintenances.get(event.key)
-    if (known is None or minion not in known.members) and mine >= 2 * MAX_EVENTS:
-        return False
-    _add(update, event.key, Maintenance(event.event_id))
-    maintenance = update.maintenances.get(event.key)
-    if maintenance is None:
-        return False
-    if maintenance.event_type != event.event_type or maintenance.not_before != event.not_before:
-        update.set_maintenance(
-            event.key, event_type=event.event_type, not_before=event.not_before, last_answer_at=update.now
-        )
-    member = update.member(event.key, minion)
-    not_selected = "" if event.selected else event.not_selected or "not_selected"
-    now = member._replace(
-        listed=True,
-        absent=0,
-        returns=min(_MAX_RETURNS, member.returns + bool(member.absent)),
-        status=event.status,
-        resources=event.resources,
-        not_selected=not_selected,
-    )
+def _own_events(update: StateUpdate, minion: str, status: Status, members: list[str]) -> dict[str, ListedEvent]:
+    """Return the listed events of the minion's own VM by key, and begin their maintenances.
+
+    ``members`` are the keys of the maintenances of which it is a member. Their events may have unreadable Resources.
+    """
+    own = {update.names.vm_of(minion), update.names.claims.get(minion)} - {None}
+    keys = set(members)
+    found: dict[str, ListedEvent] = {}
+    for item in status.events:
+        key, event_type = item.event.key, item.event.event_type
+        affects = not own.isdisjoint(map(vm_key, item.event.resources))
+        if affects and key not in keys and len(keys) < 2 * MAX_EVENTS:
+            _add(update, key, Maintenance(item.event.event_id))
+            if key in update.maintenances:
+                keys.add(key)
+        if key in keys and (affects or not item.readable):
+            known = update.maintenances[key]
+            if known.event_type != event_type or known.not_before != item.not_before:
+                update.set_maintenance(
+                    key, event_type=event_type, not_before=item.not_before, last_answer_at=update.now
+                )
+            found[key] = item
+    return found
+
+
+def _apply_sighting(
+    update: StateUpdate, minion: str, key: str, sighting: Sighting | None, returned: bool, listed: ListedEvent | None
+) -> bool:
+    """Apply what the minion's tracker has of an event, and its answer; return True for a change."""
+    member = update.member(key, minion)
+    now = member._replace(sighting=sighting, returned=returned)
+    if listed is not None:
+        now = now._replace(not_selected="" if listed.selected else listed.not_selected or "not_selected")
     if now == member:
         return False
-    if member.listed and (member.resources != now.resources or member.not_selected != now.not_selected):
+    if member.present and not now.present:
+        now = now._replace(tries=0, next_at=update.now)
+    elif member.present and (member.resources != now.resources or member.not_selected != now.not_selected):
         # a step that failed may succeed for the changed event
         now = now._replace(tries=0, next_at=update.now, outcome="", reason="")
-    update.set_member(event.key, minion, **now._asdict())
-    return True
-
-
-def _apply_absent(update: StateUpdate, minion: str, key: str) -> bool:
-    member = update.member(key, minion)
-    if not member.listed:
-        return False
-    absent = member.absent + 1
-    # backends of IMDS may disagree: with each return, more answers without the event are needed
-    if absent < _ABSENCES_NEEDED << member.returns:
-        update.set_member(key, minion, absent=absent)
-        polling.request_poll(update, minion, update.now + _SECOND_POLL_DELAY)
-    else:
-        update.set_member(key, minion, listed=False, absent=absent, tries=0, next_at=update.now)
+    update.set_member(key, minion, **now._asdict())
     return True
 
 
@@ -285,9 +308,6 @@ def _apply_result(update: StateUpdate, minion: str, token: int, job: Job, done: 
         changes.update(record=PREPARED, tries=0)
     elif done.outcome in ("recovered", "not_prepared"):
         changes.update(record="", tries=0)
-        if member.absent:
-            # the minion has read two documents itself
-            changes.update(listed=False)
     else:
         tries = member.tries + 1
         longest = _UNAVAILABLE_RETRY_DELAY if done.outcome == "unavailable" else _MAX_RETRY_DELAY

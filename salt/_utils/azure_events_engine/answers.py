@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events.document import ScheduledEvent
+
 VERSION = 1
 
 SCHEDULED = "Scheduled"
@@ -73,20 +75,13 @@ class InvalidAnswer(Exception):
 
 
 class ListedEvent(NamedTuple):
-    """An event as a minion's own IMDS lists it."""
+    """An event as a minion's own IMDS lists it; ``readable`` says whether its Resources are."""
 
-    event_id: str
-    event_type: str
-    status: str
-    resources: tuple[str, ...]
+    event: ScheduledEvent
+    readable: bool
     not_before: str
     selected: bool
     not_selected: str
-
-    @property
-    def key(self) -> str:
-        """Return the key of the event."""
-        return event_key(self.event_id)
 
 
 class Record(NamedTuple):
@@ -123,6 +118,11 @@ class JobResult(NamedTuple):
     reason: str
 
 
+def tracked_event(event_id: str, event_type: str, status: str, resources: tuple[str, ...]) -> ScheduledEvent:
+    """Return the event with the fields that the engine compares."""
+    return ScheduledEvent(event_id, event_type, status, resources, None, None, None, None, None)
+
+
 def event_key(event_id: str) -> str:
     """Return the same key for all spellings of an event ID."""
     return event_id.casefold()
@@ -143,8 +143,8 @@ def parse_status(answer: Any) -> Status:
     """Return the checked answer of ``azure_events.status``; raise InvalidAnswer for others."""
     given = _of_this_version(answer)
     listed_items, records = _list(given, "events", _MAX_LISTED), _list(given, "records", _MAX_RECORDS)
-    listed = {event.key: event for event in (_event(one) for one in listed_items if not _has_invalid_id(one))}
-    if sum(len(event.resources) for event in listed.values()) > _MAX_NAMES:
+    listed = {item.event.key: item for item in (_event(one) for one in listed_items if not _has_invalid_id(one))}
+    if sum(len(item.event.resources) for item in listed.values()) > _MAX_NAMES:
         raise InvalidAnswer(f"the events have more than {_MAX_NAMES} names of VMs")
     return Status(
         resource_name=_name(given, "resource_name") if given.get("resource_name") is not None else "",
@@ -202,10 +202,8 @@ def _event(given: Any) -> ListedEvent:
     if status not in (SCHEDULED, STARTED):
         raise InvalidAnswer(f"status {_preview(status)} of event {given['event_id']} is neither Scheduled nor Started")
     return ListedEvent(
-        event_id=given["event_id"],
-        event_type=_text(given, "event_type"),
-        status=status,
-        resources=_names(given, "resources"),
+        tracked_event(given["event_id"], _text(given, "event_type"), status, _names(given, "resources")),
+        readable=_boolean(given, "readable"),
         not_before=_text(given, "not_before") if given.get("not_before") is not None else "",
         selected=_boolean(given, "selected"),
         not_selected=_text(given, "not_selected_because"),

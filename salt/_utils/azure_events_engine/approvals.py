@@ -48,7 +48,7 @@ class Readiness(NamedTuple):
 
 def required(maintenance: Maintenance) -> dict[str, str]:
     """Return the VMs that must be ready before the event is approved: names by VM key."""
-    lists = dict.fromkeys(maintenance.members[minion].resources for minion in maintenance.listing())
+    lists = dict.fromkeys(maintenance.members[minion].resources for minion in maintenance.affected())
     found: dict[str, str] = {}
     for resources in lists:
         for name in resources:
@@ -87,7 +87,14 @@ def _conflict(
 
 
 def _is_prepared(member: Member) -> bool:
-    return member.record == PREPARED and member.listed and member.status == SCHEDULED and not member.absent
+    sighting = member.sighting
+    return (
+        member.record == PREPARED
+        and sighting is not None
+        and sighting.listed
+        and sighting.readable
+        and sighting.event.status == SCHEDULED
+    )
 
 
 def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
@@ -103,8 +110,10 @@ def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
 
 def _member_problem(owner: str, known: Minion | None, member: Member | None) -> tuple[str, str]:
     """Return why a minion that answers is not prepared, as a code and a text."""
-    if member is None or not member.listed or member.absent:
+    if member is None or member.sighting is None or not member.sighting.listed:
         return "not_listed", f"the IMDS of minion {owner} does not list the event"
+    if not member.sighting.readable:
+        return "unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form"
     if member.status == STARTED:
         return "started", "the event has started there"
     if member.not_selected:
@@ -140,11 +149,11 @@ def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str,
 
 
 def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
-    """Return the minions that list the event, those first that most others name as affected."""
-    listing = maintenance.listing()
+    """Return the minions that the event affects, those first that most others name as affected."""
+    affected = maintenance.affected()
     named: dict[str, int] = {}
     lists: dict[tuple[str, ...], int] = {}
-    for minion in listing:
+    for minion in affected:
         resources = maintenance.members[minion].resources
         lists[resources] = lists.get(resources, 0) + 1
     for resources, count in lists.items():
@@ -152,7 +161,7 @@ def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
             owner = state.names.minion_of(vm)
             if owner is not None:
                 named[owner] = named.get(owner, 0) + count
-    return sorted(listing, key=lambda minion: (-named.get(minion, 0), minion))
+    return sorted(affected, key=lambda minion: (-named.get(minion, 0), minion))
 
 
 def start_due(update: StateUpdate) -> None:
@@ -185,7 +194,7 @@ def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
     """Poll the minions that other minions name and that do not list the event."""
     for vm in required(maintenance):
         owner = update.names.minion_of(vm)
-        if owner is not None and not (owner in maintenance.members and maintenance.members[owner].listed):
+        if owner is not None and not (owner in maintenance.members and maintenance.members[owner].present):
             polling.poll_referred(update, owner)
 
 
@@ -235,7 +244,8 @@ def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) 
     """Return True if the approval was not answered, or had no effect and others can approve."""
     if not approval.outcome:
         return approval.job != 0 and update.now - approval.asked_at >= _APPROVAL_TIMEOUT
-    waiting = [minion for minion in maintenance.listing() if maintenance.members[minion].status == SCHEDULED]
+    affected = maintenance.affected()
+    waiting = [minion for minion in affected if maintenance.members[minion].status == SCHEDULED]
     others = [
         minion
         for minion in waiting
@@ -243,9 +253,7 @@ def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) 
         and _may_approve(update, maintenance, minion)
         and minion not in maintenance.refusals
     ]
-    return (
-        bool(others) and len(waiting) == len(maintenance.listing()) and update.now - approval.asked_at >= _START_TIMEOUT
-    )
+    return bool(others) and len(waiting) == len(affected) and update.now - approval.asked_at >= _START_TIMEOUT
 
 
 def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:

@@ -86,7 +86,7 @@ def _recover(update: StateUpdate, keys: list[str]) -> None:
         minion
         for maintenance in update.maintenances.values()
         for minion, member in maintenance.members.items()
-        if member.doing == "recover" or (member.record and member.listed and not member.absent)
+        if member.doing == "recover" or (member.record and member.listed)
     }
     for key, minions in due.items():
         free = [minion for minion in minions if minion not in waiting]
@@ -114,8 +114,7 @@ def _next_work(update: StateUpdate, maintenance: Maintenance) -> float:
 def is_to_prepare(member: Member) -> bool:
     """Return True if the minion is not prepared and can still prepare."""
     return (
-        member.listed
-        and member.status == SCHEDULED
+        member.status == SCHEDULED
         and member.record != PREPARED
         and not member.not_selected
         and may_retry(member.outcome, member.tries)
@@ -130,7 +129,7 @@ def _due_to_prepare(update: StateUpdate, maintenance: Maintenance) -> list[str]:
         for minion, member in maintenance.members.items()
         if is_to_prepare(member)
         and not member.job
-        and member.absent == 0
+        and member.listed
         and member.next_at <= update.now
         and _is_reachable(update, minion)
     ]
@@ -144,10 +143,10 @@ def _is_reachable(update: StateUpdate, minion: str) -> bool:
 def may_be_over(member: Member) -> bool:
     """Return True if the minion should check whether the event is over for it.
 
-    For a started event the first answer without it suffices, because the minion reads two documents
-    itself.
+    For a started event the first answer without it suffices, because the minion reads further documents
+    itself. It does not know that an event came back.
     """
-    return not member.listed or (member.absent > 0 and member.status != SCHEDULED and member.returns == 0)
+    return not member.present or (not member.listed and member.status != SCHEDULED and not member.returned)
 
 
 def _due_to_recover(update: StateUpdate, maintenance: Maintenance) -> list[str]:

@@ -59,12 +59,12 @@ def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> 
     reached = set()
     if any(member.doing == "prepare" or member.record for member in members.values()):
         reached.add(DRAINING)
-    waiting = [member for member in members.values() if member.listed and member.status == SCHEDULED]
+    waiting = [member for member in members.values() if member.status == SCHEDULED]
     if waiting and all(member.record == PREPARED for member in waiting):
         reached.add(PREPARED_ALL)
     if maintenance.approved:
         reached.add(APPROVED)
-    if any(member.listed and member.status == STARTED for member in members.values()) or (
+    if any(member.status == STARTED for member in members.values()) or (
         maintenance.approval is not None and maintenance.approval.outcome == "started"
     ):
         reached.add(HAS_STARTED)
@@ -87,8 +87,7 @@ def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) ->
     if maintenance.hold is not None and not maintenance.members and not gone:
         # an operator's hold for an event that no minion lists yet
         return
-    listing = [] if gone else maintenance.listing()
-    if listing:
+    if maintenance.affected() and not gone:
         return
     if OVER not in maintenance.announced:
         update.set_maintenance(key, announced=update.maintenances[key].announced | {OVER})

@@ -59,7 +59,12 @@ def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[
     known = {**observed, **state.names.observed}
     accepted = state.names.accepted or frozenset(known)
     names = state.names._replace(observed=known).learn(state.names.table, state.names.pillar, accepted)
-    return state._replace(maintenances=merged, over=over, names=names._replace(accepted=state.names.accepted))
+    return state._replace(
+        maintenances=merged,
+        over=over,
+        names=names._replace(accepted=state.names.accepted),
+        minions={minion: known._replace(tracker=None) for minion, known in state.minions.items()},
+    )
 
 
 def _decide(update: StateUpdate, at: float) -> None:

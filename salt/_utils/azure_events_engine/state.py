@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from typing import Mapping, NamedTuple
 
+from azure_scheduled_events.tracking import Sighting, Tracker
+
 from .mapping import Names
 from .settings import Settings
 
@@ -30,6 +32,7 @@ class Minion(NamedTuple):
             distrusted.
         credit, credit_at: jobs that the minion may be sent without a pause, and the time for which
             that holds.
+        tracker: of the events of its own VM; None until an answer, and after stored events were read.
     """
 
     complaint: str = ""
@@ -47,17 +50,15 @@ class Minion(NamedTuple):
     started_at: float = -math.inf
     credit: float = math.inf
     credit_at: float = -math.inf
+    tracker: Tracker | None = None
 
 
 class Member(NamedTuple):
     """One minion in one maintenance, as it reports itself.
 
     Attributes:
-        listed: whether its own IMDS lists the event, for its own VM.
-        absent: answers in a row that do not list it.
-        returns: how often it was listed again after such answers.
-        status: Scheduled or Started.
-        resources: of the event, as its own IMDS has them.
+        sighting: of the event by its own IMDS and for its own VM; None if it is gone.
+        returned: whether it came back after it was gone.
         not_selected: the key of its configuration that excludes the event, or "".
         record: state of its own record for this event, "" for none. A preparation of an earlier
             boot is "old_boot".
@@ -69,11 +70,8 @@ class Member(NamedTuple):
             infinite until the minion answers after a restart of the engine.
     """
 
-    listed: bool = False
-    absent: int = 0
-    returns: int = 0
-    status: str = ""
-    resources: tuple[str, ...] = ()
+    sighting: Sighting | None = None
+    returned: bool = False
     not_selected: str = ""
     record: str = ""
     outcome: str = ""
@@ -85,6 +83,26 @@ class Member(NamedTuple):
     seen_at: float = -math.inf
     tries: int = 0
     next_at: float = -math.inf
+
+    @property
+    def present(self) -> bool:
+        """Return True if the event is not gone."""
+        return self.sighting is not None
+
+    @property
+    def listed(self) -> bool:
+        """Return True if the minion's last answer lists the event."""
+        return self.sighting is not None and self.sighting.listed
+
+    @property
+    def status(self) -> str:
+        """Return Scheduled or Started, or "" if the event is gone."""
+        return "" if self.sighting is None else self.sighting.event.status
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Return the VMs of the event that are not gone."""
+        return () if self.sighting is None else self.sighting.event.resources
 
 
 class Approval(NamedTuple):
@@ -153,9 +171,9 @@ class Maintenance(NamedTuple):
         """Return True if the maintenance has ended."""
         return self.over_at != -math.inf
 
-    def listing(self) -> list[str]:
-        """Return the minions whose IMDS lists the event."""
-        return sorted(minion for minion, member in self.members.items() if member.listed)
+    def affected(self) -> list[str]:
+        """Return the minions for which the event is not gone."""
+        return sorted(minion for minion, member in self.members.items() if member.present)
 
 
 class Job(NamedTuple):

@@ -31,7 +31,7 @@ def minion_rows(state: State | StateUpdate) -> list[Row]:
     events: dict[str, list[str]] = {}
     for maintenance in state.maintenances.values():
         for minion, member in maintenance.members.items():
-            if member.listed:
+            if member.present:
                 events.setdefault(minion, []).append(maintenance.event_id)
     rows = []
     for minion in sorted(state.names.accepted):
@@ -94,7 +94,7 @@ def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
         record = member.record if member is not None else ""
         is_too_late = record == PREPARED and member is not None and member.status == STARTED
         text = None if ready.ok or is_too_late else ready.text
-        if member is not None and record and not member.listed:
+        if member is not None and record and not member.present:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
         rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})
     return rows
@@ -112,7 +112,7 @@ def _waiting_for(maintenance: Maintenance) -> str:
     if maintenance.is_over:
         return "nothing; it is over"
     members = maintenance.members.values()
-    if not any(member.listed for member in members):
+    if not any(member.present for member in members):
         return "recovery" if any(member.record for member in members) else "the event"
     if HAS_STARTED in maintenance.announced:
         return "end"
@@ -120,6 +120,6 @@ def _waiting_for(maintenance: Maintenance) -> str:
         return "start"
     if maintenance.approval is not None:
         return "answer to the approval"
-    if DRAINING in maintenance.announced and all(member.record == "prepared" for member in members if member.listed):
+    if DRAINING in maintenance.announced and all(member.record == "prepared" for member in members if member.present):
         return "release by the operator" if maintenance.hold is not None else "approval"
     return "preparation"

@@ -16,8 +16,9 @@ import sqlite3
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events import durable_file
+from azure_scheduled_events.tracking import Sighting
 
-from .answers import PREPARED, SCHEDULED, STARTED
+from .answers import PREPARED, tracked_event
 from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member
 
@@ -179,7 +180,7 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "not_before": maintenance.not_before,
         "members": {
             minion: {
-                "listed": member.listed,
+                "present": member.present,
                 "status": member.status,
                 "resources": lists[member.resources],
                 "record": member.record != "",
@@ -207,10 +208,8 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
     lists = [tuple(resources) for resources in given["resources"]]
     members = {
         str(minion): Member(
-            listed=member["listed"],
-            status=STARTED if member["status"] == STARTED else SCHEDULED,
-            resources=lists[member["resources"]],
-            record=PREPARED if member["record"] and not member["listed"] else "",
+            sighting=_sighting(given, member["status"], lists[member["resources"]]) if member["present"] else None,
+            record=PREPARED if member["record"] and not member["present"] else "",
             next_at=math.inf,
         )
         for minion, member in given["members"].items()
@@ -229,6 +228,11 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         last_answer_at=now,
         over_at=now if given["over"] else -math.inf,
     )
+
+
+def _sighting(given: Mapping[str, Any], status: str, resources: tuple[str, ...]) -> Sighting:
+    event = tracked_event(given["event_id"], given["event_type"], status, resources)
+    return Sighting(event, listed=True, named=frozenset(), readable=True)
 
 
 def _is_environment(error: Exception) -> bool:

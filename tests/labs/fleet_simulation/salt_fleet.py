@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from azure_events_engine.messages import Hint, PublishJob, Returned
+from azure_scheduled_events.tracking import GONE_AFTER, GONE_AFTER_A_RETURN
 from fleet_simulation.azure_model import NOTICE, STARTED, make_groups
 from support.salt_simulation.model import Answer, Azure, Event, HostileMinion, ModelMinion
 from support.salt_simulation.simulation import Master, Plan, Result, Simulation
@@ -94,7 +95,7 @@ class GroupAzure(Azure):
 
 
 class GroupMinion(ModelMinion):
-    """An ordinary minion whose IMDS sometimes does not answer; it reads two documents before it recovers."""
+    """An ordinary minion whose IMDS sometimes does not answer; it reads further documents before it recovers."""
 
     unknown = 0.0
 
@@ -110,15 +111,52 @@ class GroupMinion(ModelMinion):
         return super().recover(event_id, now)
 
 
+@dataclass
+class Absence:
+    """The answers of a minion that lack an event since one listed it.
+
+    Attributes:
+        started: whether an answer listed it as Started.
+        returned: whether it came back after it was over.
+        since: when the first of them came.
+        until: when the last of them was requested.
+    """
+
+    started: bool = False
+    returned: bool = False
+    since: float | None = None
+    until: float = 0.0
+
+    def listed(self, status: str) -> None:
+        if self.is_over:
+            self.started, self.returned = False, True
+        self.started = self.started or status == STARTED
+        self.since = None
+
+    def lacked(self, asked_at: float, now: float) -> None:
+        self.since, self.until = now if self.since is None else self.since, asked_at
+
+    @property
+    def is_over(self) -> bool:
+        needed = GONE_AFTER_A_RETURN if self.returned else GONE_AFTER
+        return self.since is not None and self.until - self.since >= needed
+
+    @property
+    def permits_recovery(self) -> bool:
+        """One answer is enough after the start of the event: the minion reads further documents itself."""
+        return self.is_over or (self.since is not None and self.started and not self.returned)
+
+
 class GroupMaster(Master):
     """A master that notes which documents its engine has received."""
 
     def __init__(self, simulation: SaltFleet) -> None:
         super().__init__(simulation)
         self._fleet = simulation
-        # polls that are missing until the event counts as over, by (generation, minion, EventId)
-        self._missing: dict[tuple[int, str, str], set[int]] = {}
-        self._needed: dict[tuple[int, str, str], int] = {}
+        # by (generation, minion, EventId)
+        self._absences: dict[tuple[int, str, str], Absence] = {}
+        # when a job was published
+        self._asked_at: dict[int, float] = {}
         # job of the newest answer of a minion; the engine ignores older ones
         self._newest: dict[tuple[int, str], int] = {}
 
@@ -127,17 +165,17 @@ class GroupMaster(Master):
             self._note_document(given)
         elif isinstance(given, Hint) and given.started:
             # the engine ignores the polls that are under way
-            for index in [index for index in self._needed if index[1] == given.minion]:
-                del self._needed[index]
+            for index in [index for index in self._absences if index[1] == given.minion]:
+                del self._absences[index]
         super().give(given, generation)
 
-    def documents_missing(self, minion: str, event_id: str) -> int:
-        """Return how many more documents without the event the engine needs before it requests a recovery.
+    def note_job(self, job: int) -> None:
+        self._asked_at[job] = self._fleet.now
 
-        One is enough after the start of the event: the minion reads two documents itself.
-        """
-        index = (self.generation, minion, event_id)
-        return self._needed.get(index, 0) - len(self._missing.get(index, ()))
+    def permits_recovery(self, minion: str, event_id: str) -> bool:
+        """Return True if the engine may request the recovery by the answers that it has received."""
+        absence = self._absences.get((self.generation, minion, event_id))
+        return absence is None or absence.permits_recovery
 
     def _note_document(self, given: Returned) -> None:
         answer = given.answer
@@ -148,13 +186,12 @@ class GroupMaster(Master):
         self._newest[self.generation, given.minion] = given.job
         listed = {event["event_id"]: event["status"] for event in answer["events"]}
         for event_id, status in listed.items():
-            index = (self.generation, given.minion, event_id)
-            self._missing[index], self._needed[index] = set(), 1 if status == STARTED else 2
+            self._absences.setdefault((self.generation, given.minion, event_id), Absence()).listed(status)
         if answer["available"] and answer["complete"]:
-            for event in self._fleet.events_of(given.minion):
-                jobs = self._missing.get((self.generation, given.minion, event))
-                if jobs is not None and event not in listed:
-                    jobs.add(given.job)
+            for event_id in self._fleet.events_of(given.minion):
+                absence = self._absences.get((self.generation, given.minion, event_id))
+                if absence is not None and event_id not in listed:
+                    absence.lacked(self._asked_at[given.job], self._fleet.now)
 
 
 class SaltFleet(Simulation):
@@ -189,14 +226,13 @@ class SaltFleet(Simulation):
 
     def publish(self, master: Master, ask: PublishJob) -> None:
         """Check a job, and publish it."""
+        assert isinstance(master, GroupMaster)
+        master.note_job(ask.job)
         if ask.function == "recover":
-            assert isinstance(master, GroupMaster)
             for name in ask.minions:
                 event_id = ask.kwargs["event_id"]
-                missing = master.documents_missing(name, event_id)
-                if missing > 0:
-                    text = f"recover is published {missing} documents too early"
-                    self._violated("recovery after the end", name, event_id, text)
+                if not master.permits_recovery(name, event_id):
+                    self._violated("recovery after the end", name, event_id, "recover is published too early")
         super().publish(master, ask)
 
     def approve(self, event: Event, vm: str) -> None:

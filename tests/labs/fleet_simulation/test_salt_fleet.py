@@ -11,6 +11,7 @@ import pytest
 
 from azure_events_engine import answer_handling, approvals, maintenance_jobs
 from azure_events_engine.answers import PREPARED, parse_status
+from azure_scheduled_events import tracking
 from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
 from support.salt_simulation.simulation import Result
 
@@ -64,7 +65,7 @@ def _unknown_is_empty(answer: Any) -> Any:
 
 DEFECTS = {
     "one document without the event is enough": Defect(
-        answer_handling, "_ABSENCES_NEEDED", 1, ("recovery after the end",)
+        tracking._Present, "lack", lambda _present, document: document.complete, ("recovery after the end",)
     ),
     "an error counts as a document without events": Defect(
         answer_handling, "parse_status", _unknown_is_empty, ("recovery after the end",)

@@ -106,6 +106,7 @@ class Fleet:
             "event_type": "Reboot",
             "status": "Scheduled",
             "resources": list(resources),
+            "readable": True,
             "not_before": None,
         }
         return {**event, "selected": True, "not_selected_because": "", **more}

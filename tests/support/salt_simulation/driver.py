@@ -28,6 +28,7 @@ from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
 from azure_events_engine.store import as_dict, from_dict
+from azure_scheduled_events.tracking import GONE_AFTER
 
 EVENT = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 # wall clock at the monotonic time 0
@@ -44,6 +45,7 @@ def event(
         "event_type": kind,
         "status": status,
         "resources": list(resources),
+        "readable": True,
         "not_before": "2026-11-22T12:00:00Z",
     }
     return {**listed, "selected": True, "not_selected_because": "", **more}
@@ -150,9 +152,11 @@ class Driver:
         self.answer("status", answers)
 
     def see_over(self, *minions: str) -> None:
-        """Have these prepared minions answer twice that their IMDS no longer lists the event."""
-        for _answer in range(2):
-            self.poll({minion: status(minion, records=[record()]) for minion in minions})
+        """Have these prepared minions answer until their IMDS has not listed the event for GONE_AFTER."""
+        over = {minion: status(minion, records=[record()]) for minion in minions}
+        self.poll(over)
+        self.wait(GONE_AFTER)
+        self.poll(over)
 
     def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
         self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})

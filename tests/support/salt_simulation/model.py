@@ -125,6 +125,7 @@ class ModelMinion:
             "event_type": event.event_type,
             "status": event.status,
             "resources": list(event.vms),
+            "readable": True,
             "resource_type": "VirtualMachine",
             "not_before": as_utc_text(datetime.fromtimestamp(event.not_before, timezone.utc)),
             "description": "",

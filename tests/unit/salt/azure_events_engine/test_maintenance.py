@@ -12,6 +12,7 @@ import pytest
 from azure_events_engine.messages import Hint, Known
 from azure_events_engine.reducer import restored
 from azure_events_engine.store import as_dict, from_dict
+from azure_scheduled_events.tracking import GONE_AFTER, GONE_AFTER_A_RETURN
 from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
 
 BOTH = event("vm1", "vm2")
@@ -67,6 +68,7 @@ def test_vm_that_left_the_event_does_not_withhold_the_approval() -> None:
     fleet.prepare("vm2", outcome="no_steps")
     for _answer in range(2):
         assert fleet.count("approve_prepared") == 0
+        fleet.wait(GONE_AFTER)
         fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2", event("vm1"))})
     (ask,) = fleet.pending("approve_prepared")
     assert (ask.minions, ask.kwargs["resources"]) == (("vm1",), ["vm1"])
@@ -104,10 +106,49 @@ def test_recovery_waits_while_the_event_reappears() -> None:
         fleet.poll({"vm1": status("vm1", records=[record()])})
         fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("recover") == 0
-    for number in range(16):
-        assert fleet.count("recover") == 0, number
-        fleet.poll({"vm1": status("vm1", records=[record()])})
+    fleet.see_over("vm1")
     assert fleet.count("recover") == 1
+
+
+@pytest.mark.parametrize("state", ["Scheduled", "Started"])
+def test_event_that_came_back_is_over_after_a_minute_without_it(state: str) -> None:
+    fleet = prepared("vm1")
+    fleet.see_over("vm1")
+    fleet.answer("recover", {"vm1": done("still_listed")})
+    fleet.poll({"vm1": status("vm1", event("vm1", status=state), records=[record()])})
+    fleet.poll({"vm1": status("vm1", records=[record()])})
+    fleet.wait(GONE_AFTER_A_RETURN - 5)
+    fleet.poll({"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 1
+    fleet.wait(5)
+    fleet.poll({"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 2
+
+
+def test_vms_of_an_event_count_while_its_resources_are_unreadable() -> None:
+    """vm2 is prepared, but reads that the event has no VMs: it may affect any."""
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", event("vm1")), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm2")
+    unread = status("vm2", event(readable=False, selected=False, not_selected_because="affects"), records=[record()])
+    for _answer in range(2):
+        fleet.poll({"vm2": unread})
+        fleet.wait(GONE_AFTER)
+    fleet.prepare("vm1")
+    fleet.wait(6)
+    assert fleet.count("approve_prepared") == 0 and fleet.count("recover") == 0
+    rows = {row["vm"]: row["why_not"] for row in fleet.request("status")["rows"]}
+    assert rows == {"vm1": None, "vm2": "the IMDS of minion vm2 does not give the VMs of the event in readable form"}
+    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2", BOTH, records=[record()])})
+    fleet.wait(6)
+    assert fleet.pending("approve_prepared")[0].kwargs["resources"] == ["vm1", "vm2"]
+
+
+def test_event_stays_started_whatever_a_slower_backend_lists() -> None:
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1", status="Started"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    assert fleet.count("prepare") == 0
 
 
 def test_poll_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
@@ -204,6 +245,8 @@ def test_recovery_follows_the_end_and_ends_the_maintenance() -> None:
     fleet.poll({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1
     fleet.answer("recover", {"vm1": done("recovered")})
+    fleet.wait(GONE_AFTER)
+    fleet.poll({"vm1": status("vm1")})
     assert fleet.steps == ["draining", "prepared", "approved", "started", "over", "recovered"]
     fleet.wait(60)
     assert fleet.count("recover") == 1
@@ -253,6 +296,7 @@ def test_two_events_of_one_minion_end_in_one_recovery() -> None:
     assert fleet.count("recover") == 1
     (ask,) = fleet.pending("recover")
     fleet.answer("recover", {"vm1": done("recovered", event_id=ask.kwargs["event_id"])})
+    fleet.wait(GONE_AFTER)
     fleet.poll({"vm1": status("vm1")})
     fleet.wait(30)
     assert fleet.count("recover") == 1 and fleet.steps.count("recovered") == 2
@@ -308,11 +352,24 @@ def test_restarted_engine_polls_before_it_prepares_and_recovers() -> None:
     assert later.steps[-1] == "recovered"
 
 
+def test_vm_that_was_named_before_a_restart_counts_until_answers_lack_it() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH)})
+    fleet.restart()
+    alone = {"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2")}
+    fleet.poll(alone)
+    fleet.wait(GONE_AFTER)
+    assert fleet.count("approve_prepared") == 0
+    fleet.poll(alone)
+    assert fleet.pending("approve_prepared")[0].kwargs["resources"] == ["vm1"]
+
+
 def test_record_takes_precedence_over_the_return() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.poll({"vm1": status("vm1", records=[record()])})
     fleet.prepare("vm1", outcome="not_listed")
+    fleet.wait(GONE_AFTER)
     fleet.poll({"vm1": status("vm1", records=[record()])})
     assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
 

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from azure_events_engine.answers import tracked_event
 from azure_events_engine.state import Approval, Hold, Maintenance, Member
 from azure_events_engine.store import Store, StoreError
+from azure_scheduled_events.tracking import Sighting
 
-LISTED = Member(listed=True, status="Scheduled", resources=("vm1", "vm2"), record="prepared", job=7)
-RECORDED = Member(record="prepared", resources=("vm1", "vm2"))
+EVENT = tracked_event("A1", "Reboot", "Scheduled", ("vm1", "vm2"))
+LISTED = Member(Sighting(EVENT, True, frozenset(("vm1", "vm2")), True), record="prepared", job=7)
+RECORDED = Member(record="prepared")
 MAINTENANCE = Maintenance(
     "A1",
     "Reboot",
@@ -53,8 +56,8 @@ def test_maintenances_survive_a_restart(path: Path) -> None:
 def test_preparation_counts_once_the_minion_reports_it_again(path: Path) -> None:
     written(path)
     members = Store(str(path)).load(100.0).maintenances["a1"].members
-    assert (members["m1"].listed, members["m1"].record, members["m1"].job) == (True, "", 0)
-    assert (members["m2"].listed, members["m2"].record) == (False, "prepared")
+    assert (members["m1"].resources, members["m1"].record, members["m1"].job) == (("vm1", "vm2"), "", 0)
+    assert (members["m2"].present, members["m2"].record) == (False, "prepared")
 
 
 def test_file_and_folder_are_private(path: Path) -> None:
