@@ -17,11 +17,6 @@ CHANGED = "changed"
 STARTED = "started"
 GONE = "gone"
 
-# An event, or a VM of its Resources, counts as gone when it is missing from this many good documents
-# in a row, because the documents of IMDS's backends may differ for a moment. An unchanged document
-# counts.
-ABSENCES_NEEDED = 2
-
 
 class Change(NamedTuple):
     """A change of one event.

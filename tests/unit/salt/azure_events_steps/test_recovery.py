@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-import pytest
-
 from support.salt.azure import Azure
 from support.salt.scripted import ScriptedImds
 from support.salt.step_commands import ENVIRONMENT, require
