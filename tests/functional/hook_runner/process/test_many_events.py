@@ -37,7 +37,7 @@ FEW, MANY = 100, 1000
 AT_MOST = 1.1 * MANY / FEW
 # lines of Python for one event of another VM, with some room; "stay" and "tick" come round again
 # each second
-LINES = {"appear": 400, "stay": 80, "tick": 25, "status": 300, "metrics": 30, "missing": 50, "gone": 350}
+LINES = {"appear": 450, "stay": 80, "tick": 25, "status": 300, "metrics": 30, "missing": 70, "gone": 350}
 
 
 @pytest.fixture

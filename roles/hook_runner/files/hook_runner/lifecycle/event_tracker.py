@@ -101,6 +101,7 @@ class EventTracker:
                 self._gone(record, NOT_LISTED)
             elif record is not None:
                 self._changed(record, change)
+        self._note_steps_back(document, [record for record in present.values() if record.seen_started])
         for key, sighting in seen.events.items():
             record = present.get(key)
             if record is not None and record.affects_this_vm and self._is_for_others(sighting.event):
@@ -112,6 +113,15 @@ class EventTracker:
                 record.sighting = sighting
                 record.is_missing = not sighting.listed or (record.affects_this_vm and self._is_unnamed(sighting))
         return seen.documents
+
+    def _note_steps_back(self, document: EventDocument, started: list[EventRecord]) -> None:
+        """Note once for an event that it is listed as not Started after it was: the tracker keeps Started."""
+        for record in started:
+            now = document.find(record.event.event_id)
+            if now is not None and now.status != "Started":
+                text = f"it was Started and is {now.status} again, which Azure rules out; nothing is done twice"
+                if not any(entry.detail == text for entry in record.timeline):
+                    self._timeline.add(record, "anomaly", text, "warning")
 
     def _begin(self) -> None:
         """Let the events of the records count as listed, each as Started if it ever was."""
