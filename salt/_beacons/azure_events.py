@@ -11,8 +11,8 @@ resource_type, not_before, description, source, duration_seconds), and
 change, fields
     CHANGE, and the names of the fields that differ.
 outcome
-    For ``gone``: ``ended`` if the event was seen Started, else ``not_started``: it was cancelled,
-    or started and ended between two polls.
+    For ``gone``: ``completed`` if the event was seen Started, else ``unknown``: it was canceled, or
+    started and ended between two polls.
 resource_name
     This VM's name in Azure. The minion's ID is ``id``.
 sequence

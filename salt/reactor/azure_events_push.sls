@@ -37,7 +37,7 @@
   'schema': 'azure_imds.scheduled_events/change/1',
   'id': [data['id'], data['event_id'], data.get('sequence', 0), data['change']] | join('/'),
   'change': words[data['change']],
-  'outcome': none,
+  'outcome': data.get('outcome'),
   'event': event,
   'observed_at': data.get('changed_at'),
   'reporter': data.get('resource_name') or data['id'],

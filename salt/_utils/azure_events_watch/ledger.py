@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events.changes import APPEARED, GONE, Change
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.outcome import outcome_of
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import Tracker
 
@@ -26,8 +27,7 @@ class Notice(NamedTuple):
         change: "scheduled", "changed", "started" or "gone".
         event: the event after the change; for "gone" as it was last.
         fields: names of the fields that differ.
-        outcome: for "gone", "ended" if the event was seen Started, else "not_started": it was
-            cancelled, or started and ended between two polls.
+        outcome: for "gone", one of OUTCOMES of the helper; else None.
         sequence: number of the change, which only grows.
         first_seen, changed_at: ISO 8601 UTC.
         incarnation: of the document with the change, or None.
@@ -124,7 +124,7 @@ def advance(
             _word(change),
             event,
             change.fields,
-            _outcome(change),
+            outcome_of(event.status == "Started") if change.kind == GONE else None,
             sequence,
             when if known is None else known.notice.first_seen,
             when,
@@ -190,12 +190,6 @@ def _word(change: Change) -> str:
     if change.kind == APPEARED:
         return {"Scheduled": "scheduled", "Started": "started"}.get(change.event.status, "changed")
     return change.kind
-
-
-def _outcome(change: Change) -> str | None:
-    if change.kind != GONE:
-        return None
-    return "ended" if change.event.status == "Started" else "not_started"
 
 
 def _age(entry: Entry, now: datetime) -> float:

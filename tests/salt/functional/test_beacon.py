@@ -58,7 +58,7 @@ def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
     (third,) = beacons.tick_until(bool)
     assert (third["data"]["change"], third["data"]["outcome"], third["data"]["first_seen"]) == (
         "gone",
-        "ended",
+        "completed",
         data["first_seen"],
     )
     assert beacons.for_seconds(1) == []
@@ -70,7 +70,7 @@ def test_event_that_leaves_without_a_start_says_so(azure: Azure, watch: Watch) -
     beacons.tick_until(bool)
     azure.cancel(event_id)
     (gone,) = beacons.tick_until(bool)
-    assert gone["data"]["outcome"] == "not_started"
+    assert gone["data"]["outcome"] == "unknown"
 
 
 def test_events_of_other_vms_are_sent_only_with_affects(azure: Azure, watch: Watch) -> None:
@@ -267,7 +267,7 @@ def test_restart_sends_the_ends_of_events_that_ended_meanwhile(minion: Minion, a
     (gone,) = watch().tick_until(bool)
     assert (gone["data"]["change"], gone["data"]["outcome"], gone["data"]["first_seen"]) == (
         "gone",
-        "ended",
+        "completed",
         events["first_seen"],
     )
     assert gone["data"]["sequence"] > events["sequence"]

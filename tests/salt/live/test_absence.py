@@ -38,7 +38,7 @@ def test_event_that_starts_while_the_minion_is_down_is_sent_as_started(
     started = vm1.wait_for_event("started", event_id=event_id)
     assert started["sequence"] > scheduled["sequence"] and started["first_seen"] == scheduled["first_seen"]
     azure.end(event_id)
-    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
+    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "completed"
 
 
 def test_event_that_ends_while_the_minion_is_down_is_sent_as_gone(watching: Cluster, azure: Azure, vm1: Minion) -> None:
@@ -50,7 +50,7 @@ def test_event_that_ends_while_the_minion_is_down_is_sent_as_gone(watching: Clus
     vm1.kill()
     azure.end(event_id)
     restart(watching, "vm1")
-    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
+    assert vm1.wait_for_event("gone", event_id=event_id)["outcome"] == "completed"
 
 
 def test_event_keeps_its_number_over_a_restart_of_the_minion(watching: Cluster, azure: Azure, vm1: Minion) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from azure_scheduled_events.outcome import OUTCOMES
 from support.push_endpoint import Pushed, PushEndpoint, push_endpoint
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import TREE, Cluster, cluster
@@ -148,7 +149,8 @@ def test_change_is_pushed_in_the_shared_shape_with_a_token(here: Cluster, azure:
         *("not_before", "description", "source", "duration_seconds"),
     }
     azure.end(event_id)
-    wait_until(lambda: pushed("gone"), "the push of the end")
+    (gone, *_again) = wait_until(lambda: pushed("gone"), "the push of the end")
+    assert gone.change["outcome"] in OUTCOMES
 
 
 def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: PushEndpoint) -> None:

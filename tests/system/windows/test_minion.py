@@ -64,7 +64,7 @@ def test_event_is_sent_from_its_announcement_to_its_end(minion: WindowsMinion, a
     azure.start(event_id)
     assert minion.wait_for_event("started", event_id=event_id)["status"] == "Started"
     azure.end(event_id)
-    assert minion.wait_for_event("gone", event_id=event_id)["outcome"] == "ended"
+    assert minion.wait_for_event("gone", event_id=event_id)["outcome"] == "completed"
 
 
 def test_minion_prepares_approves_and_recovers(minion: WindowsMinion, azure: Azure) -> None:

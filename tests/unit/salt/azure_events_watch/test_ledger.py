@@ -58,13 +58,13 @@ def test_unknown_status_is_sent_as_changed() -> None:
 def test_step_back_from_started_is_not_sent_and_still_ends_as_started() -> None:
     notices = after(document(("A", "Started")), *[THERE] * 9, *GONE)[1]
     assert words(notices) == ["started", "gone"]
-    assert notices[-1].outcome == "ended"
+    assert notices[-1].outcome == "completed"
 
 
 def test_id_that_reappears_is_a_new_event() -> None:
     notices = after(document(("A", "Started")), *GONE, THERE, *[EMPTY] * 61)[1]
     assert words(notices) == ["started", "gone", "scheduled", "gone"]
-    assert notices[2].first_seen > notices[0].first_seen and notices[3].outcome == "not_started"
+    assert notices[2].first_seen > notices[0].first_seen and notices[3].outcome == "unknown"
 
 
 def test_sequence_only_grows() -> None:
