@@ -3,7 +3,7 @@
 """Decides which VMs an approval releases, why it may not be sent, and who sends it. Pure.
 
 An approval releases every VM in Resources, and the backends of IMDS may disagree about these. Therefore each VM that
-any of the reports counts as affected has to be prepared, unless a rule or a person speaks for it by its name.
+any of the reports counts as affected has to be prepared.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from .approval_rules import UNREADABLE, blocked_by_state, unknown_value
 from .identity import vm_key
 from .printable import printable
 from .tracking import Sighting
-
-# documents that a process needs before an approval: the first one may come from a backend that lags
-DOCUMENTS_NEEDED = 2
 
 
 class Obstacle(NamedTuple):
@@ -33,13 +30,11 @@ class Report(NamedTuple):
         sighting: the event as the VM knows it, or None if it knows no such event.
         prepared: whether the VM is prepared for this event, and its disk says so.
         obstacle: why the VM is not prepared, or why nothing that it says counts, if that is known.
-        documents: how many documents the report rests on, at least.
     """
 
     sighting: Sighting | None
     prepared: bool
     obstacle: Obstacle | None = None
-    documents: int = DOCUMENTS_NEEDED
 
 
 def all_vms(lists: Iterable[Iterable[str]]) -> dict[str, str]:
@@ -56,22 +51,19 @@ def release_set(reports: Iterable[Report]) -> dict[str, str]:
     return all_vms(report.sighting.event.resources for report in reports if report.sighting is not None)
 
 
-def obstacles(
-    reports: Mapping[str, Report], without_report: str = "it does not report", spoken_for: Collection[str] = ()
-) -> list[Obstacle]:
+def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstacle]:
     """Return why the event must not be approved now; those of the event first, then those of VMs by name.
 
     Args:
         reports: by `vm_key`. The key of a report whose VM is not known is any other text.
         without_report: the sentence for a VM that has no report.
-        spoken_for: `vm_key` of the VMs that a rule or a person releases by their names, whatever they report.
     """
     names = release_set(reports.values())
     if not names:
         return [Obstacle("no_vm", "the event names no VM")]
     found = _of_event([report.sighting for report in reports.values() if report.sighting is not None])
     for key, name in sorted(names.items()):
-        obstacle = None if key in spoken_for else _of_vm(key, reports.get(key), without_report)
+        obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
             found.append(obstacle._replace(text=f"{printable(name)}: {obstacle.text}"))
     return found
@@ -106,8 +98,6 @@ def _of_vm(key: str, report: Report | None, without_report: str) -> Obstacle | N
         return Obstacle("not_listed", "it does not list this event for itself")
     if not report.prepared:
         return Obstacle("not_prepared", "it is not prepared for this event")
-    if report.documents < DOCUMENTS_NEEDED:
-        return Obstacle("one_document", "it has read one document since its start; the next one has to confirm it")
     if not report.sighting.listed or key not in report.sighting.named:
         return Obstacle("not_listed", "its last document does not list this event for it")
     return None

@@ -36,19 +36,19 @@ def event(*resources, **changes):
     return usual._replace(**changes)
 
 
-def report(*resources, prepared=True, listed=True, named=None, readable=True, obstacle=None, documents=2, **changes):
+def report(*resources, prepared=True, listed=True, named=None, readable=True, obstacle=None, **changes):
     names = frozenset(map(vm_key, resources if named is None else named))
     sighting = Sighting(event(*resources, **changes), listed, names if listed else frozenset(), readable)
-    return Report(sighting, prepared, obstacle, documents)
+    return Report(sighting, prepared, obstacle)
 
 
-def codes(reports, **options):
-    return [obstacle.code for obstacle in obstacles(reports, **options)]
+def codes(reports):
+    return [obstacle.code for obstacle in obstacles(reports, "no host is this VM")]
 
 
 def test_prepared_vms_are_released_in_the_order_of_their_names():
     reports = {"vm2": report("VM2", "_vm1"), "vm1": report("vm1", "vm2")}
-    assert obstacles(reports) == []
+    assert codes(reports) == []
     assert approver_order(reports) == ["vm1", "vm2"]
     assert release_set(reports.values()) == {"vm2": "VM2", "vm1": "_vm1"}
 
@@ -57,7 +57,6 @@ def test_prepared_vms_are_released_in_the_order_of_their_names():
     "second, code",
     [
         (report("vm1", "vm2", prepared=False), "not_prepared"),
-        (report("vm1", "vm2", documents=1), "one_document"),
         (report("vm1", "vm2", named=["vm1"]), "not_listed"),
         (report("vm1", "vm2", listed=False), "not_listed"),
         (report("vm1"), "not_listed"),
@@ -75,10 +74,9 @@ def test_one_vm_prevents_the_approval(second, code):
     assert codes({"vm1": report("vm1", "vm2"), "vm2": second}) == [code]
 
 
-def test_vm_without_a_report_prevents_the_approval_unless_somebody_speaks_for_it_by_its_name():
-    reports = {"vm1": report("vm1", "vm9")}
-    assert [each.text for each in obstacles(reports, "no host is this VM")] == ["vm9: no host is this VM"]
-    assert codes(reports, spoken_for=["vm9"]) == []
+def test_vm_without_a_report_prevents_the_approval():
+    (obstacle,) = obstacles({"vm1": report("vm1", "vm9")}, "no host is this VM")
+    assert obstacle == ("unknown_vm", "vm9: no host is this VM")
 
 
 def test_vms_of_a_report_whose_own_vm_is_unknown_count():
@@ -110,7 +108,7 @@ def test_no_approval_releases_an_unprepared_vm_that_one_of_the_last_documents_na
             seen = tracker.observe(document._replace(sent_at=at, sent_by=at))
         for document, _after in course[-2:]:
             named |= {name for each in document.events for name in each.resources}
-        reports[vm] = Report(seen.events.get("a"), vm in prepared, documents=seen.documents)
+        reports[vm] = Report(seen.events.get("a"), vm in prepared)
     assert named <= set(release_set(reports.values()))
-    if not obstacles(reports):
+    if not codes(reports):
         assert named <= prepared & set(courses)
