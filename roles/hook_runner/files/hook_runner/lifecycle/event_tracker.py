@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Mapping
 
 from azure_scheduled_events.changes import GONE, Change
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -101,7 +102,7 @@ class EventTracker:
                 self._gone(record, NOT_LISTED)
             elif record is not None:
                 self._changed(record, change)
-        self._note_steps_back(document, [record for record in present.values() if record.seen_started])
+        self._note_steps_back(document, present)
         for key, sighting in seen.events.items():
             record = present.get(key)
             if record is not None and record.affects_this_vm and self._is_for_others(sighting.event):
@@ -114,12 +115,12 @@ class EventTracker:
                 record.is_missing = not sighting.listed or (record.affects_this_vm and self._is_unnamed(sighting))
         return seen.documents
 
-    def _note_steps_back(self, document: EventDocument, started: list[EventRecord]) -> None:
+    def _note_steps_back(self, document: EventDocument, present: Mapping[str, EventRecord]) -> None:
         """Note once for an event that it is listed as not Started after it was: the tracker keeps Started."""
-        for record in started:
-            now = document.find(record.event.event_id)
-            if now is not None and now.status != "Started":
-                text = f"it was Started and is {now.status} again, which Azure rules out; nothing is done twice"
+        for event in document.events:
+            record = present.get(event.key)
+            if record is not None and record.seen_started and event.status != "Started":
+                text = f"it was Started and is {event.status} again, which Azure rules out; nothing is done twice"
                 if not any(entry.detail == text for entry in record.timeline):
                     self._timeline.add(record, "anomaly", text, "warning")
 
@@ -158,8 +159,7 @@ class EventTracker:
     def _changed(self, record: EventRecord, change: Change) -> None:
         """Take over a change of a listed event, and note it in the timeline.
 
-        1. The first time that the event is Started, it counts as started from now on. A step back from Started
-           is noted as an anomaly; it still counts as started.
+        1. The first time that the event is Started, it counts as started from now on.
         2. A more severe type is noted: hooks for it that have not run will run.
         3. An approval that IMDS has not accepted, or an operator's request for one, is withdrawn if a field
            changed that was evaluated for it.

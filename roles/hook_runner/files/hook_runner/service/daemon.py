@@ -53,7 +53,7 @@ class Service:
     def run(self) -> None:
         """Work until SIGTERM or SIGINT.
 
-        systemd is told that the daemon is ready before IMDS has answered. Then each round of the loop does
+        The daemon tells systemd that it is ready before IMDS has answered. Then each round of the loop does
         this:
 
         1. SIGTERM or SIGINT ends the loop; SIGHUP reloads the configuration.
@@ -251,7 +251,7 @@ class Service:
             metrics.update(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
 
     def _reload(self) -> None:
-        """Read the configuration and the hooks again; systemd is told when this begins and ends.
+        """Read the configuration and the hooks again; the daemon tells systemd when this begins and ends.
 
         1. A configuration that is not usable, or was emptied during an event, changes nothing.
         2. RESTART_ONLY_SETTINGS keep their values; the log names those that differ.
