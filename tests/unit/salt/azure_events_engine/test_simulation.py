@@ -13,7 +13,7 @@ import pytest
 from support.salt_simulation.simulation import Plan, Result, Simulation
 
 
-# seed 2 costs least
+# seed 2 costs least; with seed 1 hostile minions withhold more than the test below permits: 14 of 60 are approved
 @pytest.fixture(scope="module", params=[2, *(pytest.param(seed, marks=pytest.mark.all) for seed in (3, 4))])
 def result(request: pytest.FixtureRequest) -> Result:
     return Simulation(Plan(request.param, minions=40, events=60, restarts=4)).run()

@@ -13,7 +13,7 @@ REMOVED_KEYS: dict[str, str] = {
     "minimum_budget": "remove it, a prepare hook has 30 s when NotBefore has passed",
     "output_tail": "remove it, the last 4096 bytes of each hook's output are kept",
     "policy_file": "write the policy itself as policy",
-    "reappear_within": "remove it, an event that comes back within 60 s is the same occurrence",
+    "reappear_within": "remove it, an event that comes back after it was gone is another occurrence",
     **dict.fromkeys(
         (
             "push_url",
