@@ -13,11 +13,12 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple
 
-from .approval_rules import UNREADABLE, BlockCode, blocked_by_scope, blocked_by_state, unknown_value
+from . import release
 from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
 from .policy import Policy
 from .receipts import Receipts
+from .release import UNKNOWN_TYPE, UNREADABLE, blocked_by_scope, blocked_by_state, unknown_value
 from .selection import Selection
 from .values import parse_choice
 
@@ -31,7 +32,7 @@ STARTED = "started"
 OTHERS_AFFECTED = "others_affected"
 FAILED = "failed"
 
-_OUTCOMES = {BlockCode.STARTED: STARTED, BlockCode.ALREADY_APPROVED: ALREADY_APPROVED}
+_OUTCOMES = {release.STARTED: STARTED, release.ALREADY_APPROVED: ALREADY_APPROVED}
 
 
 class ApprovalOutcome(NamedTuple):
@@ -142,7 +143,7 @@ def _plan_event(
     approved_at = receipts.find(event.event_id, event.not_before)
     blocked = blocked_by_state(event, approved=approved_at is not None)
     if blocked is not None:
-        outcome = _OUTCOMES.get(blocked.code, NOT_DUE)
+        outcome = _OUTCOMES.get(blocked, NOT_DUE)
         reason = f"{blocked.text} (approved at {approved_at})" if outcome == ALREADY_APPROVED else blocked.text
         return ApprovalOutcome(event.event_id, outcome, reason, event)
     if not event.resources or event.key in document.doubtful:
@@ -162,7 +163,7 @@ def _selection_or_policy(
     """Whether the caller requests the approval now, and why or why not."""
     if criteria.policy is None:
         unknown = unknown_value(event)
-        if unknown is None or unknown.code is not BlockCode.UNKNOWN_TYPE:
+        if unknown is None or unknown.code != UNKNOWN_TYPE:
             return True, "selected"
         if criteria.selection.event_ids or criteria.selection.types:
             return True, "selected"

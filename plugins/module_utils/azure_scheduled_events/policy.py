@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from . import approval_rules
-from .approval_rules import BlockCode, Blocked
+from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises
+from .release import Obstacle
 from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds, warning_about
 
 NOW = "now"
@@ -64,7 +64,7 @@ class Decision(NamedTuple):
     due: bool
     rule: str | None
     reason: str
-    code: BlockCode | None = None
+    code: str | None = None
     hold: bool = False
 
 
@@ -76,19 +76,19 @@ class _ApprovalRule(NamedTuple):
     time_left: float | None = None
     on_failure: str = "hold"
 
-    def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Blocked | None:
+    def blocked_by(self, event: ScheduledEvent, context: PolicyContext) -> Obstacle | None:
         """Return why the rule does not allow the approval now, or None."""
         if self.when == MANUAL:
-            return approval_rules.MANUAL
+            return release.MANUAL
         if context.prepared == "failed" and self.on_failure == "hold":
-            return approval_rules.PREPARATION_FAILED
+            return release.PREPARATION_FAILED
         if self.when == AFTER_PREPARE and context.prepared not in ("ok", "failed"):
-            return approval_rules.NOT_PREPARED
+            return release.NOT_PREPARED
         if context.age() < self.delay:
-            return Blocked(BlockCode.DELAY, f"it was first seen less than {self.delay:g} s ago")
+            return Obstacle("delay", f"it was first seen less than {self.delay:g} s ago")
         left, limit = event.seconds_left(context.now), self.time_left
         if limit is not None and left > limit:
-            return Blocked(BlockCode.TIME_LEFT, f"{left:.0f} s are left, more than the limit of {limit:g} s")
+            return Obstacle("time_left", f"{left:.0f} s are left, more than the limit of {limit:g} s")
         return None
 
 
@@ -205,7 +205,7 @@ class Policy:
 
     def decide(self, event: ScheduledEvent, context: PolicyContext) -> Decision:
         """Return the decision about the event now; raise OwnNameUnknown if a rule depends on an unknown name."""
-        unknown = approval_rules.unknown_value(event)
+        unknown = release.unknown_value(event)
         is_advice = advises(event.event_type)
         for rule in self._rules:
             if (unknown and rule.approves()) or (is_advice and not rule.follows_advice()):
@@ -216,15 +216,15 @@ class Policy:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
             return Decision(NEVER, False, None, f"{reason}; nothing is approved", unknown.code)
         reason = f"no rule names {event.event_type}, which only advises" if is_advice else "no rule matched"
-        return Decision(NEVER, False, None, f"{reason}; nothing is approved", BlockCode.NO_RULE)
+        return Decision(NEVER, False, None, f"{reason}; nothing is approved", "no_rule")
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
         names = ", ".join(name for name, _holds in rule.conditions) or "any event"
         matched = f"rule {rule.name!r} ({rule.location}) matched by {names}"
         if rule.approval.when == NEVER:
             reason = f"{matched}; it does not approve"
-            return Decision(NEVER, False, rule.name, reason, BlockCode.NOT_APPROVING, rule.hold)
-        blocked = approval_rules.blocked_by_state(event, approved=context.approved_by_us)
+            return Decision(NEVER, False, rule.name, reason, "not_approving", rule.hold)
+        blocked = release.blocked_by_state(event, approved=context.approved_by_us)
         blocked = blocked or rule.approval.blocked_by(event, context)
         if blocked is None:
             return Decision(rule.approval.when, True, rule.name, f"{matched}; it approves")

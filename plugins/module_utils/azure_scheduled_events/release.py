@@ -1,6 +1,8 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Decides which VMs an approval releases, why it may not be sent, and who sends it. Pure.
+"""Decides which VMs an approval releases, why it may not be sent, and who sends it.
+
+See docs/reference/scheduled-events.md 7. Pure.
 
 An approval releases every VM in Resources, and the backends of IMDS may disagree about these. Therefore each VM that
 any of the reports counts as affected has to be prepared.
@@ -10,17 +12,40 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Mapping, NamedTuple
 
-from .approval_rules import UNREADABLE, blocked_by_state, unknown_value
-from .identity import vm_key
+from .document import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, ScheduledEvent
+from .event_types import EVENT_TYPES
+from .identity import affects_only, vm_key
 from .printable import printable
 from .tracking import Sighting
 
 
 class Obstacle(NamedTuple):
-    """Why an approval may not be sent: a code for programs, and a sentence that begins with the VM if it is one."""
+    """Why an approval may not be sent.
+
+    Attributes:
+        code: a word for programs.
+        text: a clause that begins with the VM if it is one; "it" is the event.
+    """
 
     code: str
     text: str
+
+
+STARTED = Obstacle("started", "it has started; there is nothing left to approve")
+ALREADY_APPROVED = Obstacle("already_approved", "this host has approved it; Azure has not started it yet")
+UNREADABLE = Obstacle("unreadable", "the VMs that it affects are not readable")
+ONE_DOCUMENT = Obstacle("one_document", "one document was read; the next one has to confirm it")
+MANUAL = Obstacle("manual", "an operator has to approve it")
+NOT_PREPARED = Obstacle("not_prepared", "its preparation is not done")
+PREPARATION_FAILED = Obstacle("preparation_failed", "its preparation failed")
+# codes of obstacles whose text depends on the event
+UNKNOWN_STATUS = "unknown_status"
+UNKNOWN_TYPE = "unknown_type"
+UNKNOWN_SOURCE = "unknown_source"
+UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
+OTHERS_AFFECTED = "others_affected"
+# those that no rule overcomes, but a person with --force
+UNKNOWN_VALUES = frozenset({UNKNOWN_STATUS, UNKNOWN_TYPE, UNKNOWN_SOURCE, UNKNOWN_RESOURCE_TYPE})
 
 
 class Report(NamedTuple):
@@ -51,18 +76,21 @@ def release_set(reports: Iterable[Report]) -> dict[str, str]:
     return all_vms(report.sighting.event.resources for report in reports if report.sighting is not None)
 
 
-def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstacle]:
+def obstacles(reports: Mapping[str, Report], without_report: str, speaks_for_others: bool = False) -> list[Obstacle]:
     """Return why the event must not be approved now; those of the event first, then those of VMs by name.
 
     Args:
         reports: by `vm_key`. The key of a report whose VM is not known is any other text.
-        without_report: the sentence for a VM that has no report.
+        without_report: the clause for a VM that has no report.
+        speaks_for_others: whether a rule or a person releases the VMs that have no report.
     """
     names = release_set(reports.values())
     if not names:
         return [Obstacle("no_vm", "the event names no VM")]
     found = _of_event([report.sighting for report in reports.values() if report.sighting is not None])
     for key, name in sorted(names.items()):
+        if speaks_for_others and key not in reports:
+            continue
         obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
             found.append(obstacle._replace(text=f"{printable(name)}: {obstacle.text}"))
@@ -72,6 +100,46 @@ def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstac
 def approver_order(reports: Mapping[str, Report]) -> list[str]:
     """Return the VMs in the order in which they send the approval: by name, because Resources have no order."""
     return sorted(key for key in release_set(reports.values()) if key in reports)
+
+
+def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved: bool = False) -> Obstacle | None:
+    """Return why the event can no longer or not yet be approved, or None.
+
+    The first reason that applies counts. ``event`` is as IMDS listed it last; ``seen_started`` says whether it was
+    ever Started, and ``approved`` whether IMDS has accepted an approval of this host.
+    """
+    if event.status == "Started" or seen_started:
+        return STARTED
+    if event.status not in EVENT_STATUSES:
+        return _unknown(UNKNOWN_STATUS, "status", event.status)
+    return ALREADY_APPROVED if approved else None
+
+
+def blocked_by_scope(event: ScheduledEvent, own_name: str | None) -> Obstacle | None:
+    """Return why the event is not for this VM alone to approve, or None.
+
+    The reason is OTHERS_AFFECTED with the names of the event's VMs.
+
+    Raises:
+        OwnNameUnknown: ``own_name``, this VM's resource name, is None or empty.
+    """
+    if affects_only(event, own_name):
+        return None
+    names = printable(", ".join(event.resources))
+    return Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({names})")
+
+
+def unknown_value(event: ScheduledEvent) -> Obstacle | None:
+    """Return the first value of the event that this version does not know, or None; no rule approves such an event."""
+    if event.event_type not in EVENT_TYPES:
+        return _unknown(UNKNOWN_TYPE, "type", event.event_type)
+    if event.status not in EVENT_STATUSES:
+        return _unknown(UNKNOWN_STATUS, "status", event.status)
+    if event.source is not None and event.source not in EVENT_SOURCES:
+        return _unknown(UNKNOWN_SOURCE, "source", event.source)
+    if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
+        return _unknown(UNKNOWN_RESOURCE_TYPE, "resource type", event.resource_type)
+    return None
 
 
 def _of_event(sightings: Collection[Sighting]) -> list[Obstacle]:
@@ -84,7 +152,7 @@ def _of_event(sightings: Collection[Sighting]) -> list[Obstacle]:
             None if sighting.readable else UNREADABLE,
         ):
             if blocked is not None:
-                found.setdefault(blocked.code.value, blocked.text)
+                found.setdefault(blocked.code, blocked.text)
     return [Obstacle(code, text) for code, text in found.items()]
 
 
@@ -101,3 +169,7 @@ def _of_vm(key: str, report: Report | None, without_report: str) -> Obstacle | N
     if not report.sighting.listed or key not in report.sighting.named:
         return Obstacle("not_listed", "its last document does not list this event for it")
     return None
+
+
+def _unknown(code: str, what: str, value: str) -> Obstacle:
+    return Obstacle(code, f"its {what} {value!r} is unknown")

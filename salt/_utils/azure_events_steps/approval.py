@@ -8,12 +8,12 @@ import logging
 from typing import Any, Sequence
 
 from azure_scheduled_events import approval_plan
-from azure_scheduled_events.approval_rules import BlockCode, blocked_by_state
 from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.receipts import Receipts
+from azure_scheduled_events.release import STARTED, blocked_by_state
 from azure_scheduled_events.selection import ANY, Selection
 
 from . import answers, lock
@@ -92,7 +92,7 @@ def _blocked_by(
     sighting = seen.tracked.events[event.key]
     blocked = blocked_by_state(sighting.event)
     if blocked is not None:
-        outcome = answers.STARTED if blocked.code is BlockCode.STARTED else answers.NOT_SELECTED
+        outcome = answers.STARTED if blocked == STARTED else answers.NOT_SELECTED
         return outcome, blocked.text
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason

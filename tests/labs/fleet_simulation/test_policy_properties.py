@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azure_scheduled_events.approval_rules import unknown_value
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, ScheduledEvent
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.policy import PRESETS, Policy
+from azure_scheduled_events.release import unknown_value
 from fleet_simulation.azure_model import EPOCH
 
 VMS = ("vm1", "vm2", "vm3")

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Callable, Iterable, NamedTuple
 
-from azure_scheduled_events.approval_rules import (
+from azure_scheduled_events.conditions import PolicyContext
+from azure_scheduled_events.document import API_VERSION, ScheduledEvent, escape_surrogates
+from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
+from azure_scheduled_events.policy import NEVER, Decision
+from azure_scheduled_events.release import (
     ALREADY_APPROVED,
     NOT_PREPARED,
     PREPARATION_FAILED,
     blocked_by_scope,
     blocked_by_state,
 )
-from azure_scheduled_events.conditions import PolicyContext
-from azure_scheduled_events.document import API_VERSION, ScheduledEvent, escape_surrogates
-from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
 from hook_runner.gates import open_gates
 from hook_runner.lifecycle import leader

@@ -8,9 +8,9 @@ See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 
 from __future__ import annotations
 
-from azure_scheduled_events.approval_rules import blocked_by_scope
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
 from azure_scheduled_events.identity import leader_rank
+from azure_scheduled_events.release import blocked_by_scope
 
 SELF_ONLY = "self-only"
 FIRST = "first"
