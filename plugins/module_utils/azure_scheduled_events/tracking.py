@@ -96,6 +96,7 @@ class Tracker:
     def observe(self, document: EventDocument) -> Observation:
         """Return the events after a good document; ``sent_at`` and ``sent_by`` of the document say when it was read."""
         self._documents += 1
+        self._forget(document.sent_at)
         last = self._last
         if last is not None and not last.doubt and _is_same(document, last.document):
             self._last = last._replace(document=document, documents=self._documents, changes=())
@@ -112,7 +113,8 @@ class Tracker:
             if self._present[key].lack(document):
                 del self._present[key]
                 self._gone[key] = document.sent_at
-        self._forget(document.sent_at)
+        for key in list(self._gone)[:-_MOST_REMEMBERED]:
+            del self._gone[key]
         after = EventDocument(None, tuple(present.event for present in self._present.values()))
         self._last = Observation(
             document,
@@ -127,7 +129,7 @@ class Tracker:
         for key, since in list(self._gone.items()):
             if since is None:
                 self._gone[key] = now
-            elif now - since > REMEMBERED_FOR or len(self._gone) > _MOST_REMEMBERED:
+            elif now - since > REMEMBERED_FOR:
                 del self._gone[key]
 
 

@@ -14,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     GONE_AFTER,
     GONE_AFTER_A_RETURN,
+    REMEMBERED_FOR,
     Observation,
     Tracker,
 )
@@ -110,6 +111,23 @@ def test_vm_that_joins_counts_at_once():
     seen = tracker.observe(document(1, event(resources=("vm1", "_vm2"))))
     assert vms(seen) == {"vm1", "_vm2"} and seen.events["a"].named == {"vm1", "vm2"}
     assert kinds(seen) == [("changed", "a")]
+
+
+def test_vm_that_is_named_again_is_neither_doubled_nor_in_doubt():
+    tracker = Tracker()
+    for at in (0, 1, 9):
+        seen = tracker.observe(document(at, event(resources=("vm1", "VM2"), status="Scheduled"), event(f"b{at}")))
+        assert seen.events["a"].event.resources == ("vm1", "VM2")
+    seen = tracker.observe(document(10, *(each.event for each in seen.events.values())))
+    assert not seen.doubt and seen.events["a"].event.resources == ("vm1", "VM2")
+
+
+def test_event_that_an_earlier_process_has_seen_gone_is_remembered_for_a_day():
+    tracker = Tracker(gone=["a"])
+    for at in (50, 50 + REMEMBERED_FOR, 51 + REMEMBERED_FOR):
+        assert tracker.gone == ("a",)
+        tracker.observe(document(at))
+    assert tracker.gone == ()
 
 
 @pytest.mark.parametrize("names, doubtful", [((), ()), ((), ("a",)), (("vm3", "5"), ("a",))])
