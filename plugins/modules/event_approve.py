@@ -22,7 +22,7 @@ notes:
     warns and approves the event again next time, which has no further effect.
   - Users do not share receipts. If root has approved an event, the module approves it again for another user.
   - The module never approves events that have started or whose status is unknown. It approves events of an unknown
-    type only when O(event_ids) or O(types) selects them.
+    type, source or resource type only when O(event_ids) or O(types) selects them, and never by a policy.
   - The module reads the events once. For a policy, every event is therefore new (condition C(first_seen_age)).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
@@ -134,7 +134,7 @@ EXAMPLES = r"""
     own: ["{{ coming.resource_name }}"]
 
 # This needs the linear strategy, Ansible's default: all hosts of ansible_play_batch have reached this
-# task, and no failed host is in it. The first VM of the event approves. With run_once it could be a
+# task, and no failed host is in it. The first VM of the event, by name, approves. With run_once it could be a
 # host that the event does not affect.
 - name: Approve once for all VMs of an event if each of them is a ready host of this play
   azure_imds.scheduled_events.event_approve:
@@ -166,7 +166,7 @@ approvals:
         - V(approved) if IMDS accepted the approval, or in check mode if the module would send it.
         - V(already_approved) if there is a receipt, V(started) if the event has started.
         - V(not_found) if IMDS lists no such event, V(not_selected) if other options exclude an event of O(event_ids),
-          V(not_due) if the policy does not approve it now.
+          V(not_due) if the policy does not approve it now, or the event itself does not permit it.
         - V(others_affected) if it needs O(release_others). The module fails if the event is one of O(event_ids).
         - V(failed) if IMDS did not accept the approval. The module fails.
       type: str

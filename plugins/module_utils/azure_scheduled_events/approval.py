@@ -91,12 +91,11 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     if send and _releases_others(document, criteria):
         session.pacer.sleep(_CONFIRMED_AFTER)
         seen = tracker.observe(session.call_with_retries(session.imds.events))
-    document = seen.document._replace(events=tuple(each.event for each in seen.events.values() if each.listed))
     receipts = Receipts(receipts_folder, session.imds.endpoint)
-    plan = plan_approvals(document, criteria, receipts)
+    plan = plan_approvals(seen, criteria, receipts)
     items = plan
     warnings = list(criteria.policy.warnings) if criteria.policy is not None else []
     if send:
         items, problems = send_approvals(session.pacer, plan, receipts, session.time_left())
         warnings += problems
-    return ApprovalResult(document, session.resource_name, plan, items, warnings)
+    return ApprovalResult(seen.document, session.resource_name, plan, items, warnings)

@@ -4,7 +4,7 @@
 
 An approval releases every VM in ``Resources``. Therefore an approval that would release other VMs
 than this one needs an explicit option, and an event that has started, or whose status is unknown,
-is never approved.
+is never approved. The caller's selection or policy is the word that this VM is prepared.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
 from .policy import Policy
 from .receipts import Receipts
-from .release import UNKNOWN_TYPE, UNREADABLE, blocked_by_scope, blocked_by_state, unknown_value
+from .release import UNKNOWN_STATUS, UNKNOWN_VALUES, Obstacle, Report, own_obstacles
 from .selection import Selection
+from .tracking import Observation, Sighting
 from .values import parse_choice
 
 APPROVE = "approve"
@@ -31,8 +32,6 @@ NOT_DUE = "not_due"
 STARTED = "started"
 OTHERS_AFFECTED = "others_affected"
 FAILED = "failed"
-
-_OUTCOMES = {release.STARTED: STARTED, release.ALREADY_APPROVED: ALREADY_APPROVED}
 
 
 class ApprovalOutcome(NamedTuple):
@@ -109,8 +108,8 @@ class ApprovalCriteria(NamedTuple):
         return cls(selection, None, release_others, policy, prepared, gates)
 
 
-def plan_approvals(document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts) -> list[ApprovalOutcome]:
-    """Decide about every selected event, and about every id that the selection names.
+def plan_approvals(seen: Observation, criteria: ApprovalCriteria, receipts: Receipts) -> list[ApprovalOutcome]:
+    """Decide about every selected event that the last document lists, and about every id that the selection names.
 
     Returns:
         One outcome per event; the approvals of those with outcome "approve" are to be sent.
@@ -118,43 +117,61 @@ def plan_approvals(document: EventDocument, criteria: ApprovalCriteria, receipts
     Raises:
         OwnNameUnknown: a decision depends on this VM's name, which is unknown.
     """
-    requested = tuple(dict.fromkeys(criteria.selection.event_ids or ()))
+    requested = {event_id.casefold(): event_id for event_id in criteria.selection.event_ids or ()}
+    listed = {key: sighting for key, sighting in seen.events.items() if sighting.listed}
     missing = "IMDS lists no such event: it is over, was cancelled, or never existed"
-    if not document.complete:
+    if not seen.document.complete:
         missing = "IMDS lists no such event among those that could be read"
-    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for event_id in requested if document.find(event_id) is None]
-    named = {event_id.casefold() for event_id in requested}
+    plan = [ApprovalOutcome(event_id, NOT_FOUND, missing) for key, event_id in requested.items() if key not in listed]
     # of an advice the rules decide, if there are any
     selection = criteria.selection._replace(advice=criteria.policy is not None)
-    for event in document.events:
-        if not selection.matches(event, criteria.own_name):
-            if event.key in named:
-                plan.append(
-                    ApprovalOutcome(event.event_id, NOT_SELECTED, "the other selection options exclude it", event)
-                )
-            continue
-        plan.append(_plan_event(event, document, criteria, receipts))
+    for key, sighting in listed.items():
+        if selection.matches(sighting.event, criteria.own_name):
+            plan.append(_plan_event(sighting, seen.document, criteria, receipts))
+        elif key in requested:
+            reason = "the other selection options exclude it"
+            plan.append(ApprovalOutcome(sighting.event.event_id, NOT_SELECTED, reason, sighting.event))
     return plan
 
 
 def _plan_event(
-    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts
+    sighting: Sighting, document: EventDocument, criteria: ApprovalCriteria, receipts: Receipts
 ) -> ApprovalOutcome:
-    approved_at = receipts.find(event.event_id, event.not_before)
-    blocked = blocked_by_state(event, approved=approved_at is not None)
-    if blocked is not None:
-        outcome = _OUTCOMES.get(blocked, NOT_DUE)
-        reason = f"{blocked.text} (approved at {approved_at})" if outcome == ALREADY_APPROVED else blocked.text
+    event = sighting.event
+
+    def planned(outcome: str, reason: str) -> ApprovalOutcome:
         return ApprovalOutcome(event.event_id, outcome, reason, event)
-    if not event.resources or event.key in document.doubtful:
-        return ApprovalOutcome(event.event_id, NOT_DUE, UNREADABLE.text, event)
+
+    found = own_obstacles(Report(sighting, True), criteria.own_name, criteria.release_others)
+    if release.STARTED in found:
+        return planned(STARTED, release.STARTED.text)
+    approved_at = receipts.find(event.event_id, event.not_before)
+    if approved_at is not None:
+        return planned(ALREADY_APPROVED, f"{release.ALREADY_APPROVED.text} (approved at {approved_at})")
+    blocked = _blocked_by_event(found, criteria)
+    if blocked is not None:
+        return planned(NOT_DUE, blocked)
     is_due, reason = _selection_or_policy(event, document, criteria)
     if not is_due:
-        return ApprovalOutcome(event.event_id, NOT_DUE, reason, event)
-    blocked = None if criteria.release_others else blocked_by_scope(event, criteria.own_name)
-    if blocked is not None:
-        return ApprovalOutcome(event.event_id, OTHERS_AFFECTED, f"{blocked.text}, which needs release_others", event)
-    return ApprovalOutcome(event.event_id, APPROVE, reason, event)
+        return planned(NOT_DUE, reason)
+    if found and found[-1].code == release.OTHERS_AFFECTED:
+        return planned(OTHERS_AFFECTED, f"{found[-1].text}, which needs release_others")
+    return planned(APPROVE, reason)
+
+
+def _blocked_by_event(found: list[Obstacle], criteria: ApprovalCriteria) -> str | None:
+    """Return why the event must not be approved whatever other VMs it affects, or None.
+
+    About unknown values, except that of the status, the policy decides, or a caller who names the event or its type.
+    """
+    is_decided = criteria.policy is not None or criteria.selection.event_ids or criteria.selection.types
+    for obstacle in found:
+        if obstacle.code in UNKNOWN_VALUES - {UNKNOWN_STATUS}:
+            if not is_decided:
+                return f"{obstacle.text}, and neither event_ids nor types selects it"
+        elif obstacle.code != release.OTHERS_AFFECTED:
+            return obstacle.text
+    return None
 
 
 def _selection_or_policy(
@@ -162,12 +179,7 @@ def _selection_or_policy(
 ) -> tuple[bool, str]:
     """Whether the caller requests the approval now, and why or why not."""
     if criteria.policy is None:
-        unknown = unknown_value(event)
-        if unknown is None or unknown.code != UNKNOWN_TYPE:
-            return True, "selected"
-        if criteria.selection.event_ids or criteria.selection.types:
-            return True, "selected"
-        return False, f"{unknown.text}, and neither event_ids nor types selects it"
+        return True, "selected"
     context = PolicyContext(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=criteria.own_name,

@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
-from .identity import affects, affects_only, leader_rank
+from .identity import affects, affects_only, vm_key
+from .release import in_turn
 from .values import parse_boolean, parse_choice, parse_event_type, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -176,7 +177,7 @@ def _matches_any(resource: str, patterns: list[re.Pattern[str]]) -> bool:
 
 
 def _leader(value: Any) -> Condition:
-    """``first``, or ``{strategy: first, takeover_after: TIME}``: after TIME the next VM in Resources leads."""
+    """``first``, or ``{strategy: first, takeover_after: TIME}``: after TIME the next VM by name leads, too."""
     options = value if isinstance(value, dict) else {"strategy": value}
     for name in options:
         parse_choice(name, ("strategy", "takeover_after"), "key")
@@ -184,10 +185,10 @@ def _leader(value: Any) -> Condition:
     takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else None
 
     def test(event: ScheduledEvent, context: PolicyContext) -> bool:
-        rank = leader_rank(event, context.own_name)
-        if rank is None or rank == 0:
-            return rank == 0
-        return takeover is not None and context.age() >= rank * takeover
+        if not affects(event, context.own_name):
+            return False
+        turn = in_turn(event.resources).index(vm_key(context.own_name or ""))
+        return turn == 0 or (takeover is not None and context.age() >= turn * takeover)
 
     return test
 

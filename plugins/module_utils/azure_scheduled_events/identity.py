@@ -58,7 +58,7 @@ def is_same_vm(resource: str, name: str) -> bool:
 
     Letter case does not count. An empty name is that of no VM.
     """
-    return bool(name) and name.casefold() in (resource.casefold(), own_name_in(resource).casefold())
+    return bool(name) and vm_key(resource) == vm_key(name)
 
 
 def affects(event: ScheduledEvent, name: str | None) -> bool:
@@ -75,16 +75,3 @@ def affects(event: ScheduledEvent, name: str | None) -> bool:
 def affects_only(event: ScheduledEvent, name: str | None) -> bool:
     """Return True if the event affects the VM of that name and no other; raise OwnNameUnknown without a name."""
     return affects(event, name) and all(is_same_vm(resource, name or "") for resource in event.resources)
-
-
-def leader_rank(event: ScheduledEvent, name: str | None) -> int | None:
-    """Return the position of the VM in ``Resources``: the order in which VMs take the lead (reference 2.2.5).
-
-    The first position is 0; None means that the event does not affect the VM.
-
-    Raises:
-        OwnNameUnknown: ``name`` is None or empty.
-    """
-    if not affects(event, name):
-        return None
-    return next(rank for rank, resource in enumerate(event.resources) if is_same_vm(resource, name or ""))

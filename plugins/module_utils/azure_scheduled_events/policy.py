@@ -224,8 +224,12 @@ class Policy:
         if rule.approval.when == NEVER:
             reason = f"{matched}; it does not approve"
             return Decision(NEVER, False, rule.name, reason, "not_approving", rule.hold)
-        blocked = release.blocked_by_state(event, approved=context.approved_by_us)
-        blocked = blocked or rule.approval.blocked_by(event, context)
+        if event.status == "Started":
+            blocked: Obstacle | None = release.STARTED
+        elif context.approved_by_us:
+            blocked = release.ALREADY_APPROVED
+        else:
+            blocked = rule.approval.blocked_by(event, context)
         if blocked is None:
             return Decision(rule.approval.when, True, rule.name, f"{matched}; it approves")
         reason = f"{matched}; it approves, but not now: {blocked.text}"

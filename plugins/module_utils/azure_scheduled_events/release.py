@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Collection, Iterable, Mapping, NamedTuple
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, ScheduledEvent
+from .errors import OwnNameUnknown
 from .event_types import EVENT_TYPES
-from .identity import affects_only, vm_key
+from .identity import vm_key
 from .printable import printable
 from .tracking import Sighting
 
@@ -76,57 +77,57 @@ def release_set(reports: Iterable[Report]) -> dict[str, str]:
     return all_vms(report.sighting.event.resources for report in reports if report.sighting is not None)
 
 
-def obstacles(reports: Mapping[str, Report], without_report: str, speaks_for_others: bool = False) -> list[Obstacle]:
+def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstacle]:
     """Return why the event must not be approved now; those of the event first, then those of VMs by name.
 
     Args:
         reports: by `vm_key`. The key of a report whose VM is not known is any other text.
         without_report: the clause for a VM that has no report.
-        speaks_for_others: whether a rule or a person releases the VMs that have no report.
     """
     names = release_set(reports.values())
     if not names:
         return [Obstacle("no_vm", "the event names no VM")]
     found = _of_event([report.sighting for report in reports.values() if report.sighting is not None])
     for key, name in sorted(names.items()):
-        if speaks_for_others and key not in reports:
-            continue
         obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
             found.append(obstacle._replace(text=f"{printable(name)}: {obstacle.text}"))
     return found
 
 
-def approver_order(reports: Mapping[str, Report]) -> list[str]:
-    """Return the VMs in the order in which they send the approval: by name, because Resources have no order."""
-    return sorted(key for key in release_set(reports.values()) if key in reports)
+def own_obstacles(report: Report, own_name: str | None, speaks_for_others: bool) -> list[Obstacle]:
+    """Return why a VM that has no report of others must not approve the event now; OTHERS_AFFECTED is the last one.
 
-
-def blocked_by_state(event: ScheduledEvent, seen_started: bool = False, approved: bool = False) -> Obstacle | None:
-    """Return why the event can no longer or not yet be approved, or None.
-
-    The first reason that applies counts. ``event`` is as IMDS listed it last; ``seen_started`` says whether it was
-    ever Started, and ``approved`` whether IMDS has accepted an approval of this host.
-    """
-    if event.status == "Started" or seen_started:
-        return STARTED
-    if event.status not in EVENT_STATUSES:
-        return _unknown(UNKNOWN_STATUS, "status", event.status)
-    return ALREADY_APPROVED if approved else None
-
-
-def blocked_by_scope(event: ScheduledEvent, own_name: str | None) -> Obstacle | None:
-    """Return why the event is not for this VM alone to approve, or None.
-
-    The reason is OTHERS_AFFECTED with the names of the event's VMs.
+    Args:
+        report: of this VM. Its obstacle counts also if the event does not affect this VM, which sends the approval.
+        own_name: this VM's resource name.
+        speaks_for_others: whether a rule or a person releases the other VMs.
 
     Raises:
-        OwnNameUnknown: ``own_name``, this VM's resource name, is None or empty.
+        OwnNameUnknown: ``own_name`` is None or empty, and neither a rule nor a person releases other VMs.
     """
-    if affects_only(event, own_name):
-        return None
-    names = printable(", ".join(event.resources))
-    return Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({names})")
+    if not (own_name or speaks_for_others):
+        raise OwnNameUnknown()
+    key = vm_key(own_name or "")
+    names = release_set([report])
+    found = _of_event([] if report.sighting is None else [report.sighting])
+    obstacle = _of_vm(key, report, "") if key in names else report.obstacle
+    if obstacle is not None:
+        found.append(obstacle)
+    if not speaks_for_others and names.keys() != {key}:
+        listed = printable(", ".join(names.values()))
+        found.append(Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({listed})"))
+    return found
+
+
+def in_turn(resources: Iterable[str]) -> list[str]:
+    """Return VMs, by `vm_key`, in the order in which they approve: by name, because Resources have no order."""
+    return sorted(all_vms([resources]))
+
+
+def approver_order(reports: Mapping[str, Report]) -> list[str]:
+    """Return the VMs that report, in the order in which they send the approval."""
+    return [key for key in in_turn(release_set(reports.values()).values()) if key in reports]
 
 
 def unknown_value(event: ScheduledEvent) -> Obstacle | None:
@@ -148,7 +149,7 @@ def _of_event(sightings: Collection[Sighting]) -> list[Obstacle]:
     found: dict[str, str] = {}
     for sighting in sightings:
         for blocked in (
-            blocked_by_state(sighting.event) or unknown_value(sighting.event),
+            STARTED if sighting.event.status == "Started" else unknown_value(sighting.event),
             None if sighting.readable else UNREADABLE,
         ):
             if blocked is not None:

@@ -13,7 +13,7 @@ from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import affects_only
 from azure_scheduled_events.receipts import Receipts
-from azure_scheduled_events.release import STARTED, blocked_by_state
+from azure_scheduled_events.release import STARTED, UNKNOWN_STATUS, unknown_value
 from azure_scheduled_events.selection import ANY, Selection
 
 from . import answers, lock
@@ -66,7 +66,7 @@ def _approved(minion: Minion, job: Job, resources: Sequence[str], receipts: str)
     criteria = approval_plan.ApprovalCriteria(
         Selection.of(event_ids=[job.event_id], affects=ANY), seen.name, release_others=True
     )
-    plan = approval_plan.plan_approvals(seen.tracked.document, criteria, notes)
+    plan = approval_plan.plan_approvals(seen.tracked, criteria, notes)
     items, warnings = send_approvals(session.pacer, plan, notes, session.time_left())
     for text in warnings:
         log.warning("azure_events: %s", text)
@@ -90,10 +90,11 @@ def _blocked_by(
     if chosen.code == AFFECTS:
         return answers.NOT_AFFECTED, chosen.reason
     sighting = seen.tracked.events[event.key]
-    blocked = blocked_by_state(sighting.event)
-    if blocked is not None:
-        outcome = answers.STARTED if blocked == STARTED else answers.NOT_SELECTED
-        return outcome, blocked.text
+    if sighting.event.status == "Started":
+        return answers.STARTED, STARTED.text
+    unknown = unknown_value(sighting.event)
+    if unknown is not None and unknown.code == UNKNOWN_STATUS:
+        return answers.NOT_SELECTED, unknown.text
     if not chosen.selected:
         return answers.NOT_SELECTED, chosen.reason
     if recorded is None or not recorded.is_prepared(minion.boot) or recorded.find(event.event_id) is None:

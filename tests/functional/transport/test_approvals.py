@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from azure_scheduled_events import Imds, Policy, Selection
+from azure_scheduled_events import Imds, Policy, Selection, Tracker
 from azure_scheduled_events.approval import approve
 from azure_scheduled_events.approval_plan import ApprovalCriteria, ApprovalOutcome, plan_approvals
 from azure_scheduled_events.approval_sending import send_approvals
@@ -34,7 +34,7 @@ class Approver:
 
     def plan(self, *ids: str) -> list[ApprovalOutcome]:
         criteria = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
-        return plan_approvals(self.imds.events(), criteria, self.receipts)
+        return plan_approvals(Tracker().observe(self.imds.events()), criteria, self.receipts)
 
     def send(self, plan: list[ApprovalOutcome], within: float = 60) -> dict[str, str]:
         outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)

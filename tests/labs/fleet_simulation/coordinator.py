@@ -30,6 +30,7 @@ from azure_scheduled_events.approval_plan import APPROVE, APPROVED, ApprovalCrit
 from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.selection import Selection
+from azure_scheduled_events.tracking import Tracker
 from fleet_simulation.agenda import Agenda
 from fleet_simulation.azure_model import Event, Group, date_at
 from fleet_simulation.host import Host
@@ -159,7 +160,7 @@ class Coordinator:
             Selection(event_ids=(decision["event_id"],)), Policy.from_mapping({"rules": rules}), "none", {}, True
         )
         criteria = criteria._replace(own_name=host.name)
-        (outcome,) = plan_approvals(document, criteria, Receipts("/nonexistent", ""))
+        (outcome,) = plan_approvals(Tracker().observe(document), criteria, Receipts("/nonexistent", ""))
         if outcome.outcome == APPROVE:
             evidence = {vm: text for (vm, key), text in self._evidence.items() if key == decision["key"]}
             self._approve(Decision(decision["event_id"], tuple(decision["resources"]), evidence, self._read_at))

@@ -160,7 +160,7 @@ class Fleet:
         if listed is None or listed.resources == (host.name,):
             return
         if host.leader == "first":
-            waits = listed.resources.index(host.name) * host.profile.settings.takeover_after
+            waits = sorted(listed.resources).index(host.name) * host.profile.settings.takeover_after
             if self.agenda.now - event.announced_at >= waits - 1.0:
                 return
         self._violated("approval by the leader", host.name, event, f"with leader {host.leader}")

@@ -213,7 +213,7 @@ def _is_idle(event: dict[str, Any], leader: str) -> bool:
         return True  # listed twice with different types: no rule approves an unknown type
     if event["prepared"] in ("none", "running"):
         return False
-    leads = event["resources"] == [VM] or (leader == "first" and event["resources"][0] == VM)
+    leads = event["resources"] == [VM] or (leader == "first" and min(event["resources"]) == VM)
     return event["prepared"] == "failed" or not leads or event["approval"] == "accepted"
 
 

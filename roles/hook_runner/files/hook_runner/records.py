@@ -192,7 +192,7 @@ class EventRecord:
         steps: every hook run, in the order of their start.
         timeline: entries in order. The journal writes those that it does not have yet.
         is_missing: whether the last document lacks the event, or this VM in it; it may be over. Not stored.
-        sighting: the event as the tracker knows it; None before the first document. Not stored.
+        sighting: the event as the tracker knows it; not listed before the first document. Not stored.
         on_hold: whether the policy holds the event; nothing is prepared for it. Not stored.
         attempt: the present attempt to approve the event. Not stored.
         waiting_for: why the event's next hook does not begin, for `status`; "" where none waits.
@@ -247,7 +247,7 @@ class EventRecord:
         self.steps: list[HookRun] = []
         self.timeline: list[TimelineEntry] = []
         self.is_missing = False
-        self.sighting: Sighting | None = None
+        self.sighting = Sighting(event, False, frozenset(), bool(event.resources))
         self.on_hold = False
         self.attempt = ApprovalAttempt()
         self.waiting_for = ""
@@ -278,7 +278,7 @@ class EventRecord:
     @property
     def leaving(self) -> tuple[str, ...]:
         """The VMs of the event that the last document does not name, and that are not gone."""
-        if self.sighting is None or not self.sighting.listed or not self.sighting.readable:
+        if not self.sighting.listed or not self.sighting.readable:
             return ()
         return tuple(name for name in self.event.resources if vm_key(name) not in self.sighting.named)
 

@@ -14,9 +14,14 @@ from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.release import (
     ALREADY_APPROVED,
     NOT_PREPARED,
+    ONE_DOCUMENT,
+    OTHERS_AFFECTED,
     PREPARATION_FAILED,
-    blocked_by_scope,
-    blocked_by_state,
+    STARTED,
+    UNKNOWN_VALUES,
+    Obstacle,
+    Report,
+    own_obstacles,
 )
 from hook_runner.clock import ServerClock
 from hook_runner.gates import open_gates
@@ -40,7 +45,12 @@ _PAUSE_AFTER_REFUSAL = 30.0
 _PAUSE_IN_SHORT_TIME = 5.0
 _SHORT_TIME = 120.0
 
-_JOURNAL_NOT_WRITABLE = "the journal cannot be written, and a restart would forget the approval"
+_NOT_DURABLE = Obstacle("not_durable", "the journal cannot be written, and a restart would forget the approval")
+_NOT_BEFORE_PASSED = Obstacle("not_before_passed", "NotBefore has passed; Azure starts the event without an approval")
+_NO_ANSWER = Obstacle("no_answer", "IMDS gives no good answer; the event may have changed")
+_LAST_REQUEST_FAILED = Obstacle("last_request_failed", "the last request failed; the events are read again first")
+# the options with which an operator overcomes an obstacle
+_OPTIONS = {OTHERS_AFFECTED: "--release-others", **dict.fromkeys(UNKNOWN_VALUES, "--force")}
 
 
 class ManualRequest(NamedTuple):
@@ -253,24 +263,25 @@ class Approver:
         return ManualAnswer(True, f"it is not approved yet: {reason}; the daemon approves it as soon as it can", True)
 
     def _refused_by_event(self, record: EventRecord, request: ManualRequest) -> str | None:
-        """Return why the event cannot be approved at all, or only with --release-others.
+        """Return why the event cannot be approved at all, or only with an option that the request lacks.
 
-        1. The event has started, or its status is unknown.
+        1. The event has started.
         2. In a dry run nothing is approved.
-        3. The event also affects other VMs, or this VM's name is unknown; not asked with --release-others.
+        3. A value of the event is unknown; not requested with --force.
+        4. The event also affects other VMs, or this VM's name is unknown; not requested with --release-others.
         """
-        blocked = blocked_by_state(record.event, record.seen_started)
-        if blocked is not None:
-            return blocked.text
+        if record.seen_started:
+            return STARTED.text
         if self._runtime.settings.dry_run:
             return "nothing is approved in a dry run"
-        if request.release_others:
-            return None
         try:
-            blocked = blocked_by_scope(record.event, self._runtime.own_name)
+            found = own_obstacles(Report(record.sighting, True), self._runtime.own_name, request.release_others)
         except OwnNameUnknown as error:
             return str(error)
-        return None if blocked is None else f"{blocked.text}, which needs --release-others"
+        for obstacle in found:
+            if obstacle.code == OTHERS_AFFECTED or (obstacle.code in UNKNOWN_VALUES and not request.force):
+                return f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}"
+        return None
 
     def _refused_without_force(self, record: EventRecord, request: ManualRequest, prepared: str) -> str | None:
         """Return why the event can be approved only with --force, or None.
@@ -286,7 +297,7 @@ class Approver:
         elif prepared == "failed":
             reason = PREPARATION_FAILED.text
         elif not self._is_durable():
-            reason = _JOURNAL_NOT_WRITABLE
+            reason = _NOT_DURABLE.text
         elif pause is not None:
             reason = pause.text()
         else:
@@ -323,62 +334,54 @@ class Approver:
     def _blocked_by(self, record: EventRecord) -> str | None:
         """Return why a requested approval is not sent now, or None.
 
-        The state of the event counts first, then that of the daemon, then the leader.
+        The policy or an operator counts as a word that this VM is prepared, and an operator or the leader as one for
+        the other VMs. The state of the event counts first, then that of the daemon, then the other VMs. An operator
+        who forces the approval releases unknown values, too.
         """
-        return self._blocked_by_event(record) or self._blocked_by_daemon(record) or self._blocked_by_leader(record)
-
-    def _blocked_by_event(self, record: EventRecord) -> str | None:
-        """Return why the state of the event keeps the approval back, or None.
-
-        1. The event has started, or its status is unknown.
-        2. NotBefore has passed. This blocks repeated requests only, not the first one.
-        3. The last document lacks the event, this VM or another VM in it, or its Resources in a readable form.
-        """
-        event = record.event
-        blocked = blocked_by_state(event, record.seen_started)
-        if blocked is not None:
-            return blocked.text
-        if record.approval_attempts and event.not_before is not None and event.seconds_left(self._clock.now()) <= 0:
-            return "NotBefore has passed; Azure starts the event without an approval"
-        if record.is_missing:
-            return "the last document does not list the event for this VM; it may be over"
-        if record.sighting is None or not record.sighting.readable:
-            return "the last document does not give the VMs that the event affects"
-        if record.leaving:
-            names = escape_surrogates(", ".join(record.leaving))
-            return f"the last document does not list {names}, but an approval may still release them"
+        settings = self._runtime.settings
+        held = None
+        if not record.approval_asked_by:
+            age = max(0.0, (self._clock.now() - record.first_seen).total_seconds())
+            held = leader.blocked_by(
+                record.event, self._runtime.own_name, settings.leader, settings.takeover_after, age
+            )
+        report = Report(record.sighting, True, self._own_obstacle(record))
+        try:
+            found = own_obstacles(report, self._runtime.own_name, speaks_for_others=held is None)
+        except OwnNameUnknown as error:
+            return str(error)
+        for obstacle in found:
+            if not (record.approval_forced and obstacle.code in UNKNOWN_VALUES):
+                return f"{obstacle.text}, and {held}" if obstacle.code == OTHERS_AFFECTED else obstacle.text
         return None
 
-    def _blocked_by_daemon(self, record: EventRecord) -> str | None:
-        """Return why the state of the daemon keeps the approval back, or None.
+    def _own_obstacle(self, record: EventRecord) -> Obstacle | None:
+        """Return why this VM must not send the approval now, or None.
 
-        1. The last poll failed, fewer than two documents have come, or none has come since the last request
+        1. NotBefore has passed. This blocks repeated requests only, not the first one.
+        2. The last document lacks a VM of the event that may not be gone.
+        3. The last poll failed, fewer than two documents have come, or none has come since the last request
            failed. This blocks a forced approval too.
-        2. The journal cannot be written.
-        3. The daemon is paused.
+        4. The journal cannot be written.
+        5. The daemon is paused.
         """
+        event = record.event
+        if record.approval_attempts and event.not_before is not None and event.seconds_left(self._clock.now()) <= 0:
+            return _NOT_BEFORE_PASSED
+        if record.leaving:
+            names = escape_surrogates(", ".join(record.leaving))
+            return Obstacle(
+                "leaving", f"the last document does not list {names}, but an approval may still release them"
+            )
         if self._last_poll_failed:
-            return "IMDS gives no good answer; the event may have changed"
+            return _NO_ANSWER
         if self._documents < _DOCUMENTS_NEEDED:
-            return "one document was read since the start; the next one has to confirm it"
+            return ONE_DOCUMENT
         if record.attempt.outcome_unknown:
-            return "the last request failed; the events are read again first"
+            return _LAST_REQUEST_FAILED
         if record.approval_forced:
             return None
         if not self._is_durable():
-            return _JOURNAL_NOT_WRITABLE
+            return _NOT_DURABLE
         pause = self._pausing.current()
-        return None if pause is None else pause.text()
-
-    def _blocked_by_leader(self, record: EventRecord) -> str | None:
-        """Return why another VM has to approve the event, or None; a request of an operator does not ask this."""
-        if record.approval_asked_by:
-            return None
-        settings = self._runtime.settings
-        age = max(0.0, (self._clock.now() - record.first_seen).total_seconds())
-        try:
-            return leader.blocked_by(
-                record.event, self._runtime.own_name, settings.leader, settings.takeover_after, age
-            )
-        except OwnNameUnknown as error:
-            return str(error)
+        return None if pause is None else Obstacle("paused", pause.text())

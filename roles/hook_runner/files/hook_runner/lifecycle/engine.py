@@ -350,8 +350,7 @@ class Engine:
            are enforced.
         3. For an event that has started and affects this VM, the hooks of its stage run.
         4. A Scheduled event that affects this VM is prepared and approved.
-        5. A Scheduled event of other VMs is approved only for an operator.
-        6. For an event of any other status nothing happens.
+        5. A Scheduled event of other VMs, and an event of an unknown status, is approved only for an operator.
         """
         phase = record.phase
         if phase == RECOVER:
@@ -363,11 +362,10 @@ class Engine:
             record.attempt.explanation = ""
             if phase != WATCHED:
                 self._start(record, holders)
-        elif record.event.status == "Scheduled":
-            if phase == PREPARE:
-                self._prepare(record, holders)
-            elif record.approval_asked_by:
-                self.approver.send_if_due(record, Decision(NEVER, False, None, ""), "ok")
+        elif phase == PREPARE and record.event.status == "Scheduled":
+            self._prepare(record, holders)
+        elif record.approval_asked_by:
+            self.approver.send_if_due(record, Decision(NEVER, False, None, ""), "ok")
 
     def _prepare(self, record: EventRecord, holders: list[EventRecord]) -> None:
         """Prepare this VM for a Scheduled event, and approve the event when that is due.

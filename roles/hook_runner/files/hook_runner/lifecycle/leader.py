@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Decides which VM of an event approves it: one approval releases all of them.
+"""Decides whether this VM speaks for the other VMs of an event: one approval releases all of them.
 
 See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 """
@@ -9,8 +9,8 @@ See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 from __future__ import annotations
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
-from azure_scheduled_events.identity import leader_rank
-from azure_scheduled_events.release import blocked_by_scope
+from azure_scheduled_events.identity import vm_key
+from azure_scheduled_events.release import all_vms, in_turn
 
 SELF_ONLY = "self-only"
 FIRST = "first"
@@ -21,27 +21,24 @@ STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 def blocked_by(
     event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
 ) -> str | None:
-    """Return why this VM does not approve the event, as a clause; None where it may.
+    """Return why this VM does not speak for the other VMs of the event, as a clause; None where it does.
 
-    1. An event that affects this VM alone is this VM's to approve.
-    2. With SELF_ONLY and EXTERNAL it approves no other event.
-    3. With FIRST the first VM in Resources approves at once, and each next one `takeover_after` seconds after
-       the one before it. A VM that is not in Resources never does.
+    1. With SELF_ONLY and EXTERNAL it never does.
+    2. With FIRST the first VM of the event, by name, does at once, and each next one `takeover_after` seconds after
+       the one before it.
 
-    `age` is the seconds since the event was first seen. Raises OwnNameUnknown while `own_name` is None.
+    `age` is the seconds since the event was first seen.
     """
-    blocked = blocked_by_scope(event, own_name)
-    if blocked is None:
-        return None
-    others = escape_surrogates(", ".join(event.resources))
     if strategy == SELF_ONLY:
-        return f"{blocked.text}, and leader is self-only"
+        return "leader is self-only"
     if strategy == EXTERNAL:
-        return f"an external leader approves it for all its VMs ({others})"
-    rank = leader_rank(event, own_name)
-    if rank is None:
-        return f"this VM is not one of its VMs ({others}) and cannot lead them"
-    wait = rank * takeover_after - age
+        return "an external leader approves it"
+    turns = in_turn(event.resources)
+    own = vm_key(own_name or "")
+    if own not in turns:
+        return "this VM is not one of them"
+    wait = turns.index(own) * takeover_after - age
     if wait > 0:
-        return f"{escape_surrogates(event.resources[0])} leads; this VM takes over in {wait:.0f} s"
+        first = escape_surrogates(all_vms([event.resources])[turns[0]])
+        return f"{first} leads; this VM takes over in {wait:.0f} s"
     return None

@@ -24,6 +24,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import Tracker
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
@@ -46,7 +47,7 @@ def plan(tmp_path):
             name: options.pop(name) for name in ("release_others", "policy", "prepared", "gates") if name in options
         }
         found = plan_approvals(
-            EventDocument(1, events, server_time=NOW, doubtful=doubtful),
+            Tracker().observe(EventDocument(1, events, server_time=NOW, doubtful=doubtful)),
             ApprovalCriteria(Selection.of(**options), own_name, **criteria),
             receipts,
         )
@@ -75,10 +76,11 @@ def test_plan_does_not_approve_an_unknown_status_even_by_id(plan):
     assert plan(event("A", status="Paused"), event_ids=["A"]) == [("A", "not_due")]
 
 
-def test_plan_approves_an_unknown_type_only_by_id_or_type(plan):
-    unknown = event("A", event_type="Hibernate")
-    assert plan(unknown, sources=["User"]) == [("A", "not_due")]
-    assert plan(unknown, types=["Hibernate"]) == [("A", "approve")]
+@pytest.mark.parametrize("values", [{"event_type": "Hibernate"}, {"source": "Robot"}, {"resource_type": "Disk"}])
+def test_plan_approves_an_unknown_value_only_by_id_or_type(plan, values):
+    unknown = event("A", **values)
+    assert plan(unknown, statuses=["Scheduled"]) == [("A", "not_due")]
+    assert plan(unknown, types=["Hibernate", "Reboot"]) == [("A", "approve")]
     assert plan(unknown, event_ids=["A"]) == [("A", "approve")]
     assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [
         ("A", "not_due")
@@ -111,6 +113,16 @@ def test_plan_approves_no_event_whose_vms_are_not_readable(plan, resources, doub
     for release_others in (False, True):
         options = {"event_ids": ["A"], "affects": "any", "release_others": release_others}
         assert plan(unreadable, doubtful=doubtful, **options) == [("A", "not_due")]
+
+
+def test_plan_approves_no_event_whose_last_document_lacks_this_vm(plan):
+    both = EventDocument(1, (event("A", resources=("vm1", "vm2")),))
+    tracker = Tracker()
+    tracker.observe(both)
+    seen = tracker.observe(both._replace(events=(event("A", resources=("vm2",)),)))
+    criteria = ApprovalCriteria(Selection.of(event_ids=["A"]), "vm1", release_others=True)
+    (item,) = plan_approvals(seen, criteria, Receipts("/nonexistent", ""))
+    assert item.outcome == "not_due" and "last document does not list" in item.reason
 
 
 def test_plan_for_an_event_of_other_vms_needs_two_options(plan):

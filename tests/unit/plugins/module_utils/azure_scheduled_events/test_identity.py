@@ -15,7 +15,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     affects,
     affects_only,
     is_same_vm,
-    leader_rank,
     resource_name_of,
 )
 
@@ -69,11 +68,7 @@ def test_affects_only_is_false_for_a_second_vm():
     assert not affects_only(event(), "vm1")
 
 
-def test_leader_rank_is_the_position_in_resources():
-    assert [leader_rank(event("vm1", "vm2"), name) for name in ("vm1", "VM2", "vm3")] == [0, 1, None]
-
-
-@pytest.mark.parametrize("question", [affects, affects_only, leader_rank])
+@pytest.mark.parametrize("question", [affects, affects_only])
 @pytest.mark.parametrize("name", [None, ""])
 def test_an_unknown_own_name_is_an_error_and_never_a_guess(question, name):
     with pytest.raises(OwnNameUnknown, match="resource_name"):

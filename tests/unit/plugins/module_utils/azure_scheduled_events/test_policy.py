@@ -242,9 +242,9 @@ def test_a_scheduled_event_without_time_is_due_now():
     assert holds({"time_left": 0}, event(not_before=None))
 
 
-def test_leader_is_the_next_in_resources_after_takeover_after():
+def test_leader_is_the_next_by_name_after_takeover_after():
     when = {"is_leader": {"strategy": "first", "takeover_after": "60s"}}
-    both = event(resources=("vm0", "vm1"))
+    both = event(resources=("vm1", "VM0"))
     assert not holds(when, both, first_seen=NOON - timedelta(seconds=59))
     assert holds(when, both, first_seen=NOON - timedelta(seconds=60))
     assert not holds({"is_leader": "first"}, both, first_seen=NOON - timedelta(days=1))

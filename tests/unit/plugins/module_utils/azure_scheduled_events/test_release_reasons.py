@@ -13,10 +13,15 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     OwnNameUnknown,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    blocked_by_scope,
-    blocked_by_state,
+    ONE_DOCUMENT,
+    Report,
+    own_obstacles,
     unknown_value,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    Sighting,
 )
 
 
@@ -30,46 +35,50 @@ def code(blocked):
     return blocked and blocked.code
 
 
-@pytest.mark.parametrize(
-    "values, context, expected",
-    [
-        ({}, {}, None),
-        ({"event_type": "Hibernate"}, {}, None),
-        ({"status": "Started"}, {}, "started"),
-        ({"status": "Started"}, {"approved": True}, "started"),
-        ({}, {"seen_started": True}, "started"),
-        ({"status": "Paused"}, {}, "unknown_status"),
-        ({"status": ""}, {"approved": True}, "unknown_status"),
-        ({}, {"approved": True}, "already_approved"),
-    ],
-)
-def test_blocked_by_state_returns_the_first_reason(values, context, expected):
-    assert code(blocked_by_state(event(**values), **context)) == expected
+def sole(*resources, obstacle=None, own_name="vm1", speaks_for_others=False, **values):
+    listed = event(resources=resources, **values)
+    sighting = Sighting(listed, True, frozenset(map(vm_key, resources)), bool(resources))
+    return own_obstacles(Report(sighting, True, obstacle), own_name, speaks_for_others)
 
 
 @pytest.mark.parametrize(
     "resources, expected",
     [
-        (("vm1",), None),
-        (("VM1", "_vm1"), None),
-        (("vm1", "vm2"), "others_affected"),
-        (("vm2",), "others_affected"),
-        ((), "others_affected"),
+        (("vm1",), []),
+        (("VM1", "_vm1"), []),
+        (("vm1", "vm2"), ["others_affected"]),
+        (("vm2",), ["others_affected"]),
+        ((), ["unreadable", "others_affected"]),
     ],
 )
-def test_blocked_by_scope_protects_other_vms(resources, expected):
-    assert code(blocked_by_scope(event(resources=resources), "vm1")) == expected
+def test_own_obstacles_protect_other_vms(resources, expected):
+    assert list(map(code, sole(*resources))) == expected
+    assert list(map(code, sole(*resources, speaks_for_others=True))) == expected[:-1]
+
+
+def test_own_obstacles_of_a_vm_that_the_event_does_not_affect_count():
+    for resources in (("vm1",), ("vm1", "vm2"), ("vm2",)):
+        assert ONE_DOCUMENT in sole(*resources, obstacle=ONE_DOCUMENT, speaks_for_others=True)
+
+
+def test_own_obstacles_begin_with_the_event():
+    assert list(map(code, sole("vm1", "vm2", status="Started", obstacle=ONE_DOCUMENT))) == [
+        "started",
+        "one_document",
+        "others_affected",
+    ]
 
 
 @pytest.mark.parametrize("name", [None, ""])
-def test_blocked_by_scope_without_own_name_raises(name):
+def test_own_obstacles_without_own_name_raise(name):
     with pytest.raises(OwnNameUnknown):
-        blocked_by_scope(event(), name)
+        sole("vm1", own_name=name)
+    assert sole("vm1", own_name=name, speaks_for_others=True) == []
 
 
-def test_blocked_by_scope_text_names_the_vms_in_printable_form():
-    blocked = blocked_by_scope(event(resources=("vm1", "vm\ud800")), "vm1")
-    assert blocked.text == "an approval would release other VMs too (vm1, vm\\ud800)"
+def test_own_obstacles_name_the_vms_in_printable_form():
+    (obstacle,) = sole("vm1", "vm\ud800")
+    assert obstacle.text == "an approval would release other VMs too (vm1, vm\\ud800)"
 
 
 @pytest.mark.parametrize(
