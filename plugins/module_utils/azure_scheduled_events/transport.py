@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One HTTP exchange with IMDS, within a wall-clock limit (docs/reference/scheduled-events.md 1.8.5, 4.4).
 
-This is the only file that imports ``requests``. There is no proxy, redirect, cookie or content
-coding; a request is prepared once and goes directly through the session's adapter, without the
-overhead of ``Session.send``.
+This is the only file that imports ``urllib3``, which comes with ``requests``. There is no proxy, redirect, cookie or
+content coding.
 """
 
 from __future__ import annotations
@@ -14,15 +13,21 @@ import socket
 import time
 import traceback
 from typing import Any, Callable, Mapping, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
 
 try:
-    import requests
-    from requests.adapters import HTTPAdapter
     from urllib3.connection import HTTPConnection
     from urllib3.connectionpool import HTTPConnectionPool
-    from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        HTTPError,
+        LocationParseError,
+        NewConnectionError,
+        ReadTimeoutError,
+    )
+    from urllib3.util import Timeout
 
     REQUESTS_IMPORT_ERROR: str | None = None
 except ImportError:
@@ -39,7 +44,7 @@ class Request(NamedTuple):
     Attributes:
         method: such as "GET".
         path: with the query.
-        headers: never changed after the first exchange: the same object means the same headers.
+        headers: all of them except Host and Content-Length.
         body: None where there is none.
         known: body of the last answer to this request, or None.
         hold: seconds for which a transport may hold back an answer whose body is ``known``. `Transport` holds no
@@ -118,8 +123,8 @@ class _LimitedSocket(socket.socket):
         return count
 
 
-def _limited_adapter(limit: _Deadline) -> HTTPAdapter:
-    """An adapter of requests whose connections obey the limit."""
+def _limited_pool(endpoint: str, limit: _Deadline) -> HTTPConnectionPool:
+    """Return a pool whose connections obey the limit."""
 
     class Connection(HTTPConnection):
         def connect(self) -> None:
@@ -135,40 +140,11 @@ def _limited_adapter(limit: _Deadline) -> HTTPAdapter:
     class Pool(HTTPConnectionPool):
         ConnectionCls = Connection
 
-    class Adapter(HTTPAdapter):
-        """Skips the work per request that only several servers, proxies or TLS need."""
-
-        pool: HTTPConnectionPool | None = None
-
-        def get_connection_with_tls_context(
-            self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
-        ) -> Any:
-            if self.pool is None:
-                self.pool = self.poolmanager.connection_from_url(request.url)
-            return self.pool
-
-        def get_connection(self, url: Any, proxies: Any = None) -> Any:
-            """As versions of requests before 2.32 call it."""
-            if self.pool is None:
-                self.pool = self.poolmanager.connection_from_url(url)
-            return self.pool
-
-        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-            pass
-
-        def request_url(self, request: Any, proxies: Any) -> Any:
-            return request.target
-
-        def build_response(self, req: Any, resp: Any) -> Any:
-            return resp
-
-        def close(self) -> None:
-            self.pool = None
-            super().close()
-
-    adapter = Adapter(pool_connections=1, pool_maxsize=1)
-    adapter.poolmanager.pool_classes_by_scheme = {"http": Pool}
-    return adapter
+    parts = urlsplit(endpoint)
+    try:
+        return Pool(parts.hostname or "", parts.port, maxsize=1)
+    except LocationParseError as error:
+        raise _unusable(endpoint, error) from error
 
 
 class Transport:
@@ -194,11 +170,7 @@ class Transport:
         self._max_bytes = max_bytes
         self._connect_timeout = connect_timeout
         self._limit = _Deadline(clock)
-        self._adapter = _limited_adapter(self._limit)
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.mount("http://", self._adapter)
-        self._gets: dict[str, Any] = {}
+        self._pool = _limited_pool(endpoint, self._limit)
         self.requests_sent = 0
 
     def exchange(self, request: Request, total: float, rest: float) -> Response:
@@ -212,61 +184,43 @@ class Transport:
             ImdsUnreachable: no whole answer came in time.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
-        try:
-            prepared = self._prepared(request)
-        except (requests.exceptions.RequestException, HTTPError, ValueError) as error:
-            raise ImdsError(
-                f"endpoint {self._endpoint!r} cannot be used: {error}", self._endpoint, retryable=False
-            ) from error
-        if prepared.given is not request.headers:
-            prepared.given = request.headers
-            # a plain one: urllib3 copies it and goes through it for each request
-            prepared.headers = dict(request.headers)
-            if request.body is not None:
-                prepared.headers["Content-Length"] = str(len(request.body))
         self._limit.start(total, rest)
         opened = self._limit.connections
         try:
-            return self._attempt(prepared, total)
-        except (requests.exceptions.RequestException, HTTPError) as error:
+            return self._attempt(request, total)
+        except (HTTPError, OSError) as error:
             kept = opened > 0 and opened == self._limit.connections
             if not (kept and not self._limit.answering and isinstance(_root_cause(error), _CLOSED_BY_SERVER)):
-                raise self._unreachable(error, request, total) from error
+                raise self._failure(error, request, total) from error
         try:
-            return self._attempt(prepared, total)
-        except (requests.exceptions.RequestException, HTTPError) as error:
-            raise self._unreachable(error, request, total) from error
+            return self._attempt(request, total)
+        except (HTTPError, OSError) as error:
+            raise self._failure(error, request, total) from error
 
     def close(self) -> None:
         """Close the kept connection."""
-        self._session.close()
+        self._pool.close()
+        self._pool = _limited_pool(self._endpoint, self._limit)
 
-    def _prepared(self, request: Request) -> Any:
-        """Return the request as the adapter takes it; GET requests are prepared once per path."""
-        prepared: Any = self._gets.get(request.path) if request.method == "GET" else None
-        if prepared is None:
-            url = self._endpoint + request.path
-            prepared = self._session.prepare_request(requests.Request(request.method, url, data=request.body))
-            prepared.target = prepared.path_url
-            prepared.given = None
-            if request.method == "GET":
-                self._gets[request.path] = prepared
-        return prepared
-
-    def _attempt(self, prepared: Any, total: float) -> Response:
+    def _attempt(self, request: Request, total: float) -> Response:
         self.requests_sent += 1
-        limits = (min(self._connect_timeout, total), total)
-        # the adapter returns the response of urllib3
-        response: Any = self._adapter.send(prepared, stream=True, timeout=limits)
-        whole = False
+        response: Any = self._pool.urlopen(
+            request.method,
+            request.path,
+            request.body,
+            request.headers,
+            retries=False,
+            redirect=False,
+            timeout=Timeout(connect=min(self._connect_timeout, total), read=total),
+            preload_content=False,
+            decode_content=False,
+        )
         try:
-            body = self._body(response)
-            whole = True
-        finally:
-            if not whole:
-                # the rest of an unfinished answer must not become part of the next one
-                response.close()
-        return Response(response.status, response.headers, body)
+            return Response(response.status, response.headers, self._body(response))
+        except BaseException:
+            # the rest of an unfinished answer must not become part of the next one
+            response.close()
+            raise
 
     def _body(self, response: Any) -> bytes:
         pieces = []
@@ -274,8 +228,8 @@ class Transport:
         while True:
             try:
                 piece = response.read(_CHUNK_SIZE, decode_content=False)
-            except ReadTimeoutError as error:
-                raise requests.exceptions.ReadTimeout(error) from error
+            except ReadTimeoutError:
+                raise
             except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
                     f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}",
@@ -302,15 +256,17 @@ class Transport:
             )
         return b"".join(pieces)
 
-    def _unreachable(self, error: Exception, request: Request, total: float) -> ImdsUnreachable:
+    def _failure(self, error: Exception, request: Request, total: float) -> ImdsError:
+        if isinstance(error, LocationParseError):
+            return _unusable(self._endpoint, error)
         about = f"{request.method} {self._endpoint}{request.path}"
-        if isinstance(error, requests.exceptions.ReadTimeout):
+        if isinstance(error, ReadTimeoutError):
             state = "the answer did not end in time" if self._limit.answering else f"no answer within {total:g} s"
             return ImdsUnreachable(f"{about}: {state}", self._endpoint, connected=True)
-        if isinstance(error, requests.exceptions.ConnectTimeout):
-            state = f"no connection within {min(self._connect_timeout, total):g} s"
-        elif _is_connect_failure(error):
+        if isinstance(error, NewConnectionError):
             state = f"no connection ({_root_cause(error)})"
+        elif isinstance(error, ConnectTimeoutError):
+            state = f"no connection within {min(self._connect_timeout, total):g} s"
         else:
             return ImdsUnreachable(
                 f"{about}: the connection broke ({_root_cause(error)})", self._endpoint, connected=True
@@ -318,13 +274,12 @@ class Transport:
         return ImdsUnreachable(f"{about}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
 
 
-def _is_connect_failure(error: BaseException) -> bool:
-    reason = getattr(error.args[0] if error.args else None, "reason", None)
-    return isinstance(reason, NewConnectionError)
+def _unusable(endpoint: str, error: Exception) -> ImdsError:
+    return ImdsError(f"endpoint {endpoint!r} cannot be used: {error}", endpoint, retryable=False)
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Return the innermost exception of those that requests and urllib3 have wrapped."""
+    """Return the innermost exception of those that urllib3 has wrapped."""
     seen = set()
     while id(error) not in seen:
         seen.add(id(error))
