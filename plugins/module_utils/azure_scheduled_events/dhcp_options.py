@@ -11,41 +11,28 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Iterable, Iterator, NamedTuple
+from operator import itemgetter
+from typing import Iterable, Iterator
 
 _HEADER = struct.Struct("<5I")
 _ENDPOINT_OF_AZURE = 245
 _ADDRESS_SIZE = 4
 
 
-class LeasedAddress(NamedTuple):
-    """An IPv4 address, with dots, that DHCP gave until the Unix second ``expires``."""
-
-    address: str
-    expires: int
-
-
 def distinct_addresses(values: Iterable[bytes], now: float) -> list[str]:
-    """Return the distinct addresses of option 245 of all interfaces, the lease that expires last first.
+    """Return the distinct addresses of option 245 whose leases have not expired, the lease that expires last first.
 
-    ``values`` are those of the interfaces; ``now`` is in Unix seconds.
+    ``values`` are those of the interfaces; ``now`` is in Unix seconds. Records after a damaged one are not read, and
+    data that do not have the size of an address are left out.
     """
-    found = [lease for value in values for lease in leased_addresses(value, now)]
-    found.sort(key=lambda lease: lease.expires, reverse=True)
-    return list(dict.fromkeys(lease.address for lease in found))
-
-
-def leased_addresses(value: bytes, now: float) -> list[LeasedAddress]:
-    """Return the addresses of option 245 whose leases have not expired, in the order of the value.
-
-    The value is that of one interface. Records after a damaged one are not read, and data that do not have the size of
-    an address are left out. ``now`` is in Unix seconds.
-    """
-    return [
-        LeasedAddress(socket.inet_ntoa(data), expires)
+    found = [
+        (expires, data)
+        for value in values
         for code, vendor, expires, data in _records(value)
         if code == _ENDPOINT_OF_AZURE and not vendor and expires > now and len(data) == _ADDRESS_SIZE
     ]
+    found.sort(key=itemgetter(0), reverse=True)
+    return list(dict.fromkeys(socket.inet_ntoa(data) for _expires, data in found))
 
 
 def _records(value: bytes) -> Iterator[tuple[int, int, int, bytes]]:

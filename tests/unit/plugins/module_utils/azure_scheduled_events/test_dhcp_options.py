@@ -15,7 +15,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 NOW = 1_795_000_000.0
 LATER = 1_795_003_600
 ADDRESS = bytes([168, 63, 129, 16])
-FOUND = dhcp_options.LeasedAddress("168.63.129.16", LATER)
+FOUND = "168.63.129.16"
 
 # as Windows 7 and later write it: domain name servers, server identifier, message type (1 byte and 3 of padding), an
 # option without data that was requested, and a domain name of 11 bytes
@@ -33,49 +33,52 @@ def record(data=ADDRESS, code=245, vendor=0, expires=LATER, length=None):
     return header + data + b"\0" * (-len(data) % 4)
 
 
+def addresses(value, now=NOW):
+    return dhcp_options.distinct_addresses([value], now)
+
+
 def test_address_among_other_options_is_found():
-    assert dhcp_options.leased_addresses(OTHERS + record() + OTHERS, NOW) == [FOUND]
-    assert dhcp_options.leased_addresses(OTHERS, 0.0) == []
+    assert addresses(OTHERS + record() + OTHERS) == [FOUND]
+    assert addresses(OTHERS, 0.0) == []
 
 
 def test_padding_of_data_of_each_length_is_skipped():
     for size in range(10):
-        assert dhcp_options.leased_addresses(record(b"x" * size, code=15) + record(), NOW) == [FOUND], size
+        assert addresses(record(b"x" * size, code=15) + record()) == [FOUND], size
 
 
 @pytest.mark.parametrize("size", [0, 3, 5, 8])
 def test_option_that_does_not_have_the_size_of_an_address_is_left_out(size):
-    assert dhcp_options.leased_addresses(record(b"\xa8" * size) + record(), NOW) == [FOUND]
+    assert addresses(record(b"\xa8" * size) + record()) == [FOUND]
 
 
 def test_value_that_was_cut_short_keeps_its_complete_records():
     value = record() + record(bytes([168, 63, 129, 17]))
     for size in range(len(value)):
-        assert dhcp_options.leased_addresses(value[:size], NOW) == [FOUND] * (size >= len(record())), size
+        assert addresses(value[:size]) == [FOUND] * (size >= len(record())), size
 
 
 @pytest.mark.parametrize("length", [5, 8, 2**16, 2**31, 2**32 - 1])
 def test_length_beyond_the_end_of_the_value_ends_the_reading(length):
-    assert dhcp_options.leased_addresses(record() + record(length=length), NOW) == [FOUND]
-    assert dhcp_options.leased_addresses(record(length=length), NOW) == []
+    assert addresses(record() + record(length=length)) == [FOUND]
+    assert addresses(record(length=length)) == []
 
 
 @pytest.mark.parametrize(
     "now, valid", [(LATER - 1.0, True), (LATER, False), (LATER + 1.0, False), (-1.0, True), (2.0**40, False)]
 )
 def test_lease_counts_until_it_expires_by_the_present_clock(now, valid):
-    assert dhcp_options.leased_addresses(record(), now) == [FOUND] * valid
+    assert addresses(record(), now) == [FOUND] * valid
 
 
 def test_lease_without_an_end_counts_and_one_that_was_never_given_does_not():
     endless = record(expires=2**32 - 1)
-    assert dhcp_options.leased_addresses(endless + record(expires=0), NOW) == [
-        dhcp_options.LeasedAddress("168.63.129.16", 2**32 - 1)
-    ]
+    never = record(bytes([168, 63, 129, 17]), expires=0)
+    assert addresses(endless + never) == [FOUND]
 
 
 def test_option_245_of_a_vendor_is_another_option():
-    assert dhcp_options.leased_addresses(record(vendor=1), NOW) == []
+    assert addresses(record(vendor=1)) == []
 
 
 def test_any_bytes_are_read_without_an_error():
@@ -85,5 +88,5 @@ def test_any_bytes_are_read_without_an_error():
         value = bytearray(sound)
         for _change in range(source.randint(1, 8)):
             value[source.randrange(len(value))] = source.randrange(256)
-        for lease in dhcp_options.leased_addresses(bytes(value[: source.randint(0, len(value))]), NOW):
-            assert all(0 <= int(part) <= 255 for part in lease.address.split(".")) and lease.expires > NOW
+        for address in addresses(bytes(value[: source.randint(0, len(value))])):
+            assert all(0 <= int(part) <= 255 for part in address.split("."))
