@@ -12,8 +12,10 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
-    parse_event_type,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_event_types,
+    parse_option,
+    suggestion,
     warning_about,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
@@ -31,7 +33,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     problems_of_facts,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.misspelt import misspelt
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
 
 # strategies under which a host begins a task only after all others have ended the one before
@@ -41,6 +42,10 @@ _PINNED = "host_pinned"
 _PREPARE = "prepare_and_approve"
 _COORDINATE = "coordinate"
 _APPROVING = (_PREPARE, _COORDINATE)
+# the role's own variables, some of which resemble options
+_OWN_VARIABLES = "maintenance__"
+# maintenance_down with two letters exchanged has 0.937
+_SIMILAR_NAME = 0.93
 # value of maintenance_leader: the hook runners of the hosts prepare and recover
 _EXTERNAL = "external"
 
@@ -93,9 +98,14 @@ class ActionModule(ActionBase):
             "argument_specs"
         ]
         options = {"maintenance_hosts"}.union(*(spec["options"] for spec in specs.values()))
+        known = sorted(options)
+        near = {
+            name: suggestion(name, known, _SIMILAR_NAME)
+            for name in sorted(map(str, variables))
+            if name not in options and not name.startswith(_OWN_VARIABLES)
+        }
         return [
-            "{}: no such option; did you mean {}?".format(*pair)
-            for pair in sorted(misspelt(map(str, variables), options).items())
+            f"{name}: no such option; did you mean {option}?" for name, option in near.items() if option is not None
         ]
 
     def _strategy(self, entry_point: str) -> list[str]:
@@ -204,11 +214,11 @@ def _problems_of_coordination(options: t.Mapping[str, t.Any], variables: t.Mappi
 def _types(given: t.Any) -> tuple[list[str], list[str]]:
     """Return the types in Azure's spelling, and what is wrong with them."""
     # as Ansible converts a text for an option that is a list
-    names = given.split(",") if isinstance(given, str) else given
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
     try:
-        return [parse_event_type(name.strip() if isinstance(name, str) else name) for name in names], []
+        return list(parse_option("maintenance_types", names, parse_event_types)), []
     except ValueError as error:
-        return [], [f"maintenance_types: {error}"]
+        return [], [str(error)]
 
 
 def _problems_of_limits(options: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any]) -> list[str]:

@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import shlex
 import typing as t
 from datetime import datetime
+from functools import partial
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.hook_input import (
     HookInput,
     step_seconds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_choice,
+    parse_event_types,
+    parse_option,
+    parse_seconds,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
     UNKNOWN,
@@ -26,9 +32,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     Urgency,
     most_urgent_first,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
-    parse_event_type,
 )
 
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
@@ -57,7 +60,6 @@ _ANSWERS_CHECK = "# azure-scheduled-events: answers check"
 # begins the third line of each file, by which the role finds its files again
 MARK = "# ready hook of the role hook_runner"
 _DEFAULT_SECONDS = 300.0
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 # exit statuses of timeout(1)
 _ENDED_BY_TIMEOUT = (124, 137)
 _RUN_SETTINGS = ("timeout", "types")
@@ -110,10 +112,7 @@ def _entry(entry: t.Any, where: str) -> Entry:
     use = entry.get("use")
     if use is None:
         raise ValueError(f"{where}: use is missing; set it to one of {', '.join(STAGES)}")
-    if str(use) not in STAGES:
-        close = difflib.get_close_matches(str(use), STAGES, 1)
-        remedy = f"did you mean {close[0]}?" if close else f"use one of {', '.join(STAGES)}"
-        raise ValueError(f"{where}: there is no ready hook {use}; {remedy}")
+    use = parse_option(f"{where}: use", use, partial(parse_choice, known=tuple(STAGES), kind="ready hook"))
     name = entry.get("name") or use
     if not _NAME.fullmatch(str(name)):
         raise ValueError(f"{where}: {name!r} is not a name; use letters, digits, dot, dash and underscore")
@@ -121,7 +120,7 @@ def _entry(entry: t.Any, where: str) -> Entry:
     if not isinstance(settings, t.Mapping):
         raise ValueError(f"{where}: settings is not a mapping; write it as {{timeout: 2m}}")
     options = {str(key): value for key, value in entry.items() if key not in ("use", "settings")}
-    return Entry(where, str(use), str(name), options, settings)
+    return Entry(where, use, str(name), options, settings)
 
 
 def hook_files(entries: t.Any, variable: str, python: str) -> list[dict[str, t.Any]]:
@@ -163,40 +162,24 @@ def runs(entries: t.Any, variable: str) -> list[dict[str, t.Any]]:
     Raises:
         ValueError: see `read_entries`; or a setting is unknown or invalid.
     """
-    return [
-        {
-            "use": entry.use,
-            "name": entry.name,
-            "options": dict(entry.options),
-            "seconds": _seconds(entry),
-            "types": _types(entry),
-        }
-        for entry in read_entries(entries, variable)
-    ]
+    return [_run(entry) for entry in read_entries(entries, variable)]
 
 
-def _seconds(entry: Entry) -> int:
-    """Return the time limit of a run; checks the names of all settings, too."""
+def _run(entry: Entry) -> dict[str, t.Any]:
     for key in entry.settings:
         if key not in _RUN_SETTINGS:
             raise ValueError(
                 f"{entry.where}: settings.{key} is a setting of the hook runner; remove it, or use the role hook_runner"
             )
-    value = entry.settings.get("timeout", _DEFAULT_SECONDS)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|)", str(value))
-    if match is None or isinstance(value, bool) or not 1 <= float(match[1]) * _UNITS[match[2]] <= 86400:
-        raise ValueError(f"{entry.where}: settings.timeout: expected a time span such as 30s, 5m or 2h, not {value!r}")
-    return int(float(match[1]) * _UNITS[match[2]])
-
-
-def _types(entry: Entry) -> list[str]:
-    types = entry.settings.get("types") or []
-    if isinstance(types, (str, bytes)) or not isinstance(types, t.Sequence):
-        raise ValueError(f"{entry.where}: settings.types: expected a list such as [Reboot, Redeploy], not {types!r}")
-    try:
-        return [parse_event_type(each) for each in types]
-    except ValueError as error:
-        raise ValueError(f"{entry.where}: settings.types: {error}") from None
+    timeout, types = entry.settings.get("timeout", _DEFAULT_SECONDS), entry.settings.get("types") or []
+    seconds = parse_option(f"{entry.where}: settings.timeout", timeout, partial(parse_seconds, least=1, most=86400))
+    return {
+        "use": entry.use,
+        "name": entry.name,
+        "options": dict(entry.options),
+        "seconds": int(seconds),
+        "types": list(parse_option(f"{entry.where}: settings.types", types, parse_event_types)),
+    }
 
 
 def _json(options: t.Mapping[str, t.Any]) -> str:

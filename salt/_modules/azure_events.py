@@ -87,10 +87,10 @@ try:
     from azure_events_watch import approval_options, settings, state_file, watchers
     from azure_scheduled_events.approval import approve as approve_events
     from azure_scheduled_events.errors import ImdsError
+    from azure_scheduled_events.options import parse_choice
     from azure_scheduled_events.selection import ANY
     from azure_scheduled_events.session import ConnectionOptions, ImdsSession
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
-    from azure_scheduled_events.values import parse_choice
     from azure_scheduled_events.waiting import STATES, EventWait
 
     MISSING = (

@@ -16,12 +16,12 @@ from typing import Any, Mapping, NamedTuple
 from . import release
 from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
+from .options import parse_boolean, parse_choice, parse_option
 from .policy import Policy
 from .receipts import Receipts
 from .release import UNKNOWN_STATUS, UNKNOWN_VALUES, Obstacle, Report, own_obstacles
 from .selection import Selection
 from .tracking import Observation, Sighting
-from .values import parse_choice
 
 APPROVE = "approve"
 APPROVED = "approved"
@@ -94,12 +94,10 @@ class ApprovalCriteria(NamedTuple):
         Raises:
             ValueError: an argument cannot be used; PolicyError if it is the policy.
         """
-        if not isinstance(release_others, bool):
-            raise ValueError(f"release_others has to be true or false, not {release_others!r}")
+        parse_option("release_others", release_others, parse_boolean)
         gates = dict(gates or {})
         for name, value in gates.items():
-            if not isinstance(value, bool):
-                raise ValueError(f"gates: {name} has to be true or false, not {value!r}")
+            parse_option(f"gates.{name}", value, parse_boolean)
         if isinstance(policy, str):
             policy = Policy.preset(policy)
         elif not (policy is None or isinstance(policy, Policy)):

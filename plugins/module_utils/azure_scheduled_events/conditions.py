@@ -15,8 +15,8 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
 from .identity import affects, affects_only, vm_key
+from .options import as_list, parse_boolean, parse_choice, parse_event_types, parse_seconds, parse_texts
 from .release import in_turn
-from .values import parse_boolean, parse_choice, parse_event_type, parse_seconds
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
@@ -55,26 +55,17 @@ class PolicyContext(NamedTuple):
 Condition = Callable[[ScheduledEvent, PolicyContext], bool]
 
 
-def _as_list(value: Any) -> list[Any]:
-    listed = value if isinstance(value, list) else [value]
-    if not listed:
+def _not_empty(value: Any) -> Any:
+    if value in ([], ()):
         raise ValueError("an empty list matches nothing")
-    return listed
-
-
-def _as_texts(value: Any) -> list[str]:
-    listed = _as_list(value)
-    for item in listed:
-        if not isinstance(item, str):
-            raise ValueError(f"expected texts, not {item!r}")
-    return listed
+    return value
 
 
 def _choice_condition(
     known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, PolicyContext], str | None]
 ) -> Callable[[Any], Condition]:
     def make(value: Any) -> Condition:
-        allowed = {parse_choice(item, known, kind) for item in _as_list(value)}
+        allowed = {parse_choice(item, known, kind) for item in as_list(_not_empty(value))}
         return lambda event, context: read(event, context) in allowed
 
     return make
@@ -82,7 +73,7 @@ def _choice_condition(
 
 def _type_condition(read: Callable[[ScheduledEvent, PolicyContext], str | None]) -> Callable[[Any], Condition]:
     def make(value: Any) -> Condition:
-        allowed = {parse_event_type(item).casefold() for item in _as_list(value)}
+        allowed = {name.casefold() for name in parse_event_types(_not_empty(value))}
         return lambda event, context: (read(event, context) or "").casefold() in allowed
 
     return make
@@ -167,7 +158,7 @@ def _resources(value: Any) -> Condition:
 
 def _shell_patterns(value: Any) -> list[re.Pattern[str]]:
     try:
-        return [re.compile(fnmatch.translate(text.casefold())) for text in _as_texts(value)]
+        return [re.compile(fnmatch.translate(text.casefold())) for text in parse_texts(_not_empty(value))]
     except re.error as error:
         raise ValueError(f"not a pattern: {error}") from None
 
@@ -205,7 +196,7 @@ def _utc_hours(value: Any) -> Condition:
 
 
 def _gate(value: Any) -> Condition:
-    names = _as_texts(value)
+    names = parse_texts(_not_empty(value))
     return lambda _event, context: all(context.gates.get(name, False) for name in names)
 
 

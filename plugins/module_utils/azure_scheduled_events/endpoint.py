@@ -1,15 +1,31 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The address of IMDS in configurations."""
+"""The address of IMDS and the api-versions of Scheduled Events in configurations."""
 
 from __future__ import annotations
 
+import re
+from datetime import date, datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import ImdsError
+from .options import as_list, parse_text
 
 DEFAULT_ENDPOINT = "http://169.254.169.254"
 AUTO = "auto"
+
+_API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?")
+_MOST_API_VERSIONS = 4
+
+
+def parse_endpoint(value: Any) -> str:
+    """Return the base URL, or "auto"; raise ValueError if the value is neither."""
+    text = parse_text(value)
+    try:
+        return text if text == AUTO else validate_endpoint(text)
+    except ImdsError as error:
+        raise ValueError(str(error)) from None
 
 
 def validate_endpoint(endpoint: str) -> str:
@@ -31,3 +47,24 @@ def validate_endpoint(endpoint: str) -> str:
             retryable=False,
         )
     return "http://" + parts.netloc
+
+
+def parse_api_versions(value: Any) -> tuple[str, ...]:
+    """Return api-versions of Scheduled Events in the order of fall-back, each once.
+
+    Args:
+        value: one, or a list of at most four: a poll may try them all, and IMDS takes five requests in a second.
+
+    Raises:
+        ValueError: the value is none of these.
+    """
+    # YAML reads a version without quotes as a date
+    texts = [
+        str(each) if isinstance(each, date) and not isinstance(each, datetime) else each for each in as_list(value)
+    ]
+    if not texts or not all(isinstance(each, str) and _API_VERSION.fullmatch(each) for each in texts):
+        raise ValueError(f"expected an api-version such as 2020-07-01, or a list of some, not {value!r}")
+    versions = tuple(dict.fromkeys(texts))
+    if len(versions) > _MOST_API_VERSIONS:
+        raise ValueError(f"expected at most {_MOST_API_VERSIONS} api-versions, not {len(versions)}")
+    return versions

@@ -9,11 +9,10 @@ import time
 from typing import Any, Callable, Iterable, Sequence
 
 from .document import API_VERSION, EventDocument, parse_document
-from .endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
+from .endpoint import AUTO, DEFAULT_ENDPOINT, parse_api_versions, validate_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
 from .timestamps import parse_time
 from .transport import Request, Response, Transport, TransportFactory, TransportInterface
-from .values import parse_api_versions
 
 INSTANCE_API_VERSION = "2021-02-01"
 

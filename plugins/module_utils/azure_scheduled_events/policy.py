@@ -16,8 +16,8 @@ from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises
+from .options import check_key, did_you_mean, parse_boolean, parse_choice, parse_seconds, warning_about
 from .release import Obstacle
-from .values import did_you_mean, parse_boolean, parse_choice, parse_seconds, warning_about
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"
@@ -295,5 +295,4 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], loc
     if not isinstance(data, dict):
         raise PolicyError(f"{locations.describe(path)}: expected a mapping, not {data!r}")
     for key in data:
-        if key not in known:
-            raise PolicyError(f"{locations.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
+        _parsed(lambda given: check_key(given, known), key, (*path, key), locations)

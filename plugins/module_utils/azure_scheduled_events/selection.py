@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises
 from .identity import affects, is_same_vm
-from .values import parse_choice, parse_event_type, warning_about
+from .options import Parser, parse_choice, parse_event_type, parse_option, parse_texts, warning_about
 
 SELF = "self"
 ANY = "any"
@@ -73,18 +73,15 @@ class Selection(NamedTuple):
         Raises:
             ValueError: a value is not a text, or is a misspelt type, status or source, which would select nothing.
         """
-        given = {name: _as_texts(name, value) for name, value in options.items() if value is not None}
-        parsers: dict[str, Callable[[str], str]] = {
+        given = {name: parse_option(name, value, parse_texts) for name, value in options.items() if value is not None}
+        parsers: dict[str, Parser] = {
             "types": parse_event_type,
-            "statuses": partial(parse_choice, known=EVENT_STATUSES, kind="value"),
-            "sources": partial(parse_choice, known=EVENT_SOURCES, kind="value"),
+            "statuses": partial(parse_choice, known=EVENT_STATUSES, kind="status"),
+            "sources": partial(parse_choice, known=EVENT_SOURCES, kind="source"),
         }
         for name, parse in parsers.items():
             for value in given.get(name, ()):
-                try:
-                    parse(value)
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
+                parse_option(name, value, parse)
         return cls.of(**given)
 
     def warnings(self) -> list[str]:
@@ -133,11 +130,3 @@ class Selection(NamedTuple):
 
 def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:
     return allowed is None or (value is not None and value.casefold() in {item.casefold() for item in allowed})
-
-
-def _as_texts(name: str, value: Any) -> list[str]:
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    for item in values:
-        if not isinstance(item, str):
-            raise ValueError(f"{name}: expected texts, not {item!r}")
-    return values

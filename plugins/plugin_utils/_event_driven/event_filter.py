@@ -13,6 +13,10 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     nature_of,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    check_key,
+    parse_option,
+)
 
 from .change import without_templates
 from .deliveries import BODIES, find_changes
@@ -123,8 +127,7 @@ def _with_meta(event: Event, hosts: list[str], **members: t.Any) -> Event:
 def _with_environment(options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the options, and those of the environment for options that the rulebook does not set."""
     for name in options:
-        if name not in _OPTIONS:
-            raise _problem(f"{name}: unknown option; use one of {', '.join(_OPTIONS)}")
+        parse_option(_PLUGIN, name, lambda given: check_key(given, _OPTIONS))
     settings = {name: value for name, value in options.items() if value is not None}
     for name in _OPTIONS_OF_ENVIRONMENT:
         value = os.environ.get(_VARIABLE % name.upper())

@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 
 from .imds_watch import LOGGER, ImdsWatch
-from .source_options import parse_options
+from .source_options import parse_arguments
 
 # seconds before the next poll after an error of this program
 _PAUSE_AFTER_ERROR = 30.0
@@ -41,7 +41,7 @@ async def run(queue: Queue, args: t.Mapping[str, t.Any]) -> None:
         raise ImportError(
             "azure_imds.scheduled_events.scheduled_events: no library requests; install it for this Python"
         )
-    watch = ImdsWatch(parse_options(args))
+    watch = ImdsWatch(parse_arguments(args))
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     thread = _PollThread(watch, queue, asyncio.get_running_loop(), failed)
     thread.start()

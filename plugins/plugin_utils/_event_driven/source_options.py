@@ -6,22 +6,22 @@
 from __future__ import annotations
 
 import typing as t
+from functools import partial
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     API_VERSION,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
-    AUTO,
     DEFAULT_ENDPOINT,
-    validate_endpoint,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsError,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
     parse_api_versions,
+    parse_endpoint,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    Parser,
+    parse_option,
+    parse_options,
     parse_seconds,
-    suggestion,
+    parse_text,
 )
 
 _PLUGIN = "azure_imds.scheduled_events.scheduled_events"
@@ -49,7 +49,17 @@ class SourceOptions(t.NamedTuple):
     due_within: float | None = None
 
 
-def parse_options(args: t.Mapping[str, t.Any]) -> SourceOptions:
+_PARSERS: t.Mapping[str, Parser] = {
+    "endpoint": parse_endpoint,
+    "api_version": parse_api_versions,
+    "interval": partial(parse_seconds, least=1, most=3600),
+    "timeout": partial(parse_seconds, least=1, most=120),
+    "resource_name": parse_text,
+    "due_within": partial(parse_seconds, least=1, most=366 * 86400),
+}
+
+
+def parse_arguments(args: t.Mapping[str, t.Any]) -> SourceOptions:
     """Return the checked arguments; raise ValueError with the name of the argument, the problem and the remedy.
 
     The arguments are as the rulebook has them, with substituted variables. An empty text counts as absent.
@@ -57,47 +67,4 @@ def parse_options(args: t.Mapping[str, t.Any]) -> SourceOptions:
     given = {
         name: value for name, value in args.items() if name not in _OF_THE_ENGINE and value is not None and value != ""
     }
-    for name in given:
-        if name not in SourceOptions._fields:
-            near = suggestion(str(name), SourceOptions._fields)
-            raise _problem(name, "unknown argument", f"use {near}" if near else "see the documentation of the source")
-    if "endpoint" in given:
-        given["endpoint"] = _endpoint(given["endpoint"])
-    if "api_version" in given:
-        given["api_version"] = _versions(given["api_version"])
-    if "resource_name" in given and not isinstance(given["resource_name"], str):
-        raise _problem("resource_name", f"{given['resource_name']!r} is not a text", "give the name of the VM")
-    for name, least, most in (("interval", 1.0, 3600.0), ("timeout", 1.0, 120.0), ("due_within", 1.0, 3.2e7)):
-        if name in given:
-            given[name] = _seconds(name, given[name], least, most)
-    return SourceOptions(**given)
-
-
-def _endpoint(value: t.Any) -> str:
-    try:
-        if not isinstance(value, str):
-            raise ImdsError(f"{value!r} is not a text")
-        return value if value == AUTO else validate_endpoint(value)
-    except ImdsError as error:
-        raise _problem("endpoint", str(error), "give a base URL such as http://169.254.169.254, or auto") from None
-
-
-def _versions(value: t.Any) -> tuple[str, ...]:
-    try:
-        return parse_api_versions(value)
-    except ValueError as error:
-        raise _problem("api_version", str(error), "give a text such as 2020-07-01, or a list") from None
-
-
-def _seconds(name: str, value: t.Any, least: float, most: float) -> float:
-    try:
-        seconds = parse_seconds(value)
-    except ValueError as error:
-        raise _problem(name, str(error), "give a number of seconds") from None
-    if not least <= seconds <= most:
-        raise _problem(name, f"{seconds:g} is out of range", f"give {least:g} to {most:g} seconds")
-    return seconds
-
-
-def _problem(name: str, problem: str, remedy: str) -> ValueError:
-    return ValueError(f"{_PLUGIN}: {name}: {problem}; {remedy}")
+    return SourceOptions(**parse_option(_PLUGIN, given, partial(parse_options, parsers=_PARSERS)))

@@ -8,6 +8,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    did_you_mean,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     read_announced,
     read_ended,
@@ -32,14 +35,12 @@ _SOURCES = (HOSTS, CALLER)
 def problems_of_control_plane(options: t.Mapping[str, t.Any]) -> list[str]:
     """Return what is wrong with the options, each as one sentence."""
     problems = []
-    way = options.get("approve_by", _WAYS[0])
-    if way not in _WAYS:
-        problems.append(f"maintenance_approve_by: there is no way {way}; set it to module or arm")
+    way, source = options.get("approve_by", _WAYS[0]), options.get("events_from", _SOURCES[0])
+    for name, value, known in (("approve_by", way, _WAYS), ("events_from", source, _SOURCES)):
+        if value not in known:
+            problems.append(f"maintenance_{name}: unknown value {value!r}{did_you_mean(value, known)}")
     if way == ARM:
         problems += _problems_of_arm(options)
-    source = options.get("events_from", _SOURCES[0])
-    if source not in _SOURCES:
-        problems.append(f"maintenance_events_from: there is no source {source}; set it to hosts or caller")
     for read, name in ((read_announced, "announced"), (read_ended, "ended")):
         try:
             read(options.get(name, []))

@@ -8,6 +8,14 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
+    parse_seconds,
+)
+
+# options of the role, in seconds
+_DURATIONS = ("deadline", "yield", "patience", "within", "removed_after", "note_expires")
+
 
 class Limits(t.NamedTuple):
     """The limits of one run.
@@ -39,7 +47,7 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
 
     Args:
         options: ``at_most``, ``group``, ``one_fault_domain``, ``deadline``, ``yield`` and ``patience``; a missing one
-            has its default.
+            has its default. Other durations of the role are only checked.
         play_hosts: the hosts of the play, also those that are lost.
         groups: the hosts of each group of the inventory.
 
@@ -51,13 +59,18 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
         raise ValueError(f"maintenance_group: the inventory has no group {group}; name one of its groups")
     hosts = list(groups[group]) if group else list(play_hosts)
     at_most = options.get("at_most")
+    seconds = {
+        name: parse_option(f"maintenance_{name}", options[name], parse_seconds)
+        for name in _DURATIONS
+        if options.get(name) is not None
+    }
     limits = Limits(
         frozenset(hosts),
         None if at_most in (None, "") else _number(at_most, len(hosts)),
         bool(options.get("one_fault_domain")),
-        _seconds("deadline", options.get("deadline") or 0),
-        _seconds("yield", options.get("yield", 300)),
-        float(options.get("patience", 3600)),
+        seconds.get("deadline", 0),
+        seconds.get("yield", 300),
+        seconds.get("patience", 3600),
     )
     unseen = sorted(set(hosts) - set(play_hosts))
     if limits.restrict and unseen:
@@ -78,13 +91,3 @@ def _number(at_most: t.Any, hosts: int) -> int:
             ' set it to a value such as 2 or "25%"'
         )
     return max(1, hosts * number // 100) if match[2] else number
-
-
-def _seconds(name: str, value: t.Any) -> float:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = -1
-    if not 0 <= seconds < float("inf"):
-        raise ValueError(f"maintenance_{name}: {value!r} is not a number of seconds from 0; set it to one such as 60")
-    return seconds

@@ -4,9 +4,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.values import did_you_mean, parse_choice, parse_seconds
+from azure_scheduled_events.options import (
+    Parser,
+    as_list,
+    parse_choice,
+    parse_integer,
+    parse_option,
+    parse_options,
+    parse_seconds,
+    parse_text,
+)
 
 HOLD = "hold"
 APPROVE = "approve"
@@ -24,7 +34,6 @@ _TARGETS = (
     "ipcidr",
     "range",
 )
-_MINIMUM = {"answer": 1.0, "poll": 1.0, "sweep": 10.0, "keep": 0.0}
 
 
 class Settings(NamedTuple):
@@ -62,74 +71,38 @@ def parse_settings(given: Any) -> Settings:
         return Settings()
     if not isinstance(given, Mapping):
         raise ValueError(f"azure_events: expected keys with values, not {given!r}")
-    for key in given:
-        if key not in Settings._fields:
-            raise ValueError(f"azure_events: unknown key {key!r}{did_you_mean(key, Settings._fields)}")
-    try:
-        return Settings(**{key: _PARSERS[key](key, value) for key, value in given.items()})
-    except ValueError as error:
-        raise ValueError(f"azure_events: {error}") from None
+    return Settings(**parse_option("azure_events", given, partial(parse_options, parsers=_PARSERS)))
 
 
-def _target(key: str, value: Any) -> Any:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError(f"{key}: expected a target or a list of minion ids, not {value!r}")
+def _target(value: Any) -> Any:
+    texts = as_list(value)
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(f"expected a target or a list of minion ids, not {value!r}")
     return value
 
 
-def _target_type(key: str, value: Any) -> str:
-    return parse_choice(value, _TARGETS, key)
-
-
-def _mapping(key: str, value: Any) -> Mapping[str, str]:
+def _mapping(value: Any) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{key}: expected minion ids with names of VMs, not {value!r}")
+        raise ValueError(f"expected minion ids with names of VMs, not {value!r}")
     owners: dict[str, str] = {}
     for minion, name in value.items():
         if not (isinstance(minion, str) and minion and isinstance(name, str) and name.strip()):
-            raise ValueError(f"{key}: expected a minion id with the name of a VM, not {minion!r}: {name!r}")
+            raise ValueError(f"expected a minion id with the name of a VM, not {minion!r}: {name!r}")
         other = owners.setdefault(name.casefold(), minion)
         if other != minion:
-            raise ValueError(f"{key}: {other} and {minion} have the same VM {name!r}; a VM has one minion")
+            raise ValueError(f"{other} and {minion} have the same VM {name!r}; a VM has one minion")
     return dict(value)
 
 
-def _text(key: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{key}: expected a text, not {value!r}")
-    return value
-
-
-def _unknown_resources(key: str, value: Any) -> str:
-    return parse_choice(value, (HOLD, APPROVE), key)
-
-
-def _count(key: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10000:
-        raise ValueError(f"{key}: expected a whole number from 1 to 10000, not {value!r}")
-    return value
-
-
-def _seconds(key: str, value: Any) -> float:
-    try:
-        seconds = parse_seconds(value)
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
-    if seconds < _MINIMUM[key]:
-        raise ValueError(f"{key}: expected at least {_MINIMUM[key]:g} seconds, not {value!r}")
-    return seconds
-
-
-_PARSERS: Mapping[str, Any] = {
+_PARSERS: Mapping[str, Parser] = {
     "minions": _target,
-    "minions_type": _target_type,
+    "minions_type": partial(parse_choice, known=_TARGETS),
     "mapping": _mapping,
-    "mapping_pillar": _text,
-    "unknown_resources": _unknown_resources,
-    "at_once": _count,
-    "answer": _seconds,
-    "poll": _seconds,
-    "sweep": _seconds,
-    "keep": _seconds,
+    "mapping_pillar": parse_text,
+    "unknown_resources": partial(parse_choice, known=(HOLD, APPROVE)),
+    "at_once": partial(parse_integer, least=1, most=10000),
+    "answer": partial(parse_seconds, least=1),
+    "poll": partial(parse_seconds, least=1),
+    "sweep": partial(parse_seconds, least=10),
+    "keep": parse_seconds,
 }

@@ -9,8 +9,8 @@ import json
 from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import settings
+from azure_scheduled_events.options import check_key, parse_boolean, parse_option
 from azure_scheduled_events.selection import SELF, Selection
-from azure_scheduled_events.values import did_you_mean
 
 from .ready_hook_steps import USE, parse_ready_hook
 
@@ -85,10 +85,9 @@ def parse_configuration(section: Any, beacon: Any = None) -> Configuration:
     if section is not None and not isinstance(section, Mapping):
         raise ValueError(f"{SECTION}: expected a mapping, not {type(section).__name__}")
     given = dict(section or {})
-    for key in given:
-        if key not in _KNOWN:
-            raise ValueError(f"{SECTION}: unknown key {key!r}{did_you_mean(key, _KNOWN)}")
     try:
+        for key in given:
+            check_key(key, _KNOWN)
         selections = (_selection(given), *_of_beacon(beacon))
         connection = settings.parse_connection(given, {})
         notice = settings.parse_duration("minimum_notice", given.get("minimum_notice", 0), 0.0)
@@ -185,8 +184,7 @@ def _kind(item: Mapping[Any, Any]) -> str:
     """Return the kind of a step, after a check of its keys."""
     every = (*KINDS, "name", "timeout", *(option for options in _OF_KIND.values() for option in options))
     for key in item:
-        if key not in every:
-            raise ValueError(f"unknown key {key!r}{did_you_mean(key, every)}")
+        check_key(key, every)
     kinds = [kind for kind in KINDS if kind in item]
     if len(kinds) != 1:
         raise ValueError(f"expected exactly one of {', '.join(KINDS)}, not {', '.join(kinds) or 'none'}")
@@ -219,11 +217,10 @@ def _action(kind: str, value: Any) -> Any:
 
 
 def _check_paths(given: Mapping[str, Any]) -> None:
-    receipts, allow_paths = given.get("receipts"), given.get("allow_paths", False)
+    receipts = given.get("receipts")
     if receipts is not None and not (isinstance(receipts, str) and receipts):
         raise ValueError(f"receipts: expected the path of a folder, not {receipts!r}")
-    if not isinstance(allow_paths, bool):
-        raise ValueError(f"allow_paths: expected true or false, not {allow_paths!r}")
+    parse_option("allow_paths", given.get("allow_paths", False), parse_boolean)
 
 
 def _selection(given: Mapping[str, Any]) -> Selection:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any, Mapping, NamedTuple
 
-from azure_scheduled_events.values import did_you_mean
+from azure_scheduled_events.options import parse_choice, parse_option
 
 USE = "use"
 # the hooks below salt://azure_events/hooks
@@ -54,9 +55,7 @@ def parse_ready_hook(item: Mapping[Any, Any]) -> ReadyHook:
     The ValueError for an invalid item names the key. The hook itself checks its options:
     ``azure_events.check`` has the result.
     """
-    use = item[USE]
-    if use not in NAMES:
-        raise ValueError(f"use: there is no ready hook {use!r}{did_you_mean(use, NAMES)}")
+    use = parse_option(USE, item[USE], partial(parse_choice, known=NAMES, kind="ready hook"))
     name = use if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(

@@ -6,20 +6,26 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import partial
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
-from azure_scheduled_events.endpoint import AUTO, DEFAULT_ENDPOINT, validate_endpoint
-from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
+from azure_scheduled_events.options import check_key, parse_boolean, parse_option, parse_seconds
 from azure_scheduled_events.selection import Selection
-from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_seconds
 
 BEACON = "azure_events"
 # options that Salt itself reads
 _SWITCHES = ("enabled", "disable_during_state_run", "run_once")
 _SALT_OPTIONS = ("interval", "beacon_module", "_beacon_name", *_SWITCHES)
-_SECONDS = {"timeout": 10.0, "first_timeout": 130.0, "poll_interval": 1.0, "repeat": 60.0, "gone_for": 3600.0}
-_MINIMUM = {"timeout": 0.1, "first_timeout": 0.1, "poll_interval": 0.25, "repeat": 1.0, "gone_for": 0.0}
+# the default and the least value of each
+_SECONDS = {
+    "timeout": (10.0, 0.1),
+    "first_timeout": (130.0, 0.1),
+    "poll_interval": (1.0, 0.25),
+    "repeat": (60.0, 1.0),
+    "gone_for": (3600.0, 0.0),
+}
 _CONNECTION = ("endpoint", "api_version", "resource_name")
 _KNOWN = ("types", "statuses", "sources", "affects", *_CONNECTION, *_SECONDS)
 
@@ -75,14 +81,14 @@ def parse_settings(config: Any, section: Mapping[str, Any]) -> Settings:
     """
     given = _merged(config)
     for key in given:
-        if key not in _KNOWN and key not in _SALT_OPTIONS:
-            raise ValueError(f"unknown key {key!r}{did_you_mean(key, (*_KNOWN, 'interval'))}")
+        if key not in _SALT_OPTIONS:
+            check_key(key, (*_KNOWN, "interval"))
     _check_salt_options(given)
     for key in ("types", "statuses", "sources"):
         if given.get(key) in ([], ()):
             raise ValueError(f"{key}: an empty list selects no event at all; leave the option out for all")
     selection = parse_selection({key: given.get(key) for key in ("types", "statuses", "sources", "affects")})
-    seconds = {key: parse_duration(key, given.get(key, default), _MINIMUM[key]) for key, default in _SECONDS.items()}
+    seconds = {key: parse_duration(key, given.get(key, default), least) for key, (default, least) in _SECONDS.items()}
     name = beacon_name(config)
     if name == BEACON:
         selection = _restrict_to_minion(selection, section)
@@ -140,31 +146,17 @@ def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> t
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise ValueError(f"resource_name: expected the name that Azure has for this VM, not {name!r}")
     endpoint = DEFAULT_ENDPOINT if where["endpoint"] is None else where["endpoint"]
-    if not isinstance(endpoint, str):
-        raise ValueError(f"endpoint: expected a text, not {endpoint!r}")
-    try:
-        endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
-    except ImdsError as error:
-        raise ValueError(str(error)) from None
-    try:
-        versions = parse_api_versions(API_VERSION if where["api_version"] is None else where["api_version"])
-    except ValueError as error:
-        raise ValueError(f"api_version: {error}") from None
-    return endpoint, versions, name
+    versions = API_VERSION if where["api_version"] is None else where["api_version"]
+    return (
+        parse_option("endpoint", endpoint, parse_endpoint),
+        parse_option("api_version", versions, parse_api_versions),
+        name,
+    )
 
 
-def parse_duration(key: str, value: Any, minimum: float) -> float:
-    """Return the seconds of a number or of a text such as 15m, at least ``minimum``.
-
-    The ValueError for a value that is not a duration, or too short, names the key.
-    """
-    try:
-        seconds = parse_seconds(value)
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
-    if seconds < minimum:
-        raise ValueError(f"{key} has to be at least {minimum:g} seconds, not {seconds:g}")
-    return seconds
+def parse_duration(key: str, value: Any, least: float) -> float:
+    """Return the seconds of a duration, which the ValueError for another value names by its key."""
+    return parse_option(key, value, partial(parse_seconds, least=least))
 
 
 def _check_salt_options(given: Mapping[Any, Any]) -> None:
@@ -177,8 +169,7 @@ def _check_salt_options(given: Mapping[Any, Any]) -> None:
     if not number or not math.isfinite(interval) or interval <= 0:
         raise ValueError(f"interval: expected seconds as a number above 0, as Salt reads no units, not {interval!r}")
     for key in _SWITCHES:
-        if not isinstance(given.get(key, True), bool):
-            raise ValueError(f"{key} has to be true or false, not {given[key]!r}")
+        parse_option(key, given.get(key, True), parse_boolean)
     module = given.get("beacon_module", BEACON)
     if not isinstance(module, str) or not module:
         raise ValueError(f"beacon_module: expected the name of a beacon module, not {module!r}")

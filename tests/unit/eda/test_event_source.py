@@ -19,7 +19,7 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_source import run
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.imds_watch import ImdsWatch
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
-    parse_options,
+    parse_arguments,
 )
 
 from support.eda.three_hosts import EVENT
@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, azure: Simulator, now: Callable[[], datetime] = lambda: datetime.now(UTC), **more: Any) -> None:
         self.now = 1000.0
-        options = parse_options({"endpoint": azure.endpoints["vm1"], **more})
+        options = parse_arguments({"endpoint": azure.endpoints["vm1"], **more})
         self.watch = ImdsWatch(options, clock=lambda: self.now, now=now, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:

@@ -74,7 +74,7 @@ def test_hook_file_of_stage_prepare_answers_check():
         ("haproxy", "hooks: not a list"),
         (["haproxy"], "hooks[0]: not a mapping"),
         ([{"server": "web/web1"}], "hooks[0]: use is missing"),
-        ([{"use": "haproxi"}], "there is no ready hook haproxi; did you mean haproxy?"),
+        ([{"use": "haproxi"}], "unknown ready hook 'haproxi'; did you mean haproxy?"),
         ([{"use": "redis", "name": "a b"}], "'a b' is not a name"),
         ([{"use": "redis"}, {"use": "redis"}], "hooks[1]: the name redis is that of hooks[0], too; set name"),
         ([{"use": "redis", "settings": "2m"}], "settings is not a mapping"),
@@ -100,7 +100,7 @@ def test_run_has_the_time_limit_of_its_settings(timeout, seconds):
     assert (run["seconds"], run["options"]) == (seconds, {})
 
 
-@pytest.mark.parametrize("settings", [{"needs": 5}, {"timeout": "soon"}, {"timeout": True}, {"types": "Reboot"}])
+@pytest.mark.parametrize("settings", [{"needs": 5}, {"timeout": "soon"}, {"timeout": True}, {"types": 5}])
 def test_setting_that_a_run_cannot_obey_is_an_error(settings):
     with pytest.raises(ValueError):
         runs([{"use": "redis", "settings": settings}], "hooks")
@@ -111,8 +111,9 @@ def test_type_that_is_close_to_a_known_one_is_refused_with_its_name():
         runs([{"use": "redis", "settings": {"types": ["rebot"]}}], "hooks")
 
 
-def test_type_in_another_letter_case_is_the_known_one():
-    (run,) = runs([{"use": "redis", "settings": {"types": ["reboot"]}}], "hooks")
+@pytest.mark.parametrize("types", [["reboot"], "REBOOT"])
+def test_type_in_another_letter_case_is_the_known_one(types):
+    (run,) = runs([{"use": "redis", "settings": {"types": types}}], "hooks")
     assert run["types"] == ["Reboot"]
 
 

@@ -26,7 +26,10 @@ def test_times_have_units() -> None:
         ({"awnser": 5}, "azure_events: unknown key 'awnser'; did you mean answer?"),
         ({"patience": "1h"}, "azure_events: unknown key 'patience'"),
         ([], "azure_events: expected keys with values"),
-        ({"unknown_resources": "aprove"}, "azure_events: unknown unknown_resources 'aprove'; did you mean approve?"),
+        (
+            {"unknown_resources": "aprove"},
+            "azure_events: unknown_resources: unknown value 'aprove'; did you mean approve?",
+        ),
         ({"minions_type": "globb"}, "did you mean glob?"),
         ({"minions": []}, "azure_events: minions: expected a target"),
         ({"answer": "soon"}, "azure_events: answer: expected seconds"),

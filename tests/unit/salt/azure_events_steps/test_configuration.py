@@ -72,8 +72,8 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"minimum_notice": -1}, "at least 0 seconds"),
         ({"types": ["Rebot"]}, "types: unknown event type 'Rebot'; did you mean Reboot?"),
         ({"types": []}, "types: an empty list selects no event"),
-        ({"statuses": ["Gone"]}, "statuses: unknown value"),
-        ({"sources": [3]}, "sources: expected texts"),
+        ({"statuses": ["Gone"]}, "statuses: unknown status"),
+        ({"sources": [3]}, "sources: expected a text"),
         ({"allow_paths": "yes"}, "allow_paths: expected true or false"),
         ({"receipts": 7}, "receipts: expected the path"),
         ({"resource_name": ""}, "resource_name: expected"),
@@ -91,7 +91,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"prepare": [{"command": []}]}, "a list of texts that begins with a program"),
         ({"prepare": [{"command": " "}]}, "command: expected a text"),
         ({"prepare": [{"command": "a\0b"}]}, "a null character"),
-        ({"prepare": [{"command": "x", "timeout": 0}]}, "timeout has to be at least 0.1"),
+        ({"prepare": [{"command": "x", "timeout": 0}]}, "timeout: expected at least 0.1 seconds"),
         ({"prepare": [{"command": "x", "name": 1}]}, "name: expected a text"),
         ({"prepare": [7]}, "expected a command, or a mapping"),
     ],
@@ -194,7 +194,7 @@ def test_timeout_of_a_ready_hook_is_in_its_settings_as_in_the_roles() -> None:
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        ({"ready_hooks": [{"use": "haproxi"}]}, "ready_hooks: step 1: use: there is no ready hook 'haproxi'; did you"),
+        ({"ready_hooks": [{"use": "haproxi"}]}, "ready_hooks: step 1: use: unknown ready hook 'haproxi'; did you"),
         ({"prepare": [{"use": None}]}, "prepare: step 1: use"),
         ({"ready_hooks": [{"use": "log"}, {"use": "log"}]}, "prepare: two ready hooks have the name 'log'"),
         ({"ready_hooks": [{"use": "log"}], "recover": [{"use": "log"}]}, "recover: two ready hooks"),

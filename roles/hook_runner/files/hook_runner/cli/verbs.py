@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from typing import Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
+from azure_scheduled_events.options import Parser, parse_choice, parse_integer, parse_seconds
 from azure_scheduled_events.printable import printable
-from azure_scheduled_events.values import parse_seconds
 from hook_runner import __version__, event_ids
 from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, exit_with_error, print_error, print_result
 from hook_runner.cli.run import load_settings_for, run_service
@@ -54,16 +55,26 @@ def parser() -> argparse.ArgumentParser:
         "history", show_history, "a line for each event so far, newest last; with an event, all that happened to it"
     )
     history.add_argument(
-        "event_id", nargs="?", type=some_id, metavar="EVENT", help="only this event: its id, or the beginning of it"
+        "event_id",
+        nargs="?",
+        type=argument(some_id),
+        metavar="EVENT",
+        help="only this event: its id, or the beginning of it",
     )
     amount = history.add_mutually_exclusive_group()
     amount.add_argument(
-        "--limit", type=positive, default=20, metavar="N", help="how many events at most (default: %(default)s)"
+        "--limit",
+        type=argument(partial(parse_integer, least=1)),
+        default=20,
+        metavar="N",
+        help="how many events at most (default: %(default)s)",
     )
     amount.add_argument("--all", action="store_true", help="all events that the journal has")
 
     approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
-    approve.add_argument("event_id", type=some_id, metavar="EVENT", help="which event: its id, or the beginning of it")
+    approve.add_argument(
+        "event_id", type=argument(some_id), metavar="EVENT", help="which event: its id, or the beginning of it"
+    )
     approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
     approve.add_argument(
         "--release-others",
@@ -80,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
         "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
     )
     times = "end by itself: 30m, 2h or 2026-11-21T18:00:00Z (UTC)"
-    pause.add_argument("--until", type=until, default={}, metavar="TIME", help=times)
+    pause.add_argument("--until", type=argument(moment), default={}, metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
     verb("resume", resume_service, "end a pause")
     attempt = verb(
@@ -90,11 +101,15 @@ def parser() -> argparse.ArgumentParser:
     )
     attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
     attempt.add_argument(
-        "--type", default="Reboot", choices=EVENT_TYPES, help="type of the event (default: %(default)s)"
+        "--type",
+        type=argument(partial(parse_choice, known=EVENT_TYPES, kind="event type")),
+        default="Reboot",
+        metavar="TYPE",
+        help=f"type of the event, one of {', '.join(EVENT_TYPES)} (default: %(default)s)",
     )
     attempt.add_argument(
         "--notice",
-        type=duration,
+        type=argument(parse_seconds),
         default=900.0,
         metavar="SECONDS",
         help="time until the event may start (default: 15m)",
@@ -109,20 +124,16 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def positive(text: str) -> int:
-    """Return a whole number of at least 1. Raises ValueError."""
-    number = int(text)
-    if number < 1:
-        raise ValueError("at least 1")
-    return number
+def argument(parse: Parser) -> Parser:
+    """Return the parser for an argument: argparse shows the text of its error."""
 
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
-def until(text: str) -> dict[str, Any]:
-    """Return the members of a request for the end of a pause. Raises ArgumentTypeError."""
-    try:
-        return moment(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return read
 
 
 def some_id(text: str) -> str:
@@ -130,14 +141,6 @@ def some_id(text: str) -> str:
     if not text:
         raise ValueError("an event's id is never empty")
     return text
-
-
-def duration(text: str) -> float:
-    """Return seconds, 0 or more. Raises ValueError."""
-    seconds = parse_seconds(text)
-    if seconds < 0:
-        raise ValueError("not in the past")
-    return seconds
 
 
 def show_status(options: argparse.Namespace) -> int:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Callable
+from functools import partial
+
+from azure_scheduled_events.options import Parser, parse_integer, parse_options
 
 INFINITY = (1 << 64) - 1
 
@@ -29,15 +31,7 @@ def read_limits(value: object) -> dict[str, int]:
     """Return the limits of a hook's `unit` setting, as numbers by name. Raises ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(f"expected a mapping of limits, not {value!r}")
-    found = {}
-    for name, given in value.items():
-        if name not in LIMITS:
-            raise ValueError(f"unknown limit {name!r}; these are known: {', '.join(LIMITS)}")
-        try:
-            found[name] = _PARSERS[name](given)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return found
+    return parse_options(value, _PARSERS)
 
 
 def _bytes(value: object) -> int:
@@ -57,29 +51,17 @@ def _percent(value: object) -> int:
 
 
 def _tasks(value: object) -> int:
-    return INFINITY if value == "infinity" else _integer(1, 1 << 22)(value)
+    return INFINITY if value == "infinity" else parse_integer(value, 1, 1 << 22)
 
 
-class _integer:
-    """Reads a whole number between two others."""
-
-    def __init__(self, least: int, most: int) -> None:
-        self._least, self._most = least, most
-
-    def __call__(self, value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not self._least <= value <= self._most:
-            raise ValueError(f"expected a whole number from {self._least} to {self._most}, not {value!r}")
-        return value
-
-
-_PARSERS: Mapping[str, Callable[[object], int]] = {
+_PARSERS: Mapping[str, Parser] = {
     "CPUQuota": _percent,
-    "CPUWeight": _integer(1, 10000),
-    "IOWeight": _integer(1, 10000),
+    "CPUWeight": partial(parse_integer, least=1, most=10000),
+    "IOWeight": partial(parse_integer, least=1, most=10000),
     "MemoryHigh": _bytes,
     "MemoryMax": _bytes,
     "MemorySwapMax": _bytes,
-    "Nice": _integer(-20, 19),
-    "OOMScoreAdjust": _integer(-1000, 1000),
+    "Nice": partial(parse_integer, least=-20, most=19),
+    "OOMScoreAdjust": partial(parse_integer, least=-1000, most=1000),
     "TasksMax": _tasks,
 }

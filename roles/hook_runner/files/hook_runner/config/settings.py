@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
-from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
+from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
 from azure_scheduled_events.hook_input import MARGIN
+from azure_scheduled_events.options import (
+    Parser,
+    check_key,
+    parse_boolean,
+    parse_choice,
+    parse_event_types,
+    parse_integer,
+    parse_seconds,
+    warning_about,
+)
 from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
-from azure_scheduled_events.values import did_you_mean, parse_api_versions, parse_boolean, warning_about
 from azure_scheduled_events.yaml_lines import YamlError, load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.hook_limits import read_limits
@@ -132,36 +142,36 @@ RESTART_ONLY_SETTINGS = (
 )
 
 
-_PARSERS: dict[str, values.Parser] = {
-    "endpoint": values.endpoint,
+_PARSERS: dict[str, Parser] = {
+    "endpoint": parse_endpoint,
     "api_version": parse_api_versions,
     "resource_name": values.text,
-    "interval": values.seconds(0.2, 60),
-    "timeout": values.seconds(0.5, 600),
-    "first_timeout": values.seconds(0.5, 3600),
-    "leader": values.choice("leader", "self-only", "first", "external"),
-    "takeover_after": values.seconds(0, 86400),
-    "margin": values.seconds(0, 3600),
-    "kill_after": values.seconds(0, 600),
-    "when_started": values.choice("action", "stop", "finish"),
+    "interval": partial(parse_seconds, least=0.2, most=60),
+    "timeout": partial(parse_seconds, least=0.5, most=600),
+    "first_timeout": partial(parse_seconds, least=0.5, most=3600),
+    "leader": partial(parse_choice, known=("self-only", "first", "external")),
+    "takeover_after": partial(parse_seconds, most=86400),
+    "margin": partial(parse_seconds, most=3600),
+    "kill_after": partial(parse_seconds, most=600),
+    "when_started": partial(parse_choice, known=("stop", "finish")),
     "dry_run": parse_boolean,
     "hooks_directory": values.path,
     "journal": values.path,
     "run_directory": values.path,
     "control_group": values.text,
     "status_group": values.text,
-    "history_events": values.integer(1, 100000),
+    "history_events": partial(parse_integer, least=1, most=100000),
     "metrics_file": values.optional_path,
     "metrics_address": values.loopback_address,
     "environment": values.environment,
     "gates": values.paths_by_name,
-    "log_level": values.choice("level", "debug", "info", "warning", "error"),
+    "log_level": partial(parse_choice, known=("debug", "info", "warning", "error")),
 }
-_HOOK_PARSERS: dict[str, values.Parser] = {
-    "timeout": values.seconds(0.1, 30 * 86400),
-    "types": values.event_types,
-    "on_failure": values.choice("reaction", "continue", "stop", "ignore"),
-    "needs": values.seconds(0, 30 * 86400),
+_HOOK_PARSERS: dict[str, Parser] = {
+    "timeout": partial(parse_seconds, least=0.1, most=30 * 86400),
+    "types": parse_event_types,
+    "on_failure": partial(parse_choice, known=("continue", "stop", "ignore")),
+    "needs": partial(parse_seconds, most=30 * 86400),
     "rerun": parse_boolean,
     "persists": parse_boolean,
     "unit": read_limits,
@@ -239,7 +249,7 @@ def _hooks(data: Any, path: tuple[object, ...], places: SourceLocations) -> dict
     return found
 
 
-def _read(parse: values.Parser, value: Any, path: tuple[object, ...], places: SourceLocations) -> Any:
+def _read(parse: Parser, value: Any, path: tuple[object, ...], places: SourceLocations) -> Any:
     try:
         return parse(value)
     except ValueError as error:
@@ -250,8 +260,7 @@ def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], pla
     if not isinstance(data, dict):
         raise ConfigError(f"{places.describe(path)}: expected a mapping of keys, not {data!r}")
     for key in data:
-        if key not in known:
-            raise ConfigError(f"{places.describe((*path, key))}: unknown key {key!r}{did_you_mean(key, known)}")
+        _read(lambda given: check_key(given, known), key, (*path, key), places)
 
 
 def _refuse_removed_keys(data: Any, places: SourceLocations) -> None:

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Parsers for single values of the configuration. Each returns the parsed value or raises ValueError."""
+"""Parsers for texts and mappings of the configuration. Each returns the parsed value or raises ValueError."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import re
-from typing import Any, Callable
+from typing import Any
 
-from azure_scheduled_events.endpoint import AUTO, validate_endpoint
-from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.values import parse_choice, parse_event_type, parse_seconds
+from azure_scheduled_events.options import check_key
 from hook_runner.records import STAGES
-
-Parser = Callable[[Any], Any]
 
 # characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -29,31 +25,6 @@ def text(value: Any) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise ValueError(f"{value!r} has control characters")
     return value
-
-
-def seconds(least: float, most: float) -> Parser:
-    """Return a parser for a time from `least` to `most` seconds."""
-
-    def read(value: Any) -> float:
-        return _between(parse_seconds(value), least, most, " seconds")
-
-    return read
-
-
-def integer(least: int, most: int) -> Parser:
-    """Return a parser for a whole number from `least` to `most`."""
-
-    def read(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"expected a whole number, not {value!r}")
-        return int(_between(value, least, most, ""))
-
-    return read
-
-
-def choice(kind: str, *known: str) -> Parser:
-    """Return a parser for one of the known values; ``kind``: for its error."""
-    return lambda value: parse_choice(value, known, kind)
 
 
 def path(value: Any) -> str:
@@ -85,20 +56,6 @@ def loopback_address(value: Any) -> str:
     return str(value)
 
 
-def endpoint(value: Any) -> str:
-    """Return the address of IMDS, or auto."""
-    try:
-        return AUTO if value == AUTO else validate_endpoint(text(value))
-    except ImdsError as error:
-        raise ValueError(str(error)) from None
-
-
-def event_types(value: Any) -> tuple[str, ...]:
-    """Return event types, from one or a list of them."""
-    listed = value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(map(parse_event_type, listed)))
-
-
 def environment(value: Any) -> dict[str, str]:
     """Return variables for hooks."""
     return {_variable(name): text(item) for name, item in _mapping(value).items()}
@@ -112,9 +69,8 @@ def paths_by_name(value: Any) -> dict[str, str]:
 def hook_key(value: Any) -> str:
     """Return ``NAME`` or ``STAGE/NAME`` of a hook."""
     stage, slash, name = text(value).rpartition("/")
-    if slash and stage not in STAGES:
-        parse_choice(stage, STAGES, "stage")
-        raise ValueError(f"stages are written in small letters, not {stage!r}")
+    if slash:
+        check_key(stage, STAGES, "stage")
     if not HOOK_NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of a hook")
     return str(value)
@@ -132,14 +88,3 @@ def _mapping(value: Any) -> dict[Any, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"expected a mapping, not {value!r}")
     return value
-
-
-def _between(number: float, least: float, most: float, unit: str) -> float:
-    if not least <= number <= most:
-        # not %g, which writes a million as 1e+06
-        raise ValueError(
-            "expected {} to {}{}, not {}".format(
-                *((f"{end:.3f}").rstrip("0").rstrip(".") for end in (least, most)), unit, number
-            )
-        )
-    return number

@@ -10,9 +10,9 @@ import logging
 from datetime import datetime, timedelta
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
-from azure_scheduled_events.values import parse_seconds
 from hook_runner.clock import ServerClock
 from hook_runner.journal.journal import Journal
 from hook_runner.log import NOTICE

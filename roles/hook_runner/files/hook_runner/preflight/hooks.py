@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from azure_scheduled_events.values import did_you_mean, suggestion
+from azure_scheduled_events.options import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
 from hook_runner.hooks.runs import PATH

@@ -349,7 +349,6 @@ def test_table_alone_leaves_other_vms_without_a_host(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"host_patern": "x"}, "host_patern"),
         ({"host_pattern": "("}, "host_pattern"),
         ({"host_pattern": 5}, "host_pattern"),
         ({"host_template": "x"}, "host_template"),

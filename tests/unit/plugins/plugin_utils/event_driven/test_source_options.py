@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
     SourceOptions,
-    parse_options,
+    parse_arguments,
 )
 
 
 def test_without_arguments_there_are_defaults():
-    assert parse_options({"due_within": "", "eda_feedback_queue": object()}) == SourceOptions()
+    assert parse_arguments({"due_within": "", "eda_feedback_queue": object()}) == SourceOptions()
 
 
 def test_arguments_are_converted():
@@ -22,7 +22,7 @@ def test_arguments_are_converted():
         "due_within": "30m",
         "api_version": ["2020-07-01", "2019-08-01"],
     }
-    options = parse_options(given)
+    options = parse_arguments(given)
     assert options.endpoint == "http://127.0.0.1:80" and options.interval == 2.0 and options.due_within == 1800.0
     assert options.api_version == ("2020-07-01", "2019-08-01")
 
@@ -42,9 +42,8 @@ def test_arguments_are_converted():
         ("api_version", "2020-07-01\r\n"),
         ("api_version", "2020-07-01&x=1"),
         ("api_version", 2020),
-        ("intervall", 1),
     ],
 )
 def test_unusable_argument_is_an_error_that_names_it(name, value):
-    with pytest.raises(ValueError, match=f"azure_imds.scheduled_events.scheduled_events: {name}: .*; "):
-        parse_options({name: value})
+    with pytest.raises(ValueError, match=f"^azure_imds.scheduled_events.scheduled_events: {name}: "):
+        parse_arguments({name: value})

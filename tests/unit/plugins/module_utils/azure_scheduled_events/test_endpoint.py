@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.values import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
     parse_api_versions,
 )
 

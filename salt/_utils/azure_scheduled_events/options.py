@@ -1,0 +1,1 @@
+../../../plugins/module_utils/azure_scheduled_events/options.py
