@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 
 
 class Probe(ReadyHook):
@@ -23,9 +23,9 @@ class Probe(ReadyHook):
     name = "command"
     summary = "Writes lines."
     options = (
-        Option("file", options.path, "the file", required=True),
-        Option("wait_for", options.path, "file whose existence ends the preparation"),
-        Option("warn", options.boolean, "whether the check has a warning", False),
+        Option("file", arguments.path, "the file", required=True),
+        Option("wait_for", arguments.path, "file whose existence ends the preparation"),
+        Option("warn", arguments.boolean, "whether the check has a warning", False),
     )
 
     def check(self) -> Iterator[Finding]:

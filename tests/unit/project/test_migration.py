@@ -23,7 +23,7 @@ from hook_runner.records import STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
-from ready_hooks.core import options
+from ready_hooks.core import arguments
 from ready_hooks.core.errors import UsageError
 from support.daemon.documents import quoted, rows
 from support.daemon.record_factory import NOON, make_record
@@ -84,7 +84,7 @@ def is_configuration(text: str, folder: Path) -> bool:
 
 def is_ready_hook(entry: dict[str, Any]) -> bool:
     given = {name: value for name, value in entry.items() if name not in ("use", "settings")}
-    options.from_mapping((*hooks.load(entry["use"]).options, *COMMON), given)
+    arguments.from_mapping((*hooks.load(entry["use"]).options, *COMMON), given)
     return True
 
 

@@ -13,8 +13,8 @@ import yaml
 
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
+from ready_hooks.core.arguments import Option, from_mapping
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.options import Option, from_mapping
 from support.repository import REPOSITORY
 
 PAGES = REPOSITORY / "docs" / "ready-hooks"

@@ -27,7 +27,7 @@ from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.hook_input import HookInput
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
-from ready_hooks.core.options import from_mapping
+from ready_hooks.core.arguments import from_mapping
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all

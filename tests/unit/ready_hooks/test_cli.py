@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ready_hooks import cli, hooks
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.core.record import Record
 
 
@@ -23,7 +23,7 @@ class Valve(ReadyHook):
 
     name = "haproxy"
     summary = "Closes a valve."
-    options = (Option("valve", options.path, "file with the state", required=True),)
+    options = (Option("valve", arguments.path, "file with the state", required=True),)
 
     def check(self) -> Iterator[Finding]:
         valve = Path(self.run.options["valve"])

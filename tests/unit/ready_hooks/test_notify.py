@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ready_hooks import cli
-from ready_hooks.core import options
+from ready_hooks.core import arguments
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import from_environment
@@ -55,7 +55,7 @@ def notify(
     clock = clock or Clock()
     # limits in real time that a busy machine does not reach
     given = {"url": url, "total": 600, "request_timeout": 600, **given}
-    values = options.from_mapping((*NOTIFY.options, *cli.COMMON), given)
+    values = arguments.from_mapping((*NOTIFY.options, *cli.COMMON), given)
     about = from_environment({**EVENT, **(event or {})})._replace(stage=stage)
     record = Record(str(folder), "notify", "notify")
     hook = NOTIFY(Run("notify", values, about, Deadline(600, clock, clock.sleep), record, False))

@@ -9,8 +9,8 @@ import math
 
 import pytest
 
+from ready_hooks.core.arguments import from_mapping
 from ready_hooks.core.errors import UsageError
-from ready_hooks.core.options import from_mapping
 from ready_hooks.hooks.postgresql import HOOK, members, replica, synchronous, wal
 from ready_hooks.hooks.postgresql.conninfo import has_password, quoted, replication
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide

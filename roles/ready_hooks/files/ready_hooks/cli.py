@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ready_hooks import hooks
-from ready_hooks.core import event, options, report
+from ready_hooks.core import arguments, event, report
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import ERROR, INFO, RECOVER, STAGES, ReadyHook, Run
-from ready_hooks.core.options import Option
 from ready_hooks.core.record import DEFAULT_FOLDER, Record
 
 CHECK, VALIDATE = "check", "validate"
@@ -41,20 +41,20 @@ def _record_name(value: object) -> str:
 # every hook has these
 COMMON = (
     Option("name", _record_name, "name of this hook on the host; two hooks of one kind need different names"),
-    Option("dry_run", options.boolean, "print the changes, and make none", False),
-    Option("limit", options.seconds, "seconds for the run where HOOK_SECONDS is not set", DEFAULT_LIMIT),
-    Option("state_directory", options.path, "folder of the records of preparations", DEFAULT_FOLDER),
+    Option("dry_run", arguments.boolean, "print the changes, and make none", False),
+    Option("limit", arguments.seconds, "seconds for the run where HOOK_SECONDS is not set", DEFAULT_LIMIT),
+    Option("state_directory", arguments.path, "folder of the records of preparations", DEFAULT_FOLDER),
 )
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the command line and return the exit status."""
-    if not arguments or arguments[0] not in hooks.NAMES:
+    if not words or words[0] not in hooks.NAMES:
         print(f"ready hook: expected one of {', '.join(hooks.NAMES)}", file=sys.stderr)
         return 2
-    kind = hooks.load(arguments[0])
+    kind = hooks.load(words[0])
     parser = _parser(kind)
-    parsed = parser.parse_args(arguments[1:])
+    parsed = parser.parse_args(words[1:])
     try:
         run = _run(kind, parsed)
         if parsed.verb == VALIDATE:
@@ -86,19 +86,19 @@ def _parser(kind: type[ReadyHook]) -> argparse.ArgumentParser:
     words = "the stage to run; check: find mistakes, and change nothing; validate: only read the options"
     parser.add_argument("verb", choices=verbs, help=words)
     parser.add_argument("--json", metavar="OBJECT", help="all options as one JSON object, with underscores in names")
-    options.add_flags(parser, (*kind.options, *COMMON))
+    arguments.add_flags(parser, (*kind.options, *COMMON))
     return parser
 
 
 def _run(kind: type[ReadyHook], parsed: argparse.Namespace) -> Run:
     every = (*kind.options, *COMMON)
-    values = options.from_namespace(every, parsed)
+    values = arguments.from_namespace(every, parsed)
     if parsed.json is not None:
         if values is not None:
             raise UsageError("--json", "it cannot be combined with other options")
-        values = options.from_json(every, parsed.json)
+        values = arguments.from_json(every, parsed.json)
     if values is None:
-        values = options.from_mapping(every, {})
+        values = arguments.from_mapping(every, {})
     name = values["name"] or kind.name
     deadline = Deadline(_limit(values["limit"]))
     record = Record(values["state_directory"], name, kind.name)
@@ -109,7 +109,7 @@ def _run(kind: type[ReadyHook], parsed: argparse.Namespace) -> Run:
 def _limit(otherwise: float) -> float:
     given = os.environ.get("HOOK_SECONDS", "")
     try:
-        return options.seconds(given) if given else otherwise
+        return arguments.seconds(given) if given else otherwise
     except ValueError:
         raise UsageError("HOOK_SECONDS", f"expected a number of seconds, not {given!r}") from None
 

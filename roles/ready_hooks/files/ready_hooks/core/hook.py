@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, ClassVar, NamedTuple
 
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import Event
-from ready_hooks.core.options import Option
 from ready_hooks.core.record import Record
 
 PREPARE, EMERGENCY, STARTED, RECOVER = "prepare", "emergency", "started", "recover"

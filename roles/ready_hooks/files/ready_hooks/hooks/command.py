@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from ready_hooks.core import commands, options
+from ready_hooks.core import arguments, commands
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.core.ownership import change_problem
 
 _SHELL = ("/bin/sh", "-c")
@@ -43,13 +43,13 @@ class Command(ReadyHook):
     name = "command"
     summary = "Runs any command before an event, and its counterpart afterwards."
     options = (
-        Option("prepare", options.command, "command to run before the event: a list, or a text for the shell"),
-        Option("recover", options.command, "its counterpart; it runs if the preparation was begun"),
-        Option("check", options.command, "command that finds mistakes before an event, and changes nothing"),
-        Option("prepare_timeout", options.seconds, "seconds for the command prepare; by default all that are left"),
-        Option("recover_timeout", options.seconds, "seconds for the command recover; by default all that are left"),
-        Option("check_timeout", options.seconds, "seconds for the command check", 10.0),
-        Option("user", options.text, "user to run the commands as; by default that of the hook"),
+        Option("prepare", arguments.command, "command to run before the event: a list, or a text for the shell"),
+        Option("recover", arguments.command, "its counterpart; it runs if the preparation was begun"),
+        Option("check", arguments.command, "command that finds mistakes before an event, and changes nothing"),
+        Option("prepare_timeout", arguments.seconds, "seconds for the command prepare; by default all that are left"),
+        Option("recover_timeout", arguments.seconds, "seconds for the command recover; by default all that are left"),
+        Option("check_timeout", arguments.seconds, "seconds for the command check", 10.0),
+        Option("user", arguments.text, "user to run the commands as; by default that of the hook"),
         Option("environment", variables, "more environment variables of the commands, NAME=VALUE", many=True),
     )
 

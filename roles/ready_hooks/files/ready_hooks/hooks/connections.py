@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Union
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 
 FAIL, CONTINUE = "fail", "continue"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -45,7 +45,7 @@ class Connection(NamedTuple):
 
 def network(value: object) -> Network:
     """Return an address or a network. Raises ValueError."""
-    return ipaddress.ip_network(options.text(value), strict=False)
+    return ipaddress.ip_network(arguments.text(value), strict=False)
 
 
 class Connections(ReadyHook):
@@ -54,12 +54,15 @@ class Connections(ReadyHook):
     name = "connections"
     summary = "Waits until TCP ports of this host have no established connections."
     options = (
-        Option("ports", options.port, "local ports", required=True, many=True),
+        Option("ports", arguments.port, "local ports", required=True, many=True),
         Option("ignore", network, "addresses or networks whose connections do not count", many=True),
-        Option("wait", options.seconds, "seconds to wait (default: the time of the hook)"),
-        Option("quiet_for", options.seconds, "seconds without any connection that end the wait", 2.0),
+        Option("wait", arguments.seconds, "seconds to wait (default: the time of the hook)"),
+        Option("quiet_for", arguments.seconds, "seconds without any connection that end the wait", 2.0),
         Option(
-            "on_timeout", options.one_of(FAIL, CONTINUE), "what to do where connections remain: fail or continue", FAIL
+            "on_timeout",
+            arguments.one_of(FAIL, CONTINUE),
+            "what to do where connections remain: fail or continue",
+            FAIL,
         ),
     )
 

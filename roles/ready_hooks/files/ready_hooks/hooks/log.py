@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Callable
 
-from ready_hooks.core import durable_file, options, report
+from ready_hooks.core import arguments, durable_file, report
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import EMERGENCY, ERROR, INFO, STAGES, Finding, ReadyHook, Run
 from ready_hooks.core.occurrences import Occurrence, Occurrences
-from ready_hooks.core.options import Option
 from ready_hooks.core.ownership import opened_folder
 
 JOURNAL = "/run/systemd/journal/socket"
@@ -37,9 +37,9 @@ class Log(ReadyHook):
     name = "log"
     summary = "Logs each stage of an event to the journal of systemd and to a file of JSON lines."
     options = (
-        Option("journal", options.boolean, "log to the journal of systemd", True),
-        Option("identifier", options.text, "SYSLOG_IDENTIFIER of the lines in the journal", "azure-event"),
-        Option("file", options.path, "file of JSON lines; by default none"),
+        Option("journal", arguments.boolean, "log to the journal of systemd", True),
+        Option("identifier", arguments.text, "SYSLOG_IDENTIFIER of the lines in the journal", "azure-event"),
+        Option("file", arguments.path, "file of JSON lines; by default none"),
     )
     stages = STAGES
     only_reports = True
@@ -83,9 +83,9 @@ class Log(ReadyHook):
             line = json.dumps(values, ensure_ascii=False)
             self._try(f"append to {path}: {line}", path, self._append, path, line)
 
-    def _try(self, description: str, subject: str, action: Callable[..., object], *arguments: object) -> None:
+    def _try(self, description: str, subject: str, action: Callable[..., object], *given: object) -> None:
         try:
-            self.run.act(description, action, *arguments)
+            self.run.act(description, action, *given)
         except (OSError, HookError) as error:
             self.run.warn(f"{subject}: the line was not written: {_reason(error)}")
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ready_hooks.core import commands, options
+from ready_hooks.core import arguments, commands
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 
 _TYPES = (*("service", "socket", "timer", "path", "mount", "automount", "swap", "target", "slice", "scope", "device"),)
 _STOPPED = ("inactive", "failed")
@@ -40,7 +40,7 @@ _MOST_DEPENDENTS = 200
 
 def unit_name(value: object) -> str:
     """Return the name of one unit, with .service where it has no type. Raises ValueError."""
-    name = options.text(value)
+    name = arguments.text(value)
     if name.rpartition(".")[2] not in _TYPES:
         name += ".service"
     if not re.fullmatch(r"[A-Za-z0-9:_.\\@-]{1,255}", name):
@@ -136,8 +136,8 @@ class SystemdUnits(ReadyHook):
     summary = "Stops units of systemd in order, and starts them again in reverse order."
     options = (
         Option("units", unit_name, "units to stop, in this order", required=True, many=True),
-        Option("stop_timeout", options.seconds, "seconds for the stop of one unit", 90.0),
-        Option("start_timeout", options.seconds, "seconds for the start of one unit", 90.0),
+        Option("stop_timeout", arguments.seconds, "seconds for the stop of one unit", 90.0),
+        Option("start_timeout", arguments.seconds, "seconds for the start of one unit", 90.0),
     )
 
     def check(self) -> Iterator[Finding]:

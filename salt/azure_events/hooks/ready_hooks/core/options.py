@@ -1,1 +1,1 @@
-../../../../../roles/ready_hooks/files/ready_hooks/core/options.py
+../../../../../plugins/module_utils/azure_scheduled_events/options.py

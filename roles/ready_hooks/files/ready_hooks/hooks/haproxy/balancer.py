@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Sequence
 
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
+from ready_hooks.core.options import did_you_mean
 from ready_hooks.hooks.haproxy.runtime_socket import DRAIN, MAINT, READY, RuntimeSocket, Server
 
 FAIL, CONTINUE, SHUTDOWN_SESSIONS = "fail", "continue", "shutdown-sessions"
@@ -110,9 +110,7 @@ class Balancer:
         self._run.act(f"set {name} to {state} at {self.address}", self._socket.order, command)
 
     def _unknown(self, name: str, servers: Collection[str]) -> HookError:
-        close = difflib.get_close_matches(name, servers, 1)
-        remedy = f"did you mean {close[0]}?" if close else "these are known: " + ", ".join(sorted(servers)[:20])
-        return HookError(name, f"HAProxy at {self.address} has no such server", remedy)
+        return HookError(name, f"HAProxy at {self.address} has no such server{did_you_mean(name, sorted(servers))}")
 
     def _not_up(self, name: str, server: Server) -> HookError:
         statistics = self._socket.statistics().get(name)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.hooks.haproxy.balancer import CONTINUE, FAIL, SHUTDOWN_SESSIONS, Balancer
 from ready_hooks.hooks.haproxy.runtime_socket import parse_address, parse_server_name
 
@@ -38,16 +38,16 @@ class HAProxy(ReadyHook):
             f"path or HOST:PORT of the runtime socket of each load balancer (default: {DEFAULT_SOCKET})",
             many=True,
         ),
-        Option("wait", options.seconds, "seconds to wait for the end of sessions (default: the time of the hook)"),
+        Option("wait", arguments.seconds, "seconds to wait for the end of sessions (default: the time of the hook)"),
         Option(
             "on_timeout",
-            options.one_of(FAIL, CONTINUE, SHUTDOWN_SESSIONS),
+            arguments.one_of(FAIL, CONTINUE, SHUTDOWN_SESSIONS),
             "what to do with sessions that remain: fail, continue or shutdown-sessions",
             FAIL,
         ),
         Option(
             "wait_for_check",
-            options.seconds,
+            arguments.seconds,
             "seconds that recover waits for the checks, 0 for not at all (default: the time of the hook)",
         ),
     )

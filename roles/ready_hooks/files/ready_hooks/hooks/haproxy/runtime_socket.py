@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 
@@ -132,19 +132,19 @@ class RuntimeSocket:
 
 def parse_address(value: object) -> str:
     """Return a path, or HOST:PORT, of a runtime socket. Raises ValueError."""
-    given = options.text(value)
+    given = arguments.text(value)
     if given.startswith("/"):
         return given
     match = re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):(\d+)", given)
     if match is None:
         raise ValueError(f"expected an absolute path or HOST:PORT, not {value!r}")
-    options.port(match[2])
+    arguments.port(match[2])
     return given
 
 
 def parse_server_name(value: object) -> str:
     """Return BACKEND/SERVER, which a command can contain. Raises ValueError."""
-    if not re.fullmatch(r"[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+", options.text(value)):
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+", arguments.text(value)):
         raise ValueError(f"expected BACKEND/SERVER, not {value!r}")
     return str(value)
 

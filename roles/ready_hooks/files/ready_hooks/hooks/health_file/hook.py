@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ready_hooks.core import commands, options
+from ready_hooks.core import arguments, commands
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.hooks.health_file.saved_file import SavedFile, encoded, from_record, put, read
 
 REMOVE, CREATE, WRITE = "remove", "create", "write"
@@ -34,16 +34,18 @@ class HealthFile(ReadyHook):
     name = "health-file"
     summary = "Removes or writes the file that a health probe depends on, and restores it."
     options = (
-        Option("path", options.path, "the file", required=True),
+        Option("path", arguments.path, "the file", required=True),
         Option(
             "action",
-            options.one_of(REMOVE, CREATE, WRITE),
+            arguments.one_of(REMOVE, CREATE, WRITE),
             "what to do: remove the file, create it unless it exists, or write it in any case",
             REMOVE,
         ),
         Option("content", content, "content of the file that is created or written (default: empty)", ""),
-        Option("wait", options.seconds, "seconds to wait after the change, until the load balancer has seen it", 20.0),
-        Option("check_command", options.command, "command that has to succeed before recover restores the file"),
+        Option(
+            "wait", arguments.seconds, "seconds to wait after the change, until the load balancer has seen it", 20.0
+        ),
+        Option("check_command", arguments.command, "command that has to succeed before recover restores the file"),
     )
 
     def check(self) -> Iterator[Finding]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ready_hooks.core import commands, options, report
+from ready_hooks.core import arguments, commands, report
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
-from ready_hooks.core.options import Option
+from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.kubernetes.kubectl import Kubectl
 from ready_hooks.hooks.kubernetes.node import Node
@@ -44,17 +45,17 @@ class Kubernetes(ReadyHook):
     name = "kubernetes"
     summary = "Cordons and drains this node of a Kubernetes cluster by kubectl, and uncordons it again."
     options = (
-        Option("kubeconfig", options.path, "file with the access to the cluster", required=True),
-        Option("context", options.text, "context in this file; by default its current one"),
-        Option("node", options.text, "name of this node; by default the host name in lower case"),
-        Option("kubectl", options.text, "the program", "kubectl"),
-        Option("drain_timeout", options.seconds, "seconds for the drain; by default all that the hook has"),
-        Option("on_timeout", options.one_of(FAIL, CONTINUE), "after this time: fail or continue", FAIL),
-        Option("grace_period", options.integer, "seconds for the end of a pod; by default those of the pod"),
-        Option("pod_selector", options.text, "labels of the pods to evict; by default all"),
-        Option("delete_emptydir_data", options.boolean, "evict pods with emptyDir, whose data is lost", False),
-        Option("force", options.boolean, "evict pods without a controller, which nothing starts again", False),
-        Option("wait_ready", options.seconds, "seconds that recover waits until the node is ready; 0: none", 300.0),
+        Option("kubeconfig", arguments.path, "file with the access to the cluster", required=True),
+        Option("context", arguments.text, "context in this file; by default its current one"),
+        Option("node", arguments.text, "name of this node; by default the host name in lower case"),
+        Option("kubectl", arguments.text, "the program", "kubectl"),
+        Option("drain_timeout", arguments.seconds, "seconds for the drain; by default all that the hook has"),
+        Option("on_timeout", arguments.one_of(FAIL, CONTINUE), "after this time: fail or continue", FAIL),
+        Option("grace_period", parse_integer, "seconds for the end of a pod; by default those of the pod"),
+        Option("pod_selector", arguments.text, "labels of the pods to evict; by default all"),
+        Option("delete_emptydir_data", arguments.boolean, "evict pods with emptyDir, whose data is lost", False),
+        Option("force", arguments.boolean, "evict pods without a controller, which nothing starts again", False),
+        Option("wait_ready", arguments.seconds, "seconds that recover waits until the node is ready; 0: none", 300.0),
     )
 
     def __init__(self, run: Run) -> None:

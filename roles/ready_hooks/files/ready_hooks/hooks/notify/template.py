@@ -7,13 +7,13 @@ A value never becomes a part of the structure: a mapping or a list is filled bef
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from ready_hooks.core import report
+from ready_hooks.core.options import did_you_mean
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _MOST_DEPTH = 30
@@ -73,9 +73,8 @@ def _check(template: Any, depth: int) -> None:
     if isinstance(template, str):
         for match in _PLACEHOLDER.finditer(template):
             if match[2] and match[2] not in report.NAMES:
-                close = difflib.get_close_matches(match[2], report.NAMES, 1) or report.NAMES
-                literal = "{{" + match[2] + "}}"
-                raise ValueError(f"no value {match[0]}; expected {', '.join(close)}, or {literal} for the word itself")
+                problem = f"no value {match[0]}; write {{{match[0]}}} for the word itself"
+                raise ValueError(problem + did_you_mean(match[2], report.NAMES))
     elif isinstance(template, (dict, list)):
         if depth == 0:
             raise ValueError("it is nested too deep")

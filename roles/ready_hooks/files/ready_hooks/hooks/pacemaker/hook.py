@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ready_hooks.core import commands, options
+from ready_hooks.core import arguments, commands
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.hooks.pacemaker import limits, state
 
 # Each writes the attribute with lifetime forever, so that the node stays in standby over a reboot.
@@ -42,12 +42,18 @@ class Pacemaker(ReadyHook):
     name = "pacemaker"
     summary = "Puts this node of a Pacemaker cluster in standby, and takes it out again."
     options = (
-        Option("node", options.text, "name of this node in the cluster (default: that of crm_node -n)"),
-        Option("tool", options.one_of(_AUTO, *_STANDBY), "pcs, crm, crm_standby, or auto: the first one found", _AUTO),
-        Option("wait", options.seconds, "seconds for the resources to leave the node (default: all that the hook has)"),
-        Option("on_timeout", options.one_of(_FAIL, _CONTINUE), "fail or continue if resources remain", _FAIL),
-        Option("stable_timeout", options.seconds, "seconds for the cluster to end its actions; 0 does not wait", 60.0),
-        Option("force", options.boolean, "put in standby although services of the cluster would stop", False),
+        Option("node", arguments.text, "name of this node in the cluster (default: that of crm_node -n)"),
+        Option(
+            "tool", arguments.one_of(_AUTO, *_STANDBY), "pcs, crm, crm_standby, or auto: the first one found", _AUTO
+        ),
+        Option(
+            "wait", arguments.seconds, "seconds for the resources to leave the node (default: all that the hook has)"
+        ),
+        Option("on_timeout", arguments.one_of(_FAIL, _CONTINUE), "fail or continue if resources remain", _FAIL),
+        Option(
+            "stable_timeout", arguments.seconds, "seconds for the cluster to end its actions; 0 does not wait", 60.0
+        ),
+        Option("force", arguments.boolean, "put in standby although services of the cluster would stop", False),
     )
 
     def check(self) -> Iterator[Finding]:

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
 from ready_hooks.core.hook import ERROR, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
@@ -39,24 +39,24 @@ class Postgresql(ReadyHook):
         Option("primary", conninfo, "connection string of the primary while this one is a replica; default: replica"),
         Option("primary_conninfo", conninfo, "setting by which this server streams from the new primary"),
         Option("most_lag", wal.size, "bytes by which the replica may lag", 16 * 2**20),
-        Option("suspend_synchronous", options.boolean, "let the other server commit without this one", False),
-        Option("stop", options.boolean, "stop this server where no switchover takes place", False),
+        Option("suspend_synchronous", arguments.boolean, "let the other server commit without this one", False),
+        Option("stop", arguments.boolean, "stop this server where no switchover takes place", False),
         Option("pgbouncer", conninfo, "console of a PgBouncer whose clients wait where no switchover takes place"),
-        Option("rewind", options.boolean, "run pg_rewind if this server has diverged", True),
-        Option("patroni", options.path, "configuration of Patroni, where Patroni manages this server"),
-        Option("member", options.text, "name of this member of Patroni; default: that of the configuration"),
+        Option("rewind", arguments.boolean, "run pg_rewind if this server has diverged", True),
+        Option("patroni", arguments.path, "configuration of Patroni, where Patroni manages this server"),
+        Option("member", arguments.text, "name of this member of Patroni; default: that of the configuration"),
         Option(
-            "candidate", options.text, "the only member of Patroni to switch to; default: the one with the least lag"
+            "candidate", arguments.text, "the only member of Patroni to switch to; default: the one with the least lag"
         ),
-        Option("switch_back", options.boolean, "with Patroni, make this member the leader again", False),
-        Option("password_file", options.path, "file with the password for replica and primary"),
-        Option("pgpass", options.path, "file with passwords in the format of libpq"),
-        Option("user", options.text, "user of the operating system that owns the server", "postgres"),
-        Option("database", options.text, "database for questions to this server", "postgres"),
-        Option("port", options.port, "port of this server's socket; default: that of the cluster, or 5432"),
-        Option("cluster", options.text, f"cluster of Debian, such as 15/main; default: {_FIND}"),
-        Option("data_directory", options.path, "data directory of a server that is not a cluster of Debian"),
-        Option("unit", options.text, "unit of systemd; default: that of the cluster"),
+        Option("switch_back", arguments.boolean, "with Patroni, make this member the leader again", False),
+        Option("password_file", arguments.path, "file with the password for replica and primary"),
+        Option("pgpass", arguments.path, "file with passwords in the format of libpq"),
+        Option("user", arguments.text, "user of the operating system that owns the server", "postgres"),
+        Option("database", arguments.text, "database for questions to this server", "postgres"),
+        Option("port", arguments.port, "port of this server's socket; default: that of the cluster, or 5432"),
+        Option("cluster", arguments.text, f"cluster of Debian, such as 15/main; default: {_FIND}"),
+        Option("data_directory", arguments.path, "data directory of a server that is not a cluster of Debian"),
+        Option("unit", arguments.text, "unit of systemd; default: that of the cluster"),
     )
 
     def check(self) -> Iterator[Finding]:

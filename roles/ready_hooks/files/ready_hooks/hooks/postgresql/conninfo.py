@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ready_hooks.core.options import text
+from ready_hooks.core.arguments import text
 
 _PASSWORD = re.compile(r"(?:^|[\s?&])(?:ssl)?password\s*=")
 _PASSWORD_OF_URI = re.compile(r"^postgres(?:ql)?://[^/@]*:[^/@]*@")

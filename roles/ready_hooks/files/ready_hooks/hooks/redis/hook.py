@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
-from ready_hooks.core.options import Option
+from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.redis import state
 from ready_hooks.hooks.redis.failover import SWITCHED, Failover
@@ -28,7 +29,7 @@ _FAILOVER_COMMANDS = (
 
 def save_mode(value: object) -> str:
     """Return true, false or auto. Raises ValueError."""
-    return _AUTO if value == _AUTO else str(options.boolean(value)).lower()
+    return _AUTO if value == _AUTO else str(arguments.boolean(value)).lower()
 
 
 class Redis(ReadyHook):
@@ -41,13 +42,13 @@ class Redis(ReadyHook):
     summary = "Fails over by Sentinel if this instance of Redis is the master, and saves its data set."
     options = (
         Option("address", endpoint, "path of the socket, or host:port, of this instance", endpoint("127.0.0.1:6379")),
-        Option("user", options.text, "user of the ACL; by default the user default"),
-        Option("password_file", options.path, "file with the password, which only root can read"),
+        Option("user", arguments.text, "user of the ACL; by default the user default"),
+        Option("password_file", arguments.path, "file with the password, which only root can read"),
         Option("sentinels", endpoint, "Sentinels, host:port; the first that answers is used", many=True),
-        Option("sentinel_password_file", options.path, "file with the password of the Sentinels"),
-        Option("master_name", options.text, "name of the master at the Sentinels", "mymaster"),
-        Option("most_lag", options.integer, "bytes that a replica may lag behind before the failover", 10_000_000),
-        Option("most_pause", options.seconds, "seconds that writes may wait until the replicas have caught up", 10.0),
+        Option("sentinel_password_file", arguments.path, "file with the password of the Sentinels"),
+        Option("master_name", arguments.text, "name of the master at the Sentinels", "mymaster"),
+        Option("most_lag", parse_integer, "bytes that a replica may lag behind before the failover", 10_000_000),
+        Option("most_pause", arguments.seconds, "seconds that writes may wait until the replicas have caught up", 10.0),
         Option("save", save_mode, "true, false, or auto: if it has save points and no append-only file", _AUTO),
     )
 

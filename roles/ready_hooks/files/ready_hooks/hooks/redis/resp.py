@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
-from ready_hooks.core import options
+from ready_hooks.core import arguments
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 
@@ -55,14 +55,14 @@ def address_of(host: str, port: object) -> str:
 
 def endpoint(value: object) -> Endpoint:
     """Return the endpoint of the path of a socket or of host:port. Raises ValueError."""
-    words = options.text(value)
+    words = arguments.text(value)
     if words.startswith("/"):
         return Endpoint(words, "", 0)
     host, _colon, port = words.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not host:
         raise ValueError(f"expected the path of a socket, or host:port, not {value!r}")
-    return Endpoint("", host, options.port(port))
+    return Endpoint("", host, arguments.port(port))
 
 
 class Client:

@@ -10,11 +10,11 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from ready_hooks.core import commands, options
+from ready_hooks.core import arguments, commands
+from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event_types import EVENT_TYPES, advises
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
-from ready_hooks.core.options import Option
 from ready_hooks.hooks.slurm import answers
 
 _CONTINUE, _FAIL, _REQUEUE, _NONE = "continue", "fail", "requeue", "none"
@@ -49,17 +49,17 @@ class Slurm(ReadyHook):
     name = "slurm"
     summary = "Drains this node of a Slurm cluster, and resumes it."
     options = (
-        Option("node", options.text, "name of this node in Slurm (default: SLURMD_NODENAME, or by the host's name)"),
-        Option("wait", options.seconds, "seconds for the jobs to end (default: all that the hook has)"),
+        Option("node", arguments.text, "name of this node in Slurm (default: SLURMD_NODENAME, or by the host's name)"),
+        Option("wait", arguments.seconds, "seconds for the jobs to end (default: all that the hook has)"),
         Option(
             "on_timeout",
-            options.one_of(_CONTINUE, _FAIL, _REQUEUE),
+            arguments.one_of(_CONTINUE, _FAIL, _REQUEUE),
             "continue, fail, or requeue the jobs that allow it, if jobs remain",
             _CONTINUE,
         ),
         Option(
             "requeue_types",
-            options.one_of(*(kind for kind in EVENT_TYPES if not advises(kind)), _NONE),
+            arguments.one_of(*(kind for kind in EVENT_TYPES if not advises(kind)), _NONE),
             f"types of events that requeue jobs at once, or none (default: {', '.join(_DEFAULT_REQUEUE_TYPES)})",
             many=True,
         ),
