@@ -14,6 +14,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     describe_note,
     run_of,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
+    parse_seconds,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     end_of,
     events_of,
@@ -34,7 +38,7 @@ _OPTIONS: dict[str, t.Any] = dict(
     vm_name=dict(type="str"),
     notes=dict(type="path"),
     types=dict(type="list", elements="str"),
-    within=dict(type="float", default=1800),
+    within=dict(type="raw", default=1800),
     prepared=dict(type="str"),
 )
 
@@ -92,7 +96,7 @@ def _begin(host: str, notes: NoteFile, options: Result) -> Result:
         read_announced(options["announced"]),
         read_ended(options["ended"]),
         options["types"],
-        options["within"],
+        parse_option("within", options["within"], parse_seconds),
         notes.read(),
         datetime.now(timezone.utc),
     )

@@ -11,6 +11,9 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_seconds,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
     has_ended,
     this_run,
@@ -46,10 +49,10 @@ class ActionModule(ActionBase):
         this = this_run()
         options = dict(self._task.args, run_id=this["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
-        rules = WaitRules(task_vars or {}, float(options.pop("removed_after", 120)))
+        rules = WaitRules(task_vars or {}, parse_seconds(options.pop("removed_after", 120)))
         release_fork()
         started = answered = time.monotonic()
-        patience = float(options.get("timeout", 3600))
+        patience = parse_seconds(options.get("timeout", 3600))
         allowed = rules.patience(patience)
         deadline = started + allowed
         known: dict[str, Result] = {}

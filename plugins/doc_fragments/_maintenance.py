@@ -25,6 +25,6 @@ options:
 options:
   within:
     description: Seconds by the clock of IMDS. An event that starts later than this is not due yet.
-    type: float
+    type: raw
     default: 1800
 """

@@ -36,11 +36,11 @@ options:
     type: dict
   patience:
     description: Seconds for the whole run.
-    type: float
+    type: raw
     default: 3600
   within:
     description: Seconds. An event that starts later is left to a later run.
-    type: float
+    type: raw
     default: 1800
   types:
     description: Types of events to handle. By default all that do not only advise.
@@ -73,6 +73,9 @@ _value:
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_seconds,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     Limits,
     State,
@@ -89,8 +92,8 @@ def maintenance_coordination(
     step: str,
     now: float,
     state: State | None = None,
-    patience: float = 3600.0,
-    within: float = 1800.0,
+    patience: t.Any = 3600,
+    within: t.Any = 1800,
     types: t.Iterable[str] = (),
     check_mode: bool = False,
 ) -> State:
@@ -99,7 +102,7 @@ def maintenance_coordination(
         return first_state(hosts, now, {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)})
     if step == "approve":
         return with_approvals(state, hosts_of(hosts, hostvars))
-    limits = Limits(float(patience), float(within), frozenset(types), bool(check_mode))
+    limits = Limits(parse_seconds(patience), parse_seconds(within), frozenset(types), bool(check_mode))
     results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
     return next_state(state, results, now, limits)
 

@@ -14,7 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
 )
 
 NOTES: dict[str, t.Any] = dict(type="path")
-WITHIN: dict[str, t.Any] = dict(type="float", default=1800)
+WITHIN: dict[str, t.Any] = dict(type="raw", default=1800)
 
 
 def note_file(module: AnsibleModule) -> NoteFile:

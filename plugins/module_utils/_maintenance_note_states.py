@@ -13,6 +13,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     describe_note,
     run_of,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_seconds,
+)
 
 REMEDY = "wait until that run has ended, or set maintenance_take_over if it is known to have ended"
 
@@ -20,7 +23,7 @@ NOTE_OPTIONS: dict[str, t.Any] = dict(
     notes=dict(type="path"),
     state=dict(type="str", choices=["present", "left", "absent"], default="present"),
     events=dict(type="list", elements="dict", default=[]),
-    expires=dict(type="float", default=3600),
+    expires=dict(type="raw", default=3600),
     take_over=dict(type="bool", default=False),
     on_controller=dict(type="bool", default=False),
     reason=dict(type="str", default=""),
@@ -53,7 +56,7 @@ def _write(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) ->
         note = notes.claim(
             options["run"],
             options["events"],
-            options["expires"],
+            parse_seconds(options["expires"]),
             options["replaces"],
             options["take_over"],
             write=not check_mode,

@@ -39,11 +39,12 @@ attributes:
 options:
   timeout:
     description:
-      - Seconds for all requests to IMDS. Within them the module repeats approvals to which IMDS gave no clear answer.
+      - Seconds, or a text such as V(2m), for all requests to IMDS. Within them the module repeats approvals to which
+        IMDS gave no clear answer.
       - If IMDS refuses an approval with 400 and still lists the event unchanged, the module sends the approval once
         more, then it fails.
       - If nothing listens at the endpoint, the module fails within 3 seconds.
-    type: float
+    type: raw
     default: 130
   policy:
     description:

@@ -32,10 +32,10 @@ extends_documentation_fragment:
 options:
   timeout:
     description:
-      - Seconds for all requests to IMDS.
+      - Seconds, or a text such as V(2m), for all requests to IMDS.
       - The first answer on a VM may take two minutes. With the default, the events are then unknown in the first run,
         and known in the next one.
-    type: float
+    type: raw
     default: 5
 seealso:
   - module: azure_imds.scheduled_events.event_info

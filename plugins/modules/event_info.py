@@ -24,11 +24,12 @@ extends_documentation_fragment:
 options:
   timeout:
     description:
-      - Seconds for all requests to IMDS, with the repeats that a busy or updating service needs.
+      - Seconds, or a text such as V(2m), for all requests to IMDS, with the repeats that a busy or updating service
+        needs.
       - The default is long enough for the first answer on a VM, which may take two minutes. Later ones take
         milliseconds.
       - If nothing listens at the endpoint, the module fails within 3 seconds.
-    type: float
+    type: raw
     default: 130
 seealso:
   - module: azure_imds.scheduled_events.event_facts

@@ -41,15 +41,15 @@ options:
     choices: [present, scheduled, started, absent]
     default: present
   timeout:
-    description: Seconds after which the module gives up and fails.
-    type: float
+    description: Seconds, or a text such as V(15m) or V(2h), after which the module gives up and fails.
+    type: raw
     default: 900
   poll_interval:
     description:
-      - Seconds between polls. Azure recommends 1.
+      - Seconds between polls, at least V(0.25). Azure recommends 1.
       - On a Windows host an interval below 30 means 1. The host repeats the request itself, for up to 50 seconds in
         each run of a module.
-    type: float
+    type: raw
     default: 1
 seealso:
   - module: azure_imds.scheduled_events.event_info

@@ -44,12 +44,12 @@ options:
     elements: str
     default: []
   timeout:
-    description: Seconds for the wait. The module reads the state at least once.
-    type: float
+    description: Seconds, or a text such as V(15m), for the wait. The module reads the state at least once.
+    type: raw
     default: 60
   interval:
-    description: Seconds between two reads during the wait.
-    type: float
+    description: Seconds between two reads during the wait, at least V(0.1).
+    type: raw
     default: 1
   history:
     description: The number of newest records to read for RV(history) and for the times of RV(events), at least 1.
@@ -220,6 +220,7 @@ history:
 import os
 import time
 import typing as t
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import (
@@ -231,6 +232,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_
     has_reached,
     parse_history,
     parse_status,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
+    parse_seconds,
 )
 
 _UNKNOWN: dict[str, t.Any] = dict(
@@ -314,17 +319,21 @@ def main() -> None:
             config=dict(type="path"),
             wait_for=dict(type="str", choices=["nothing", "prepared", "recovered"], default="nothing"),
             event_ids=dict(type="list", elements="str", default=[]),
-            timeout=dict(type="float", default=60),
-            interval=dict(type="float", default=1),
+            timeout=dict(type="raw", default=60),
+            interval=dict(type="raw", default=1),
             history=dict(type="int", default=20),
         ),
         supports_check_mode=True,
     )
     params = module.params
-    if params["interval"] <= 0:
-        module.fail_json(msg=f"interval: {params['interval']:g} is not more than 0 seconds; set 1")
-    timeout = 0.0 if module.check_mode or params["wait_for"] == "nothing" else params["timeout"]
-    module.exit_json(changed=False, **wait_for(Reader(module).read, timeout, params["interval"]))
+    try:
+        timeout = parse_option("timeout", params["timeout"], parse_seconds)
+        interval = parse_option("interval", params["interval"], partial(parse_seconds, least=0.1))
+    except ValueError as error:
+        module.fail_json(msg=str(error))
+    if module.check_mode or params["wait_for"] == "nothing":
+        timeout = 0.0
+    module.exit_json(changed=False, **wait_for(Reader(module).read, timeout, interval))
 
 
 if __name__ == "__main__":

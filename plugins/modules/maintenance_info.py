@@ -146,7 +146,7 @@ def main() -> None:
     if not document.complete:
         result.update(available=False, reason="an entry of the document could not be read, so more events may exist")
     events = [event for event in document.events if event.key in held or chosen.matches(event, name)]
-    within = module.params["within"]
+    within = call.params["within"]
     shown = [
         dict(event.as_dict(), key=event.key, due=event.key in held or is_due(event, document, within))
         for event in events

@@ -47,7 +47,7 @@ options:
     default: []
   expires:
     description: Seconds without an update after which the note of another run counts as abandoned.
-    type: float
+    type: raw
     default: 3600
   take_over:
     description: Whether to replace the note of any other run.

@@ -44,7 +44,7 @@ attributes:
 options:
   timeout:
     description: Seconds after which the module gives up and fails.
-    type: float
+    type: raw
     default: 3600
   attempt:
     description:
@@ -193,7 +193,7 @@ def wait_with(module: AnsibleModule, call: EventCall, notes: NoteFile) -> dict[s
 
 def wait(module: AnsibleModule, call: EventCall, notes: NoteFile, note: Note) -> dict[str, t.Any]:
     """Wait for the end of the events and return the result; raise ImdsError for an unsupported api-version."""
-    run_id, timeout = module.params["run_id"], module.params["timeout"]
+    run_id, timeout = module.params["run_id"], call.params["timeout"]
     runs = note["earlier_runs"] + ([] if module.params["prepared"] else [run_id])
     chosen = parse_selection(module, call)
     imds = call.open_session()
@@ -208,7 +208,7 @@ def wait(module: AnsibleModule, call: EventCall, notes: NoteFile, note: Note) ->
     hold()
     watch = MaintenanceWatch(
         chosen,
-        module.params["within"],
+        call.params["within"],
         note["events"],
         lambda: imds.resource_name,
         lambda: processes_of(runs, PREPARE, module.params["task_timeout"]),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import typing as t
+from functools import partial
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     API_VERSION,
@@ -14,6 +15,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     DEFAULT_ENDPOINT,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
+    parse_seconds,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
 )
@@ -24,6 +29,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 # a document may have thousands of defects
 _WARNINGS_SHOWN = 10
+# the durations among the options of all modules, with the least value of each
+_DURATIONS = {"timeout": 0.1, "poll_interval": 0.25, "within": 0.0}
 _SELECTION_OPTIONS = ("event_ids", "types", "statuses", "sources", "affects")
 
 Result = t.Dict[str, t.Any]
@@ -38,7 +45,7 @@ def shared_options(timeout: float) -> dict[str, t.Any]:
     return dict(
         endpoint=dict(type="str", default=DEFAULT_ENDPOINT),
         api_version=dict(type="list", elements="str", default=[API_VERSION]),
-        timeout=dict(type="float", default=timeout),
+        timeout=dict(type="raw", default=timeout),
         resource_name=dict(type="str"),
         event_ids=dict(type="list", elements="str"),
         types=dict(type="list", elements="str"),
@@ -52,13 +59,13 @@ class EventCall:
     """One call of a module.
 
     Args:
-        params: the values of the options; the shared ones are among them.
+        params: the values of the options; the shared ones are among them. The attribute has durations in seconds.
         check_mode: whether the call must change nothing.
         warn: shows a warning to the user.
         connect: opens a session that polls at an interval in seconds.
 
     Raises:
-        InvalidOptions: the timeout is not more than 0.
+        InvalidOptions: a duration cannot be used.
     """
 
     def __init__(
@@ -68,9 +75,15 @@ class EventCall:
         warn: t.Callable[[str], None],
         connect: t.Callable[[ConnectionOptions, float], ImdsSession] = ImdsSession,
     ) -> None:
-        if not params["timeout"] > 0:
-            raise InvalidOptions(f"timeout has to be more than 0 seconds, not {params['timeout']:g}")
-        self.params = params
+        try:
+            seconds = {
+                name: parse_option(name, params[name], partial(parse_seconds, least=least))
+                for name, least in _DURATIONS.items()
+                if name in params
+            }
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from error
+        self.params = {**params, **seconds}
         self.check_mode = check_mode
         self.warn = warn
         self._connect = connect

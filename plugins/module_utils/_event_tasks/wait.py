@@ -7,7 +7,6 @@ from __future__ import annotations
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
     EventCall,
     EventTask,
-    InvalidOptions,
     Result,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
@@ -19,8 +18,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 def wait_for_events(call: EventCall) -> Result:
     """Return the result of the wait; raise ImdsError if IMDS supports none of the api-versions."""
     params = call.params
-    if params["poll_interval"] < 0.25:
-        raise InvalidOptions("poll_interval has to be at least 0.25 seconds: IMDS answers at most 5 requests a second")
     watch = EventWait(params["state"], call.selection(), call.open_session(params["poll_interval"]))
     waited = watch.poll_once() if call.check_mode else watch.wait(params["timeout"])
     call.warn_about(waited.document)
@@ -40,6 +37,6 @@ EVENT_WAIT = EventTask(
     wait_for_events,
     timeout=900,
     options=dict(
-        state=dict(type="str", choices=list(STATES), default="present"), poll_interval=dict(type="float", default=1)
+        state=dict(type="str", choices=list(STATES), default="present"), poll_interval=dict(type="raw", default=1)
     ),
 )
