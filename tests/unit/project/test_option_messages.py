@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""A wrong value of an option has the same message in every frontend, after the place of the value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import EventCall
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils import _ready_hooks
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
+    parse_arguments,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
+
+import azure_events_engine.settings as engine
+import azure_events_watch.settings as beacon
+from azure_events_steps.configuration import parse_configuration
+from azure_scheduled_events.policy import Policy
+from azure_scheduled_events.policy_file import parse_policy
+from azure_scheduled_events.selection import Selection
+from hook_runner.cli import verbs
+from hook_runner.config.settings import load_settings
+from ready_hooks import hooks
+from ready_hooks.core import arguments
+
+Parse = Callable[[Any], object]
+
+SELECTION: Mapping[str, Any] = dict.fromkeys(("event_ids", "types", "statuses", "sources", "affects"))
+
+
+def config(key: str, tmp_path: Path) -> Parse:
+    """Return a parser of the daemon's configuration; ``key`` has its place in it."""
+
+    def parse(value: Any) -> object:
+        for name in reversed(key.split(".")):
+            value = {name: value}
+        (tmp_path / "config.yml").write_text(json.dumps(value), encoding="utf-8")
+        return load_settings(str(tmp_path / "config.yml"))
+
+    return parse
+
+
+def policy(when: str) -> Parse:
+    return lambda value: Policy.from_rules([{"when": {when: value}}])
+
+
+def call(**options: Any) -> EventCall:
+    return EventCall({"timeout": 5, **SELECTION, **options}, False, lambda _text: None)
+
+
+def ready_hook(use: str, **options: Any) -> object:
+    return arguments.from_mapping(hooks.load(use).options, options)
+
+
+def problem(parse: Parse, value: Any, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the message about a value; argparse prints it."""
+    with pytest.raises((Exception, SystemExit)) as caught:
+        parse(value)
+    return capsys.readouterr().err if isinstance(caught.value, SystemExit) else str(caught.value)
+
+
+def durations(tmp_path: Path) -> dict[str, Parse]:
+    return {
+        "daemon": config("interval", tmp_path),
+        "daemon's hook": config("hooks.10-x.timeout", tmp_path),
+        "daemon's command": lambda value: verbs.parser().parse_args(["try", "10-x", "--notice", value]),
+        "policy": policy("time_left"),
+        "policy's delay": lambda value: Policy.from_rules([{"approve": {"delay": value}}]),
+        "ready hook": lambda value: ready_hook("redis", address="/run/x", most_pause=value),
+        "ready hook of a role": lambda value: _ready_hooks.runs([{"use": "log", "settings": {"timeout": value}}], "x"),
+        "engine": lambda value: engine.parse_settings({"poll": value}),
+        "beacon": lambda value: beacon.parse_settings([{"repeat": value}], {}),
+        "minion": lambda value: parse_configuration({"minimum_notice": value}),
+        "step": lambda value: parse_configuration({"prepare": [{"command": "true", "timeout": value}]}),
+        "event source": lambda value: parse_arguments({"due_within": value}),
+        "role": lambda value: parse_limits({"deadline": value}, ["vm1"], {}),
+        "module": lambda value: call(timeout=value),
+    }
+
+
+@pytest.mark.parametrize("value", ["soon", "15 minutes", "1:30", "250ms", "1h30m"])
+def test_duration_has_one_message(value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = f": expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '{value}'"
+    found = {name: problem(parse, value, capsys) for name, parse in durations(tmp_path).items()}
+    assert {name: text for name, text in found.items() if not text.rstrip().endswith(expected)} == {}
+
+
+@pytest.mark.parametrize("value", [45, "45", "45s"])
+def test_duration_without_a_unit_is_seconds_in_every_frontend(value: Any, tmp_path: Path) -> None:
+    for name, parse in durations(tmp_path).items():
+        parse(str(value) if name == "daemon's command" else value)
+
+
+def test_duration_out_of_range_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ranges = {
+        "daemon": ("0.2 to 60", config("interval", tmp_path)),
+        "policy": ("at least 0", policy("time_left")),
+        "ready hook": ("0 to 31622400", lambda value: ready_hook("redis", address="/run/x", most_pause=value)),
+        "engine": ("at least 10", lambda value: engine.parse_settings({"sweep": value})),
+        "beacon": ("at least 1", lambda value: beacon.parse_settings([{"repeat": value}], {})),
+        "event source": ("1 to 3600", lambda value: parse_arguments({"interval": value})),
+        "role": ("at least 0", lambda value: parse_limits({"yield": value}, ["vm1"], {})),
+        "module": ("at least 0.25", lambda value: call(poll_interval=value)),
+    }
+    for name, (limits, parse) in ranges.items():
+        assert problem(parse, -1, capsys).endswith(f": expected {limits} seconds, not -1"), name
+
+
+def event_types(tmp_path: Path) -> dict[str, Parse]:
+    return {
+        "daemon's hook": config("hooks.10-x.types", tmp_path),
+        "policy": policy("type"),
+        "policy file": lambda value: parse_policy(json.dumps({"rules": [{"when": {"type": value}}]}), "p.yml"),
+        "ready hook of a role": lambda value: _ready_hooks.runs([{"use": "log", "settings": {"types": value}}], "x"),
+        "beacon": lambda value: beacon.parse_settings([{"types": value}], {}),
+        "minion": lambda value: parse_configuration({"types": value}),
+        "module": lambda value: call(types=value).selection(),
+        "selection": lambda value: Selection.parse({"types": value}),
+    }
+
+
+@pytest.mark.parametrize("value", ["reboot", "REBOOT", ["reboot"], ["Freeze", "redeploy"], "Hibernate"])
+def test_event_types_are_a_text_or_a_list_in_any_letter_case(value: Any, tmp_path: Path) -> None:
+    for parse in event_types(tmp_path).values():
+        parse(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Rebot", "unknown event type 'Rebot'; did you mean Reboot?"),
+        (["Freeze", "rebot"], "unknown event type 'rebot'; did you mean Reboot?"),
+        ("Reboot, Freeze", "expected an event type such as Reboot, not 'Reboot, Freeze'"),
+    ],
+)
+def test_event_type_has_one_message(
+    value: Any, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {name: problem(parse, value, capsys) for name, parse in event_types(tmp_path).items()}
+    assert {name: text for name, text in found.items() if not text.endswith(f": {expected}")} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "near"),
+    [
+        ("daemon", "intervall", "interval"),
+        ("daemon", "Interval", "interval"),
+        ("daemon's hook", "timout", "timeout"),
+        ("policy", "tipe", "type"),
+        ("ready hook", "most_puase", "most_pause"),
+        ("engine", "awnser", "answer"),
+        ("engine", "Answer", "answer"),
+        ("beacon", "intervall", "interval"),
+        ("beacon", "Types", "types"),
+        ("minion", "prepair", "prepare"),
+        ("step", "comand", "command"),
+        ("event source", "intervall", "interval"),
+        ("event source", "Timeout", "timeout"),
+    ],
+)
+def test_unknown_key_has_one_message(
+    name: str, key: str, near: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parsers: dict[str, Parse] = {
+        "daemon": lambda key: config(key, tmp_path)(1),
+        "daemon's hook": lambda key: config(f"hooks.10-x.{key}", tmp_path)(1),
+        "policy": lambda key: policy(key)("Reboot"),
+        "ready hook": lambda key: ready_hook("redis", **{key: 1}),
+        "engine": lambda key: engine.parse_settings({key: 1}),
+        "beacon": lambda key: beacon.parse_settings([{key: 1}], {}),
+        "minion": lambda key: parse_configuration({key: []}),
+        "step": lambda key: parse_configuration({"prepare": [{key: "true"}]}),
+        "event source": lambda key: parse_arguments({key: 1}),
+    }
+    text = problem(parsers[name], key, capsys)
+    assert text.endswith(f"unknown key '{key}'; did you mean {near}?")
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_true_or_false_has_one_message(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers = {
+        "daemon": config("dry_run", tmp_path),
+        "policy": policy("only_me"),
+        "beacon": lambda value: beacon.parse_settings([{"enabled": value}], {}),
+        "minion": lambda value: parse_configuration({"allow_paths": value}),
+    }
+    found = {name: problem(parse, value, capsys) for name, parse in parsers.items()}
+    assert {text.rpartition(": ")[2] for text in found.values()} == {f"expected true or false, not {value!r}"}
+
+
+def test_choice_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers = {
+        "daemon": (config("when_started", tmp_path), "stp", "stop"),
+        "ready hook": (lambda value: ready_hook("haproxy", server="web/web1", on_timeout=value), "fial", "fail"),
+        "engine": (lambda value: engine.parse_settings({"unknown_resources": value}), "hlod", "hold"),
+    }
+    for name, (parse, value, near) in parsers.items():
+        assert problem(parse, value, capsys).endswith(f": unknown value '{value}'; did you mean {near}?"), name
+
+
+def test_whole_number_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers: dict[str, tuple[Parse, str]] = {
+        "daemon": (config("history_events", tmp_path), "1 to 100000"),
+        "hook's unit": (config("hooks.10-x.unit.CPUWeight", tmp_path), "1 to 10000"),
+        "daemon's command": (lambda value: verbs.parser().parse_args(["history", "--limit", value]), "at least 1"),
+        "ready hook": (lambda value: ready_hook("redis", address="/run/x", most_lag=value), "at least 0"),
+        "engine": (lambda value: engine.parse_settings({"at_once": value}), "1 to 10000"),
+    }
+    for name, (parse, limits) in parsers.items():
+        expected = f": expected a whole number, {limits}, not '1.5'"
+        assert problem(parse, "1.5", capsys).rstrip().endswith(expected), name
