@@ -23,13 +23,20 @@ from .tracking import Sighting
 class Obstacle(NamedTuple):
     """Why an approval may not be sent.
 
+    As text it is a clause that begins with the VM if it is one.
+
     Attributes:
         code: a word for programs.
-        text: a clause that begins with the VM if it is one; "it" is the event.
+        text: a clause without the name of the VM; "it" is the VM if there is one, else the event.
+        vm: the name of the VM that prevents the approval; "" if the event itself does.
     """
 
     code: str
     text: str
+    vm: str = ""
+
+    def __str__(self) -> str:
+        return f"{printable(self.vm)}: {self.text}" if self.vm else self.text
 
 
 STARTED = Obstacle("started", "it has started; there is nothing left to approve")
@@ -45,6 +52,7 @@ UNKNOWN_TYPE = "unknown_type"
 UNKNOWN_SOURCE = "unknown_source"
 UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
 OTHERS_AFFECTED = "others_affected"
+UNKNOWN_VM = "unknown_vm"
 # those that no rule overcomes, but a person with --force
 UNKNOWN_VALUES = frozenset({UNKNOWN_STATUS, UNKNOWN_TYPE, UNKNOWN_SOURCE, UNKNOWN_RESOURCE_TYPE})
 
@@ -74,7 +82,8 @@ def all_vms(lists: Iterable[Iterable[str]]) -> dict[str, str]:
 
 def release_set(reports: Iterable[Report]) -> dict[str, str]:
     """Return the VMs that an approval releases, as `all_vms` does: all that any report counts as affected."""
-    return all_vms(report.sighting.event.resources for report in reports if report.sighting is not None)
+    # most of the reports have the same list
+    return all_vms(dict.fromkeys(report.sighting.event.resources for report in reports if report.sighting is not None))
 
 
 def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstacle]:
@@ -91,7 +100,7 @@ def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstac
     for key, name in sorted(names.items()):
         obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
-            found.append(obstacle._replace(text=f"{printable(name)}: {obstacle.text}"))
+            found.append(obstacle._replace(vm=name))
     return found
 
 
@@ -158,16 +167,18 @@ def _of_event(sightings: Collection[Sighting]) -> list[Obstacle]:
 
 
 def _of_vm(key: str, report: Report | None, without_report: str) -> Obstacle | None:
-    """Return why this VM prevents the approval, or None; the text lacks its name."""
+    """Return why this VM prevents the approval, or None; without its name."""
     if report is None:
-        return Obstacle("unknown_vm", without_report)
+        return Obstacle(UNKNOWN_VM, without_report)
     if report.obstacle is not None:
         return report.obstacle
-    if report.sighting is None or key not in all_vms([report.sighting.event.resources]):
+    sighting = report.sighting
+    is_named = sighting is not None and sighting.listed and key in sighting.named
+    if not is_named and (sighting is None or key not in all_vms([sighting.event.resources])):
         return Obstacle("not_listed", "it does not list this event for itself")
     if not report.prepared:
         return Obstacle("not_prepared", "it is not prepared for this event")
-    if not report.sighting.listed or key not in report.sighting.named:
+    if not is_named:
         return Obstacle("not_listed", "its last document does not list this event for it")
     return None
 

@@ -61,7 +61,7 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
         "by": first.name if first else "",
         "approve": not found,
         "code": found[0].code if found else "",
-        "why_not": "; ".join(obstacle.text for obstacle in found),
+        "why_not": "; ".join(map(str, found)),
     }
 
 

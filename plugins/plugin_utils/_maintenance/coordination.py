@@ -214,8 +214,8 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
         withheld = state["withheld"].get(key)
         found = [] if key in state["approved"] or not withheld else [Obstacle(withheld["code"], withheld["text"])]
     elif len(all_vms([resources])) == 1:
-        text = f"{resources[0]}: the event affects no other VM; the policy of its hook runner decides"
-        found = [Obstacle("own_policy", text)]
+        text = "the event affects no other VM; the policy of its hook runner decides"
+        found = [Obstacle("own_policy", text, resources[0])]
     else:
         unknown = [f"{name}: {known['reason']}" for name, known in state["hosts"].items() if not known["vm"]]
         hint = f" (not known: {'; '.join(unknown)})" if unknown else ""
@@ -231,7 +231,7 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
         "by": hosts[attempt % len(hosts)] if hosts else "",
         "ready": not is_decided and not found,
         "code": found[0].code if found else "",
-        "why_not": "; ".join(obstacle.text for obstacle in found),
+        "why_not": "; ".join(map(str, found)),
     }
 
 

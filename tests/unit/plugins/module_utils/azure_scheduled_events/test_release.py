@@ -76,7 +76,7 @@ def test_one_vm_prevents_the_approval(second, code):
 
 def test_vm_without_a_report_prevents_the_approval():
     (obstacle,) = obstacles({"vm1": report("vm1", "vm9")}, "no host is this VM")
-    assert obstacle == ("unknown_vm", "vm9: no host is this VM")
+    assert obstacle == ("unknown_vm", "no host is this VM", "vm9") and str(obstacle) == "vm9: no host is this VM"
 
 
 def test_vms_of_a_report_whose_own_vm_is_unknown_count():
