@@ -510,7 +510,7 @@ def check():
     return answer
 
 
-def approve_prepared(event_id, resources):
+def approve_prepared(event_id, resources, forced=False):
     """Approve an event for which this minion has prepared in this boot.
 
     It is meant for the engine on the master, which knows that the other VMs are ready. The event must
@@ -520,10 +520,13 @@ def approve_prepared(event_id, resources):
     Args:
         event_id: of the event.
         resources: names of all VMs that are ready.
+        forced: whether a person ordered the approval, although the event has a value that this version
+            does not know.
 
     Returns:
         A dictionary: ``outcome``, one of approved, already_approved, started, not_listed,
-        not_prepared, not_affected, not_selected, others_affected, failed and unavailable, of which the
+        not_prepared, not_affected, not_selected, others_affected, unknown_type, unknown_status,
+        unknown_source, unknown_resource_type, failed and unavailable, of which the
         first two are successes; ``reason``, ``event_id``, ``resource_name`` and ``version``.
 
     Raises:
@@ -540,8 +543,10 @@ def approve_prepared(event_id, resources):
         raise SaltInvocationError(
             "approve_prepared: expected the id of an event, and a list of names of VMs as resources"
         )
+    if not isinstance(forced, bool):
+        raise SaltInvocationError(f"approve_prepared: forced has to be true or false, not {forced!r}")
     job = answers.Job(answers.APPROVE, _event_id(event_id))
-    return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None)))
+    return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None), forced))
 
 
 def approve(

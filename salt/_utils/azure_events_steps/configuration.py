@@ -147,10 +147,10 @@ def refuse_ready_hooks(configuration: Configuration) -> None:
             )
 
 
-def digest(steps: tuple[Step, ...]) -> str:
-    """Return a digest of the steps."""
+def digest(steps: tuple[Step, ...], event_type: str | None = None) -> str:
+    """Return a digest of the steps, and of the type of event that they run for."""
     return hashlib.sha256(
-        json.dumps(steps, default=repr, sort_keys=True).encode("utf-8", "backslashreplace")
+        json.dumps([steps, event_type], default=repr, sort_keys=True).encode("utf-8", "backslashreplace")
     ).hexdigest()
 
 

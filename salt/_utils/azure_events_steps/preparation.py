@@ -1,6 +1,9 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares this minion for an event that its own IMDS lists and its selection includes, once in a boot."""
+"""Prepares this minion for an event that its own IMDS lists and its selection includes.
+
+It prepares once in a boot, and again for an event that is more severe.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from .selection import AFFECTS, evaluate
 
 
 def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
-    """Run the steps of the preparation, unless they have succeeded in this boot.
+    """Run the steps of the preparation, unless a success in this boot counts for the event.
 
     Return the answer of the job. A preparation by hand does not read IMDS. With ``test`` it only
     reports what would run.
@@ -58,7 +61,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
     if chosen.code == AFFECTS:
         return job.answer(answers.NOT_AFFECTED, chosen.reason)
     found = minion.readable_record()
-    if found is not None and found.is_prepared(minion.boot) and found.find(job.key) is not None:
+    if found is not None and found.is_prepared(job.reason(), minion.boot) and found.find(job.key) is not None:
         return _already(job, found)
     if event.status == "Started":
         return job.answer(answers.STARTED, "the event has started; it is too late to prepare")
@@ -69,7 +72,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
 
 def _planned(minion: Minion, job: Job) -> dict[str, Any]:
     found = minion.readable_record()
-    if found is not None and found.is_prepared(minion.boot):
+    if found is not None and found.is_prepared(job.reason(), minion.boot):
         if found.find(job.key) is not None:
             return _already(job, found)
         return job.answer(answers.WOULD_PREPARE, f"nothing would run: {_prepared_for(found)}", changed=True)
@@ -83,7 +86,7 @@ def _planned(minion: Minion, job: Job) -> dict[str, Any]:
 def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
     """Prepare while the lock is held; raise OSError if the record cannot be written before."""
     found = minion.readable_record(quarantine=True)
-    if found is not None and found.is_prepared(minion.boot):
+    if found is not None and found.is_prepared(job.reason(), minion.boot):
         if found.find(job.key) is not None:
             return _already(job, found)
         minion.file.write(found.with_reason(job.reason()))
@@ -100,7 +103,7 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
         minion.write_if_possible(now._replace(phase=record.PREPARE_FAILED, why_not=why))
         return job.answer(answers.FAILED, why, results, changed=True)
     try:
-        minion.file.write(now._replace(phase=record.PREPARED, prepared_at=as_utc_text(datetime.now(timezone.utc))))
+        minion.file.write(now.with_success(job.reason().kind, as_utc_text(datetime.now(timezone.utc))))
     except OSError as error:
         return job.answer(
             answers.FAILED, f"the steps have succeeded, but the record cannot be kept: {error}", results, changed=True
@@ -111,16 +114,18 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:
     """Return the record at the start of a preparation.
 
-    A preparation that was interrupted in this boot resumes with the step that did not succeed.
+    A preparation for the same type of event that was interrupted in this boot resumes with the step that did not
+    succeed.
     """
-    identity = digest(steps)
-    done = 0
-    reasons: tuple[Reason, ...] = ()
+    identity = digest(steps, reason.kind)
+    begun = Record(record.PREPARING, minion.boot, 0, identity, None, "", ())
     if found is not None:
-        reasons = found.reasons
+        begun = begun._replace(reasons=found.reasons)
+        if found.boot == minion.boot:
+            begun = begun._replace(kinds=found.kinds, prepared_at=found.prepared_at)
         if found.phase in (record.PREPARING, record.PREPARE_FAILED) and found.can_resume_in(minion.boot, identity):
-            done = min(found.steps_done, len(steps))
-    return Record(record.PREPARING, minion.boot, done, identity, None, "", reasons).with_reason(reason)
+            begun = begun._replace(steps_done=min(found.steps_done, len(steps)))
+    return begun.with_reason(reason)
 
 
 def _already(job: Job, found: Record) -> dict[str, Any]:
@@ -128,5 +133,9 @@ def _already(job: Job, found: Record) -> dict[str, Any]:
 
 
 def _prepared_for(found: Record) -> str:
-    names = ", ".join(escape_surrogates(reason.event_id) or "by hand" for reason in found.reasons)
+    names = ", ".join(
+        escape_surrogates(reason.event_id) or "by hand"
+        for reason in found.reasons
+        if found.state_of(reason) == record.PREPARED
+    )
     return f"this minion is prepared already ({names}) since {found.prepared_at}"

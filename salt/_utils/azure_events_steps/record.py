@@ -13,6 +13,7 @@ from typing import Any, Mapping, NamedTuple
 
 from azure_events_watch import durable_file, state_file
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.urgency import counts_for
 
 PREPARING = "preparing"
 PREPARED = "prepared"
@@ -43,18 +44,25 @@ class Reason(NamedTuple):
         """Return the event's ID with folded letter case."""
         return self.event_id.casefold()
 
+    @property
+    def kind(self) -> str | None:
+        """Return the type of the event, or None without an event."""
+        return None if self.key == BY_HAND else self.event_type
+
 
 class Record(NamedTuple):
-    """The state of this minion, and the reasons for it. It is prepared once for all reasons.
+    """The state of this minion, and the reasons for it.
 
     Attributes:
         phase: one of PHASES.
         boot: id of the boot in which the phase began; "" if the system has none.
         steps_done: number of steps in the list with that digest that have succeeded in the phase.
-        digest: of the list of steps.
-        prepared_at: when the preparation succeeded, ISO 8601, or None.
+        digest: of the list of steps, in a preparation also of the type of event that they run for.
+        prepared_at: when the last preparation succeeded, ISO 8601, or None.
         why_not: why the phase has failed, or "".
         reasons: the oldest first.
+        kinds: `Reason.kind` of each preparation that has succeeded in this boot, since the last recovery, unless
+            a later one counts for it.
     """
 
     phase: str
@@ -64,6 +72,7 @@ class Record(NamedTuple):
     prepared_at: str | None
     why_not: str
     reasons: tuple[Reason, ...]
+    kinds: tuple[str | None, ...] = ()
 
     def find(self, event_id: str) -> Reason | None:
         """Return the reason with that event ID in any letter case, or None."""
@@ -79,9 +88,19 @@ class Record(NamedTuple):
             if reason.key != BY_HAND
         )
 
-    def is_prepared(self, boot: str) -> bool:
-        """Return True if the preparation succeeded in that boot; never on a system without boot ids."""
-        return self.phase == PREPARED and self.boot != "" and self.boot == boot
+    def is_prepared(self, reason: Reason, boot: str) -> bool:
+        """Return True if a preparation that counts for the reason succeeded in that boot.
+
+        Never on a system without boot ids.
+        """
+        return self.boot != "" and self.boot == boot and self.state_of(reason) == PREPARED
+
+    def state_of(self, reason: Reason) -> str:
+        """Return one of PHASES for one reason."""
+        if any(_counts_for(kind, reason.kind) for kind in self.kinds):
+            return PREPARED
+        # the phase of a preparation that does not count for it
+        return PREPARE_FAILED if self.phase == PREPARED else self.phase
 
     def can_resume_in(self, boot: str, digest: str) -> bool:
         """Return True if the phase began in that boot with that list of steps.
@@ -94,11 +113,21 @@ class Record(NamedTuple):
         """Return the record with that reason, which replaces an earlier one for the same event."""
         return self._replace(reasons=(*(one for one in self.reasons if one.key != reason.key), reason))
 
+    def with_success(self, kind: str | None, at: str) -> Record:
+        """Return the record after a preparation of this kind has succeeded."""
+        kinds = (*(one for one in self.kinds if not _counts_for(kind, one)), kind)
+        return self._replace(phase=PREPARED, prepared_at=at, kinds=kinds)
+
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON values."""
         return dict(
             self._asdict(), reasons=[dict(one._asdict(), resources=list(one.resources)) for one in self.reasons]
         )
+
+
+def _counts_for(done: str | None, needed: str | None) -> bool:
+    """Return True if one preparation counts for another one; one by hand counts for all, and all count for it."""
+    return done is None or needed is None or counts_for(done, needed)
 
 
 def record_from_json(data: Mapping[str, Any]) -> Record:
@@ -122,6 +151,7 @@ def record_from_json(data: Mapping[str, Any]) -> Record:
             None if prepared_at is None else str(prepared_at),
             str(data["why_not"]),
             reasons,
+            tuple(None if kind is None else str(kind) for kind in data["kinds"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__} {error}") from None

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Iterable, NamedTuple
+from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import affects, is_same_vm
+from azure_scheduled_events.identity import affects
 
 from .configuration import Configuration
 
@@ -56,9 +56,3 @@ def evaluate(
             f"{left:.0f} seconds are left until NotBefore; minimum_notice is {configuration.minimum_notice:g}",
         )
     return SelectionResult()
-
-
-def not_released(resources: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Return the VMs of an event that are not among the names."""
-    listed = list(names)
-    return [resource for resource in resources if not any(is_same_vm(resource, name) for name in listed)]

@@ -75,7 +75,7 @@ def _event(minion: Minion, sighting: Sighting, seen: VmObservation) -> dict[str,
 def _record(minion: Minion, found: Record, reason: Reason) -> dict[str, Any]:
     return {
         "event_id": escape_surrogates(reason.event_id),
-        "state": found.phase,
+        "state": found.state_of(reason),
         "boot": found.boot,
         "this_boot": found.boot != "" and found.boot == minion.boot,
         "prepared_at": found.prepared_at,

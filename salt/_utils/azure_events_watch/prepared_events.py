@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from azure_events_steps.record import BY_HAND, RecordFile
+from azure_events_steps.record import RecordFile
 from azure_scheduled_events.document import ScheduledEvent
 
 
@@ -34,11 +34,6 @@ class PreparedEvents:
                 record = self._file.read()
             except (ValueError, OSError):
                 record = None
-            reasons = record.reasons if record is not None else ()
-            self._events = tuple(
-                ScheduledEvent(reason.event_id, reason.event_type, "", reason.resources, None, None, None, None, None)
-                for reason in reasons
-                if reason.key != BY_HAND
-            )
+            self._events = record.events if record is not None else ()
             self._version = version
         return self._events

@@ -43,7 +43,7 @@ def flood(number):
         __salt__["event.send"](tag, {"event_id": "forged-%d" % one})
 def recover(event_id=None, test=False):
     return dict(_answer("recover"), event_id=event_id)
-def approve_prepared(event_id, resources):
+def approve_prepared(event_id, resources, forced=False):
     return dict(_answer("approve_prepared"), event_id=event_id)
 """
 

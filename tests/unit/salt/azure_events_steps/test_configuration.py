@@ -22,7 +22,7 @@ from azure_events_steps.configuration import (
 )
 from azure_events_steps.execution.cmd_syntax import without_cmd_syntax
 from azure_events_steps.record import Reason, Record, record_from_json
-from azure_events_steps.selection import evaluate, not_released
+from azure_events_steps.selection import evaluate
 from azure_scheduled_events import parse_document
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -136,12 +136,6 @@ def test_unknown_not_before_and_source_are_not_selected() -> None:
     assert (
         evaluate(event(EventSource=None), "vm1", parse_configuration({"sources": ["Platform"]}), NOON).code == "sources"
     )
-
-
-def test_names_are_compared_as_the_helper_compares_them() -> None:
-    assert not_released(event().resources, ["VM1", "vm2"]) == []
-    assert not_released(event().resources, ["vm1"]) == ["_VM2"]
-    assert not_released(event().resources, []) == ["vm1", "_VM2"]
 
 
 def test_value_for_cmd_contains_no_command() -> None:
