@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.tracking import GONE_AFTER, Sighting, Tracker
 
 from . import polling
@@ -28,7 +29,6 @@ from .answers import (
     parse_result,
     parse_status,
 )
-from .mapping import vm_key
 from .messages import SaveName
 from .state import Job, Maintenance
 from .state_update import StateUpdate
@@ -125,7 +125,8 @@ def _apply_status(update: StateUpdate, minion: str, token: int, job: Job, status
         changed = _apply_events(update, minion, status, job.asked_at) or changed
     changed = _apply_records(update, minion, status, job.asked_at) or changed
     state = {
-        "complaint": _complaint(update, minion, status),
+        "complaint": update.names.complaint(minion),
+        "left_out": status.left_out,
         "unavailable": "" if status.available else status.reason or "its IMDS gives no document, without a reason",
         "working": status.working or "",
         "interrupted": any(
@@ -157,7 +158,7 @@ def _apply_events(update: StateUpdate, minion: str, status: Status, asked_at: fl
         sent_by=update.now,
     )
     seen = tracker.observe(document)
-    update.set_minion(minion, tracker=tracker)
+    update.set_minion(minion, tracker=tracker, documents=update.minion(minion).documents + 1)
     if seen.doubt:
         polling.request_poll(update, minion, update.now + GONE_AFTER)
     changed, returned = False, tracker.returned
@@ -186,13 +187,6 @@ def _apply_records(update: StateUpdate, minion: str, status: Status, asked_at: f
         if key in update.maintenances:
             changed = _apply_record(update, minion, key, record, status.working, asked_at) or changed
     return changed
-
-
-def _complaint(update: StateUpdate, minion: str, status: Status) -> str:
-    complaint = update.names.complaint(minion)
-    if status.left_out and not complaint:
-        return f"events with IDs that are too long or not printable are left out: {status.left_out}"
-    return complaint
 
 
 def _apply_name(update: StateUpdate, minion: str, status: Status) -> bool:
@@ -306,6 +300,7 @@ def _apply_result(update: StateUpdate, minion: str, token: int, job: Job, done: 
     }
     if done.outcome in ("prepared", "already_prepared"):
         changes.update(record=PREPARED, tries=0)
+        update.set_minion(minion, documents=update.minion(minion).documents + 1)
     elif done.outcome in ("recovered", "not_prepared"):
         changes.update(record="", tries=0)
     else:

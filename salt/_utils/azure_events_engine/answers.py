@@ -11,6 +11,7 @@ import math
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.release import UNKNOWN_VALUES
 
 VERSION = 1
 
@@ -55,6 +56,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
             "others_affected",
             "failed",
             "unavailable",
+            *UNKNOWN_VALUES,
         )
     ),
 }
@@ -118,9 +120,16 @@ class JobResult(NamedTuple):
     reason: str
 
 
-def tracked_event(event_id: str, event_type: str, status: str, resources: tuple[str, ...]) -> ScheduledEvent:
+def tracked_event(
+    event_id: str,
+    event_type: str,
+    status: str,
+    resources: tuple[str, ...],
+    resource_type: str | None = None,
+    source: str | None = None,
+) -> ScheduledEvent:
     """Return the event with the fields that the engine compares."""
-    return ScheduledEvent(event_id, event_type, status, resources, None, None, None, None, None)
+    return ScheduledEvent(event_id, event_type, status, resources, resource_type, None, None, source, None)
 
 
 def event_key(event_id: str) -> str:
@@ -202,7 +211,14 @@ def _event(given: Any) -> ListedEvent:
     if status not in (SCHEDULED, STARTED):
         raise InvalidAnswer(f"status {_preview(status)} of event {given['event_id']} is neither Scheduled nor Started")
     return ListedEvent(
-        tracked_event(given["event_id"], _text(given, "event_type"), status, _names(given, "resources")),
+        tracked_event(
+            given["event_id"],
+            _text(given, "event_type"),
+            status,
+            _names(given, "resources"),
+            _text(given, "resource_type") or None,
+            _text(given, "source") or None,
+        ),
         readable=_boolean(given, "readable"),
         not_before=_text(given, "not_before") if given.get("not_before") is not None else "",
         selected=_boolean(given, "selected"),

@@ -12,11 +12,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from azure_scheduled_events.event_types import removes_vm
+from azure_scheduled_events.identity import vm_key
+from azure_scheduled_events.release import (
+    ONE_DOCUMENT,
+    UNKNOWN_VALUES,
+    Obstacle,
+    Report,
+    approver_order,
+    obstacles,
+    release_set,
+)
 
 from . import polling
 from .answer_handling import refuse_approval
 from .answers import PREPARED, SCHEDULED, STARTED
-from .mapping import vm_key
 from .settings import APPROVE
 from .state import Approval, Maintenance, Member, Minion, State
 from .state_update import StateUpdate
@@ -29,139 +38,135 @@ _APPROVAL_TIMEOUT = 30.0
 _START_TIMEOUT = 120.0
 
 
-class Readiness(NamedTuple):
-    """Whether one VM is ready for an approval.
+class Release(NamedTuple):
+    """An approval that may be sent, or not yet.
 
     Attributes:
-        vm: name as the event has it.
-        minion: its minion, or "".
-        code: "prepared", "covered", or why it is not ready.
-        text: the same as a sentence, with the minion's answer.
+        reports: what is known of each VM, by VM key.
+        vms: the VMs that it releases: names by VM key.
+        obstacles: why no rule sends it.
     """
 
-    vm: str
-    minion: str
-    ok: bool
-    code: str
-    text: str
+    reports: dict[str, Report]
+    vms: dict[str, str]
+    obstacles: list[Obstacle]
+
+    def is_permitted(self, forced: bool) -> bool:
+        """Return True if it may be sent; an order of a person overcomes some obstacles."""
+        return bool(self.vms) and not any(
+            not forced or (not obstacle.vm and obstacle.code not in UNKNOWN_VALUES) for obstacle in self.obstacles
+        )
+
+    def why_not(self, vm: str) -> str:
+        """Return why a VM is not ready, or ""; ``vm`` is its key."""
+        found = next((obstacle for obstacle in self.obstacles if vm_key(obstacle.vm) == vm), None)
+        if vm in self.reports and vm not in self.vms:
+            found = self.reports[vm].obstacle
+        return found.text if found is not None else ""
 
 
-def required(maintenance: Maintenance) -> dict[str, str]:
-    """Return the VMs that must be ready before the event is approved: names by VM key."""
-    lists = dict.fromkeys(maintenance.members[minion].resources for minion in maintenance.affected())
-    found: dict[str, str] = {}
-    for resources in lists:
-        for name in resources:
-            found.setdefault(vm_key(name), name)
-    return found
+def release_of(state: State | StateUpdate, maintenance: Maintenance) -> Release:
+    """Return what an approval of the event releases, and the obstacles to it."""
+    reports: dict[str, Report] = {}
+    for minion, member in maintenance.members.items():
+        vm = state.names.vm_of(minion)
+        if vm is not None and state.names.minion_of(vm) == minion:
+            reports[vm] = _report(state, vm, minion, member)
+        elif member.sighting is not None:
+            # what it lists counts, but a false start must not withhold the approval of another minion's event
+            event = member.sighting.event._replace(status=SCHEDULED)
+            reports[f"minion {minion}"] = Report(member.sighting._replace(event=event), False)
+    vms = release_set(reports.values())
+    for vm in vms:
+        owner = state.names.minion_of(vm)
+        if vm not in reports and owner is not None:
+            reports[vm] = _report(state, vm, owner, Member())
+    without_report, is_covered = _vms_without_minion(state)
+    return Release(reports, vms, obstacles(reports, without_report, is_covered) if vms else [])
 
 
-def readiness(state: State | StateUpdate, maintenance: Maintenance, vm: str, name: str) -> Readiness:
-    """Return whether a VM is ready, and if not, the latest answer of its minion.
-
-    ``vm`` is the key of the VM, ``name`` its name as the event has it.
-    """
-    owner = state.names.minion_of(vm)
-    if owner is None:
-        return _readiness_without_minion(state, name)
-    known = state.minions.get(owner)
-    member = maintenance.members.get(owner)
-    problem = _conflict(state, vm, owner, known, member)
-    if problem is None and member is not None and _is_prepared(member):
-        return Readiness(name, owner, True, "prepared", "prepared")
-    code, text = problem or _minion_problem(owner, known) or _member_problem(owner, known, member)
-    return Readiness(name, owner, False, code, text)
+def _vms_without_minion(state: State | StateUpdate) -> tuple[str, bool]:
+    """Return why VMs without a minion are not ready, and whether unknown_resources covers them."""
+    nameless = state.names.nameless()
+    if state.settings.unknown_resources != APPROVE:
+        return "no minion has this VM", False
+    shown = ", ".join(nameless[:5]) + (f" and {len(nameless) - 5} more" if len(nameless) > 5 else "")
+    return f"it may be the VM of a minion whose VM is not known: {shown}", not nameless
 
 
-def _conflict(
-    state: State | StateUpdate, vm: str, owner: str, known: Minion | None, member: Member | None
-) -> tuple[str, str] | None:
-    """Return why even a prepared VM is not ready, as a code and a text, or None."""
-    rivals = state.names.rivals(vm)
-    if rivals:
-        minions = ", ".join([owner, *rivals])
-        return "disputed", f"minions {minions} report that this is their VM; set azure_events: mapping"
-    if known is not None and known.interrupted and not (member is not None and member.status == STARTED):
-        return "interrupted", f"another event has started on minion {owner}"
-    return None
+def _report(state: State | StateUpdate, vm: str, owner: str, member: Member) -> Report:
+    known = state.minions.get(owner, Minion())
+    obstacle = (
+        _conflict(state, vm, owner, known, member)
+        or _answer_problem(owner, known, member)
+        or _document_problem(owner, member)
+        or (None if _is_prepared(member) else _unprepared(owner, known, member))
+        or (ONE_DOCUMENT if known.documents < 2 else None)
+    )
+    return Report(member.sighting, _is_prepared(member), obstacle)
 
 
 def _is_prepared(member: Member) -> bool:
-    sighting = member.sighting
-    return (
-        member.record == PREPARED
-        and sighting is not None
-        and sighting.listed
-        and sighting.readable
-        and sighting.event.status == SCHEDULED
-    )
+    return member.record == PREPARED
 
 
-def _minion_problem(owner: str, known: Minion | None) -> tuple[str, str] | None:
-    """Return the problem of the minion's answers, as a code and a text, or None."""
-    if known is None or known.silent > 1 or known.answered_at == float("-inf"):
-        return "silent", f"minion {owner} does not answer"
-    if known.complaint:
-        return "odd_answer", f"minion {owner}: {known.complaint}"
-    if known.unavailable:
-        return "unavailable", f"minion {owner}: {known.unavailable}"
+def _conflict(state: State | StateUpdate, vm: str, owner: str, known: Minion, member: Member) -> Obstacle | None:
+    """Return why even a prepared VM is not ready."""
+    rivals = state.names.rivals(vm)
+    if rivals:
+        minions = ", ".join([owner, *rivals])
+        return Obstacle("disputed", f"minions {minions} report that this is their VM; set azure_events: mapping")
+    if known.interrupted and member.status != STARTED:
+        return Obstacle("interrupted", f"another event has started on minion {owner}")
     return None
 
 
-def _member_problem(owner: str, known: Minion | None, member: Member | None) -> tuple[str, str]:
-    """Return why a minion that answers is not prepared, as a code and a text."""
-    if member is None or member.sighting is None or not member.sighting.listed:
-        return "not_listed", f"the IMDS of minion {owner} does not list the event"
+def _answer_problem(owner: str, known: Minion, member: Member) -> Obstacle | None:
+    # a prepared minion that does not answer is polled before the approval
+    if not _is_prepared(member) and (known.silent > 1 or known.answered_at == float("-inf")):
+        return Obstacle("silent", f"minion {owner} does not answer")
+    if known.complaint:
+        return Obstacle("odd_answer", f"minion {owner}: {known.complaint}")
+    if known.unavailable:
+        return Obstacle("unavailable", f"minion {owner}: {known.unavailable}")
+    return None
+
+
+def _document_problem(owner: str, member: Member) -> Obstacle | None:
+    if member.sighting is None or not member.sighting.listed:
+        return Obstacle("not_listed", f"the IMDS of minion {owner} does not list the event")
     if not member.sighting.readable:
-        return "unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form"
+        return Obstacle(
+            "unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form"
+        )
+    return None
+
+
+def _unprepared(owner: str, known: Minion, member: Member) -> Obstacle:
+    """Return why a minion that lists the event is not prepared."""
     if member.status == STARTED:
-        return "started", "the event has started there"
+        return Obstacle("started", "the event has started there")
     if member.not_selected:
-        return "not_selected", f"minion {owner}: its selection excludes the event ({member.not_selected})"
-    if member.doing == "prepare" or (known is not None and known.working):
-        return "preparing", f"minion {owner} prepares"
+        return Obstacle("not_selected", f"minion {owner}: its selection excludes the event ({member.not_selected})")
+    if member.doing == "prepare" or known.working:
+        return Obstacle("preparing", f"minion {owner} prepares")
     if member.outcome:
-        return member.outcome, f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}"
-    return "queued", f"minion {owner} was not asked to prepare yet"
+        return Obstacle(
+            member.outcome, f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}"
+        )
+    return Obstacle("queued", f"minion {owner} was not asked to prepare yet")
 
 
-def _readiness_without_minion(state: State | StateUpdate, name: str) -> Readiness:
-    if state.settings.unknown_resources != APPROVE:
-        return Readiness(name, "", False, "no_minion", "no minion has this VM")
-    nameless = state.names.nameless()
-    if nameless:
-        shown = ", ".join(nameless[:5]) + (f" and {len(nameless) - 5} more" if len(nameless) > 5 else "")
-        return Readiness(name, "", False, "no_minion", f"it may be the VM of a minion whose VM is not known: {shown}")
-    return Readiness(name, "", True, "covered", "no minion has this VM; unknown_resources is approve")
-
-
-def withheld(state: State | StateUpdate, maintenance: Maintenance) -> tuple[str, list[Readiness]]:
-    """Return why the event is not approved, or "", and the readiness of its VMs."""
-    readies = [readiness(state, maintenance, vm, name) for vm, name in required(maintenance).items()]
-    reasons = [f"{ready.vm}: {ready.text}" for ready in readies if not ready.ok]
+def withheld(maintenance: Maintenance, release: Release) -> str:
+    """Return why the event is not approved, or ""."""
+    reasons = list(map(str, release.obstacles))
     if maintenance.hold is not None:
         reasons.insert(0, f"held by {maintenance.hold.by} since {maintenance.hold.at}")
     if maintenance.unrecorded:
         reasons.insert(0, f"the approval cannot be recorded: {maintenance.unrecorded}")
     if not reasons:
         reasons = [f"{minion}: {reason}" for minion, (_at, reason) in sorted(maintenance.refusals.items())]
-    return "; ".join(reasons), readies
-
-
-def ranked(maintenance: Maintenance, state: State | StateUpdate) -> list[str]:
-    """Return the minions that the event affects, those first that most others name as affected."""
-    affected = maintenance.affected()
-    named: dict[str, int] = {}
-    lists: dict[tuple[str, ...], int] = {}
-    for minion in affected:
-        resources = maintenance.members[minion].resources
-        lists[resources] = lists.get(resources, 0) + 1
-    for resources, count in lists.items():
-        for vm in set(map(vm_key, resources)):
-            owner = state.names.minion_of(vm)
-            if owner is not None:
-                named[owner] = named.get(owner, 0) + count
-    return sorted(affected, key=lambda minion: (-named.get(minion, 0), minion))
+    return "; ".join(reasons)
 
 
 def start_due(update: StateUpdate) -> None:
@@ -169,8 +174,9 @@ def start_due(update: StateUpdate) -> None:
     for key, maintenance in update.maintenances.items():
         if maintenance.examine or update.now - maintenance.examined_at >= _EXAMINE_INTERVAL:
             update.set_maintenance(key, examine=False, examined_at=update.now)
-            _refer(update, update.maintenances[key])
-            _examine(update, key, update.maintenances[key])
+            release = release_of(update, maintenance)
+            _poll(update, maintenance, release)
+            _examine(update, key, update.maintenances[key], release)
 
 
 def send(update: StateUpdate, key: str) -> None:
@@ -182,23 +188,32 @@ def send(update: StateUpdate, key: str) -> None:
     if not _may_approve(update, maintenance, approval.minion):
         refuse_approval(update, key, approval.minion, "it can no longer approve, or was sent too many jobs")
         return
-    vms = _vms_to_release(update, maintenance, approval.forced)
-    if vms is None or (maintenance.hold is not None and not approval.forced):
+    release = release_of(update, maintenance)
+    if not _is_permitted(maintenance, release):
         refuse_approval(update, key, approval.minion, "something has changed since")
         return
-    token = update.publish("approve_prepared", [approval.minion], key, event_id=maintenance.event_id, resources=vms)
+    token = update.publish(
+        "approve_prepared",
+        [approval.minion],
+        key,
+        event_id=maintenance.event_id,
+        resources=list(release.vms.values()),
+        forced=approval.forced,
+    )
     update.set_maintenance(key, approval=approval._replace(job=token, asked_at=update.now), unrecorded="")
 
 
-def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
-    """Poll the minions that other minions name and that do not list the event."""
-    for vm in required(maintenance):
+def _poll(update: StateUpdate, maintenance: Maintenance, release: Release) -> None:
+    """Poll the minions that other minions name and that do not list the event, and those that gave one document."""
+    for vm in release.vms:
         owner = update.names.minion_of(vm)
-        if owner is not None and not (owner in maintenance.members and maintenance.members[owner].present):
+        if owner is not None and not maintenance.members.get(owner, Member()).present:
             polling.poll_referred(update, owner)
+        elif owner is not None and release.reports[vm].obstacle == ONE_DOCUMENT:
+            polling.request_poll(update, owner)
 
 
-def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
+def _examine(update: StateUpdate, key: str, maintenance: Maintenance, release: Release) -> None:
     approval = maintenance.approval
     if approval is not None and not _is_lost(update, maintenance, approval):
         return
@@ -211,25 +226,34 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
             "no answer" if not approval.outcome else f"it answered {approval.outcome}, but the event did not start",
         )
         maintenance = update.maintenances[key]
-    if maintenance.hold is not None and maintenance.forced is None:
+    if maintenance.forced is not None and not maintenance.forced.covers(maintenance.event_type, release.vms):
+        update.set_maintenance(key, forced=None)
+        update.save(key)
+        maintenance = update.maintenances[key]
+    if not _is_permitted(maintenance, release):
         return
-    if not any(member.record == PREPARED for member in maintenance.members.values()):
-        return
-    if _vms_to_release(update, maintenance, maintenance.forced is not None) is None:
-        return
-    for minion in ranked(maintenance, update):
-        if maintenance.refusals.get(minion, (update.now, ""))[0] <= update.now and _may_approve(
-            update, maintenance, minion
-        ):
-            if maintenance.forced is not None or _has_recent_answers(update, maintenance):
+    for vm in approver_order(release.reports):
+        minion = update.names.minion_of(vm)
+        if minion is None or maintenance.refusals.get(minion, (update.now, ""))[0] > update.now:
+            continue
+        if _may_approve(update, maintenance, minion):
+            if maintenance.forced is not None or _has_recent_answers(update, maintenance, release):
                 _record(update, key, minion)
             return
 
 
-def _has_recent_answers(update: StateUpdate, maintenance: Maintenance) -> bool:
+def _is_permitted(maintenance: Maintenance, release: Release) -> bool:
+    """Return True if the obstacles and the orders of operators permit the approval."""
+    order = maintenance.forced
+    if order is not None and order.covers(maintenance.event_type, release.vms):
+        return release.is_permitted(forced=True)
+    return maintenance.hold is None and release.is_permitted(forced=False)
+
+
+def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, release: Release) -> bool:
     """Return True if every minion of the event has answered recently, and poll the others."""
     late = update.now - update.settings.answer
-    owners = {update.names.minion_of(vm) for vm in required(maintenance)} - {None}
+    owners = {update.names.minion_of(vm) for vm in release.vms} - {None}
     old = [
         owner
         for owner in owners
@@ -257,22 +281,14 @@ def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) 
 
 
 def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> bool:
+    member = maintenance.members.get(minion, Member())
     return (
         not update.names.complaint(minion)
         and update.names.vm_of(minion) is not None
         and update.credit(minion) >= 1.0
-        and _is_prepared(maintenance.members.get(minion, Member()))
+        and member.listed
+        and _is_prepared(member)
     )
-
-
-def _vms_to_release(update: StateUpdate, maintenance: Maintenance, forced: bool) -> list[str] | None:
-    """Return the VMs that an approval may release, or None if one of them is not ready."""
-    vms = required(maintenance)
-    if not forced:
-        for vm, name in vms.items():
-            if not readiness(update, maintenance, vm, name).ok:
-                return None
-    return list(vms.values())
 
 
 def _record(update: StateUpdate, key: str, minion: str) -> None:

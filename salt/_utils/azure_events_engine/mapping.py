@@ -9,23 +9,14 @@ reported first. A reported name never takes a VM from another minion.
 
 from __future__ import annotations
 
-import functools
 from typing import Mapping, NamedTuple
+
+from azure_scheduled_events.identity import vm_key
 
 TABLE = "table"
 PILLAR = "pillar"
 ID = "id"
 OBSERVED = "observed"
-
-
-@functools.lru_cache(maxsize=20000)
-def vm_key(name: str) -> str:
-    """Return the same key for all spellings of a VM's name.
-
-    Letter case is folded. The oldest api-version puts an underscore before the name.
-    """
-    folded = name.casefold()
-    return folded[1:] if folded.startswith("_") else folded
 
 
 class Names(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from . import polling
 from .answer_handling import PREPARE_TRIES
 from .answers import PREPARED, SCHEDULED, STARTED
-from .approvals import is_lost, withheld
+from .approvals import is_lost, release_of, withheld
 from .maintenance_jobs import is_to_prepare
 from .messages import Announce
 from .state import Maintenance, Member
@@ -77,7 +77,8 @@ def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> 
         for step in new:
             _send(update, key, step)
     if waiting and not maintenance.approval and not any(map(is_to_prepare, waiting)):
-        reason, _readies = withheld(update, update.maintenances[key])
+        maintenance = update.maintenances[key]
+        reason = withheld(maintenance, release_of(update, maintenance))
         if reason and reason != maintenance.withheld:
             update.set_maintenance(key, withheld=reason)
             _send(update, key, HELD, reason=reason)

@@ -63,7 +63,7 @@ def restored(state: State, maintenances: dict[str, Maintenance], observed: dict[
         maintenances=merged,
         over=over,
         names=names._replace(accepted=state.names.accepted),
-        minions={minion: known._replace(tracker=None) for minion, known in state.minions.items()},
+        minions={minion: known._replace(tracker=None, documents=0) for minion, known in state.minions.items()},
     )
 
 

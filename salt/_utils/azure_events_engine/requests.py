@@ -8,9 +8,9 @@ from typing import Any
 
 from . import polling
 from .answers import event_key, is_event_id
-from .approvals import withheld
+from .approvals import release_of, withheld
 from .messages import Reply, Request
-from .state import Approval, Hold, Maintenance
+from .state import Hold, Maintenance, Order
 from .state_update import StateUpdate
 from .status_rows import event_rows, minion_rows
 
@@ -73,7 +73,7 @@ def _hold(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
 
 def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     maintenance = update.maintenances[key]
-    reason, readies = withheld(update, maintenance)
+    release = release_of(update, maintenance)
     if maintenance.approved:
         return {"rows": event_rows(update, key)}
     if request.force:
@@ -83,13 +83,15 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
                 "through such a minion only; to approve nevertheless run "
                 f"salt MINION azure_events.approve event_ids={request.event_id} release_others=True"
             }
-        update.set_maintenance(key, forced=Approval("", request.by, request.at, True), refusals={}, examine=True)
+        order = Order(request.by, request.at, maintenance.event_type, frozenset(release.vms))
+        update.set_maintenance(key, forced=order, refusals={}, examine=True)
         update.save(key)
         return {"rows": event_rows(update, key)}
     update.set_maintenance(key, refusals={}, examine=True)
-    if maintenance.hold is not None or not readies or not all(ready.ok for ready in readies):
+    if maintenance.hold is not None or not release.is_permitted(forced=False):
+        reason = withheld(maintenance, release) or "no minion that it affects lists it"
         return {
-            "error": f"event {request.event_id} is withheld: {reason or 'no minion that it affects lists it'}",
+            "error": f"event {request.event_id} is withheld: {reason}",
             "rows": event_rows(update, key),
         }
     return {"rows": event_rows(update, key)}

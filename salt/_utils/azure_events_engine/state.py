@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from typing import Mapping, NamedTuple
+from typing import Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events.tracking import Sighting, Tracker
 
@@ -18,6 +18,7 @@ class Minion(NamedTuple):
 
     Attributes:
         complaint: the problem of its last answer, or "".
+        left_out: number of events and records that its last answer has with invalid IDs.
         unavailable: why its IMDS gives no document, or "".
         working: key of the event whose preparation or recovery it works on, or "".
         poll_job: token of the poll that it has not answered, 0 for none.
@@ -33,9 +34,11 @@ class Minion(NamedTuple):
         credit, credit_at: jobs that the minion may be sent without a pause, and the time for which
             that holds.
         tracker: of the events of its own VM; None until an answer, and after stored events were read.
+        documents: good documents that it has read since then, for answers and for preparations.
     """
 
     complaint: str = ""
+    left_out: int = 0
     unavailable: str = ""
     working: str = ""
     poll_wanted: bool = False
@@ -51,6 +54,7 @@ class Minion(NamedTuple):
     credit: float = math.inf
     credit_at: float = -math.inf
     tracker: Tracker | None = None
+    documents: int = 0
 
 
 class Member(NamedTuple):
@@ -124,6 +128,19 @@ class Hold(NamedTuple):
     at: str
 
 
+class Order(NamedTuple):
+    """An operator's order to approve regardless; it is about this type of event, and these VMs by key."""
+
+    by: str
+    at: str
+    event_type: str
+    vms: frozenset[str]
+
+    def covers(self, event_type: str, vms: Iterable[str]) -> bool:
+        """Return True if the type has not changed, and no VM has joined."""
+        return event_type == self.event_type and self.vms.issuperset(vms)
+
+
 class Maintenance(NamedTuple):
     """One event.
 
@@ -131,7 +148,7 @@ class Maintenance(NamedTuple):
         members: by minion id.
         refusals: by minion id, the time before which the engine does not approve through it again,
             and why.
-        forced: an operator's order to approve regardless, as an Approval without a minion.
+        forced: an operator's order to approve regardless.
         announced: names of the bus events that were sent; "held" has its reason in withheld.
         withheld: the last reason that was announced.
         examine: whether something has changed since the last decision about the approval.
@@ -150,7 +167,7 @@ class Maintenance(NamedTuple):
     approval: Approval | None = None
     refusals: Mapping[str, tuple[float, str]] = {}
     hold: Hold | None = None
-    forced: Approval | None = None
+    forced: Order | None = None
     announced: frozenset[str] = frozenset()
     withheld: str = ""
     examine: bool = True

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .answers import PREPARED, STARTED
-from .approvals import readiness, required, withheld
-from .mapping import vm_key
+from azure_scheduled_events.identity import vm_key
+
+from .approvals import release_of, withheld
 from .progress import DRAINING, HAS_STARTED
-from .state import Maintenance, State
+from .state import Maintenance, Member, State
 from .state_update import StateUpdate
 
 Row = dict[str, Any]
@@ -64,16 +64,19 @@ def _problem(state: State | StateUpdate, minion: str) -> str:
         return known.complaint
     if known.silent > 1:
         return "does not answer"
+    if known.left_out:
+        return f"events with IDs that are too long or not printable are left out: {known.left_out}"
     return known.unavailable
 
 
 def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
-    vms = required(maintenance)
+    release = release_of(state, maintenance)
+    vms = dict(release.vms)
     owners = {state.names.minion_of(vm) for vm in vms}
     for minion in sorted(set(maintenance.members) - owners):
         vm = state.names.vm_of(minion) or state.names.claims.get(minion) or minion
         vms.setdefault(vm_key(vm), vm)
-    why, _readies = withheld(state, maintenance)
+    why = withheld(maintenance, release)
     common = {
         "event_id": maintenance.event_id,
         "event_type": maintenance.event_type,
@@ -86,17 +89,14 @@ def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
         return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": None}]
     rows = []
     for vm, name in vms.items():
-        ready = readiness(state, maintenance, vm, name)
-        member = maintenance.members.get(ready.minion)
+        minion = state.names.minion_of(vm)
+        member = maintenance.members.get(minion or "", Member())
+        record, text = member.record, release.why_not(vm)
         if maintenance.is_over:
-            rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": None, "why_not": None})
-            continue
-        record = member.record if member is not None else ""
-        is_too_late = record == PREPARED and member is not None and member.status == STARTED
-        text = None if ready.ok or is_too_late else ready.text
-        if member is not None and record and not member.present:
+            record = text = ""
+        elif record and not member.present:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
-        rows.append({**common, "vm": name, "minion": ready.minion or None, "prepared": record or None, "why_not": text})
+        rows.append({**common, "vm": name, "minion": minion, "prepared": record or None, "why_not": text or None})
     return rows
 
 

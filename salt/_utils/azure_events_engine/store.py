@@ -20,7 +20,7 @@ from azure_scheduled_events.tracking import Sighting
 
 from .answers import PREPARED, tracked_event
 from .progress import STEPS
-from .state import Approval, Hold, Maintenance, Member
+from .state import Approval, Hold, Maintenance, Member, Order
 
 _VERSION = 1
 _SCHEMA = (
@@ -190,7 +190,7 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "resources": [list(resources) for resources in lists],
         "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
-        "forced": maintenance.forced._replace(job=0, asked_at=0.0)._asdict()
+        "forced": dict(maintenance.forced._asdict(), vms=sorted(maintenance.forced.vms))
         if maintenance.forced is not None
         else None,
         "announced": sorted(maintenance.announced),
@@ -222,7 +222,9 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         # an approval that was not answered is decided again
         approval=approval if approval is not None and approval.outcome else None,
         hold=Hold(**given["hold"]) if given["hold"] is not None else None,
-        forced=Approval(**dict(given["forced"], job=0, asked_at=now)) if given["forced"] is not None else None,
+        forced=Order(**dict(given["forced"], vms=frozenset(given["forced"]["vms"])))
+        if given["forced"] is not None
+        else None,
         announced=frozenset(given["announced"]) & frozenset(STEPS),
         withheld=given["withheld"],
         last_answer_at=now,

@@ -40,7 +40,8 @@ def test_approval_comes_once_when_all_are_prepared() -> None:
     assert fleet.count("approve_prepared") == 0
     fleet.prepare("vm2")
     (ask,) = fleet.pending("approve_prepared")
-    assert ask.minions == ("vm1",) and ask.kwargs == {"event_id": EVENT, "resources": ["vm1", "vm2"]}
+    assert ask.minions == ("vm1",)
+    assert ask.kwargs == {"event_id": EVENT, "resources": ["vm1", "vm2"], "forced": False}
     fleet.answer("approve_prepared", {"vm1": done("approved")})
     fleet.wait(60)
     assert fleet.count("approve_prepared") == 1

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from azure_events_engine.mapping import Names, vm_key
+from azure_events_engine.mapping import Names
+from azure_scheduled_events.identity import vm_key
 
 MINIONS = frozenset(("web1", "web2", "db.example.com", "other"))
 
