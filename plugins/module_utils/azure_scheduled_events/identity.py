@@ -8,6 +8,7 @@ differs for every scale set and most Windows VMs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Mapping
 
 from .document import ScheduledEvent
@@ -48,6 +49,8 @@ def own_name_in(resource: str) -> str:
     return resource[1:] if resource.startswith("_") else resource
 
 
+# coordinators compare the names of 1,000 VMs again and again
+@lru_cache(maxsize=20000)
 def vm_key(name: str) -> str:
     """Return what is the same for all spellings of a VM's name, in Resources and elsewhere."""
     return own_name_in(name).casefold()

@@ -10,6 +10,7 @@ GONE_AFTER_A_RETURN. Nothing else answers these questions.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Collection, Iterable, Mapping, NamedTuple
 
 from .changes import Change, changes
@@ -93,6 +94,13 @@ class Tracker:
         """Keys of the events that were gone within a day, for the Tracker of the next process."""
         return tuple(self._gone)
 
+    def copy(self) -> Tracker:
+        """Return a Tracker that has read the same documents, for a caller that keeps this one as it is."""
+        copied = copy(self)
+        copied._present = {key: copy(present) for key, present in self._present.items()}
+        copied._gone = dict(self._gone)
+        return copied
+
     def observe(self, document: EventDocument) -> Observation:
         """Return the events after a good document; ``sent_at`` and ``sent_by`` of the document say when it was read."""
         self._documents += 1
@@ -141,6 +149,8 @@ def _is_same(one: EventDocument, two: EventDocument) -> bool:
 class _Present:
     """An event that is not gone, and when its present absences began: its own, and those of its VMs by key.
 
+    Its values are replaced, never changed, so that a copy may share them.
+
     Args:
         event: the event.
         returned: whether it came back after it was gone.
@@ -151,7 +161,7 @@ class _Present:
         self.returned = returned
         self._lacked_since: float | None = None
         self._absent_vms: dict[str, float] = {}
-        self._gone_vms: set[str] = set()
+        self._gone_vms: frozenset[str] = frozenset()
         self._named: frozenset[str] = frozenset()
         self._readable = bool(event.resources)
 
@@ -199,7 +209,7 @@ class _Present:
                 continue
             since = self._absent_vms.get(key)
             if confirms and since is not None and self._is_over(since, document):
-                self._gone_vms.add(key)
+                self._gone_vms |= {key}
                 continue
             kept.append(name)
             if since is not None or confirms:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -172,7 +171,7 @@ def _tracker(update: StateUpdate, minion: str, members: list[str]) -> Tracker:
     """Return a copy of the minion's tracker, or one that knows the events of its maintenances."""
     tracker = update.minion(minion).tracker
     if tracker is not None:
-        return copy.deepcopy(tracker)
+        return tracker.copy()
     sightings = [update.member(key, minion).sighting for key in members]
     return Tracker(sighting.event for sighting in sightings if sighting is not None)
 

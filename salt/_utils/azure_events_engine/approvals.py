@@ -57,44 +57,40 @@ class Release(NamedTuple):
             not forced or (not obstacle.vm and obstacle.code not in UNKNOWN_VALUES) for obstacle in self.obstacles
         )
 
-    def why_not(self, vm: str) -> str:
-        """Return why a VM is not ready, or ""; ``vm`` is its key."""
-        found = next((obstacle for obstacle in self.obstacles if vm_key(obstacle.vm) == vm), None)
-        if vm in self.reports and vm not in self.vms:
-            found = self.reports[vm].obstacle
-        return found.text if found is not None else ""
-
 
 def release_of(state: State | StateUpdate, maintenance: Maintenance) -> Release:
     """Return what an approval of the event releases, and the obstacles to it."""
-    reports: dict[str, Report] = {}
+    vms = _vms_of(maintenance)
+    if not vms:
+        return Release({}, vms, [])
+    owners = {vm: owner for vm in vms if (owner := state.names.minion_of(vm)) is not None}
+    reports = {vm: report_of(state, maintenance, vm, owner) for vm, owner in owners.items()}
     for minion, member in maintenance.members.items():
-        vm = state.names.vm_of(minion)
-        if vm is not None and state.names.minion_of(vm) == minion:
-            reports[vm] = _report(state, vm, minion, member)
-        elif member.sighting is not None:
+        if member.sighting is not None and owners.get(state.names.vm_of(minion) or "") != minion:
             # what it lists counts, but a false start must not withhold the approval of another minion's event
             event = member.sighting.event._replace(status=SCHEDULED)
             reports[f"minion {minion}"] = Report(member.sighting._replace(event=event), False)
-    vms = release_set(reports.values())
-    for vm in vms:
-        owner = state.names.minion_of(vm)
-        if vm not in reports and owner is not None:
-            reports[vm] = _report(state, vm, owner, Member())
-    without_report, is_covered = _vms_without_minion(state)
-    return Release(reports, vms, obstacles(reports, without_report, is_covered) if vms else [])
+    without_report, is_covered = _vms_without_minion(state) if len(owners) < len(vms) else ("", False)
+    return Release(reports, vms, obstacles(reports, without_report, is_covered))
+
+
+def _vms_of(maintenance: Maintenance) -> dict[str, str]:
+    """Return the VMs that an approval releases: names by VM key."""
+    return release_set(Report(member.sighting, False) for member in maintenance.members.values())
 
 
 def _vms_without_minion(state: State | StateUpdate) -> tuple[str, bool]:
     """Return why VMs without a minion are not ready, and whether unknown_resources covers them."""
-    nameless = state.names.nameless()
     if state.settings.unknown_resources != APPROVE:
         return "no minion has this VM", False
+    nameless = state.names.nameless()
     shown = ", ".join(nameless[:5]) + (f" and {len(nameless) - 5} more" if len(nameless) > 5 else "")
     return f"it may be the VM of a minion whose VM is not known: {shown}", not nameless
 
 
-def _report(state: State | StateUpdate, vm: str, owner: str, member: Member) -> Report:
+def report_of(state: State | StateUpdate, maintenance: Maintenance, vm: str, owner: str) -> Report:
+    """Return what is known of a VM about the event; ``vm`` is its key, ``owner`` its minion."""
+    member = maintenance.members.get(owner, Member())
     known = state.minions.get(owner, Minion())
     obstacle = (
         _conflict(state, vm, owner, known, member)
@@ -174,9 +170,8 @@ def start_due(update: StateUpdate) -> None:
     for key, maintenance in update.maintenances.items():
         if maintenance.examine or update.now - maintenance.examined_at >= _EXAMINE_INTERVAL:
             update.set_maintenance(key, examine=False, examined_at=update.now)
-            release = release_of(update, maintenance)
-            _poll(update, maintenance, release)
-            _examine(update, key, update.maintenances[key], release)
+            _refer(update, maintenance)
+            _examine(update, key, update.maintenances[key])
 
 
 def send(update: StateUpdate, key: str) -> None:
@@ -203,17 +198,15 @@ def send(update: StateUpdate, key: str) -> None:
     update.set_maintenance(key, approval=approval._replace(job=token, asked_at=update.now), unrecorded="")
 
 
-def _poll(update: StateUpdate, maintenance: Maintenance, release: Release) -> None:
-    """Poll the minions that other minions name and that do not list the event, and those that gave one document."""
-    for vm in release.vms:
+def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
+    """Poll the minions that other minions name and that do not list the event."""
+    for vm in _vms_of(maintenance):
         owner = update.names.minion_of(vm)
-        if owner is not None and not maintenance.members.get(owner, Member()).present:
+        if owner is not None and not (owner in maintenance.members and maintenance.members[owner].present):
             polling.poll_referred(update, owner)
-        elif owner is not None and release.reports[vm].obstacle == ONE_DOCUMENT:
-            polling.request_poll(update, owner)
 
 
-def _examine(update: StateUpdate, key: str, maintenance: Maintenance, release: Release) -> None:
+def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
     approval = maintenance.approval
     if approval is not None and not _is_lost(update, maintenance, approval):
         return
@@ -226,6 +219,15 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance, release: R
             "no answer" if not approval.outcome else f"it answered {approval.outcome}, but the event did not start",
         )
         maintenance = update.maintenances[key]
+    if maintenance.hold is not None and maintenance.forced is None:
+        return
+    if not any(map(_is_prepared, maintenance.members.values())):
+        return
+    release = release_of(update, maintenance)
+    for vm, report in release.reports.items():
+        owner = update.names.minion_of(vm)
+        if owner is not None and report.obstacle == ONE_DOCUMENT:
+            polling.request_poll(update, owner)
     if maintenance.forced is not None and not maintenance.forced.covers(maintenance.event_type, release.vms):
         update.set_maintenance(key, forced=None)
         update.save(key)

@@ -8,7 +8,7 @@ from typing import Any
 
 from azure_scheduled_events.identity import vm_key
 
-from .approvals import release_of, withheld
+from .approvals import release_of, report_of, withheld
 from .progress import DRAINING, HAS_STARTED
 from .state import Maintenance, Member, State
 from .state_update import StateUpdate
@@ -88,10 +88,14 @@ def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
     if not vms:
         return [{**common, "vm": None, "minion": None, "prepared": None, "why_not": None}]
     rows = []
+    obstacles = {vm_key(obstacle.vm): obstacle for obstacle in release.obstacles}
     for vm, name in vms.items():
         minion = state.names.minion_of(vm)
         member = maintenance.members.get(minion or "", Member())
-        record, text = member.record, release.why_not(vm)
+        record, obstacle = member.record, obstacles.get(vm)
+        if vm not in release.vms and minion is not None:
+            obstacle = report_of(state, maintenance, vm, minion).obstacle
+        text = "" if obstacle is None else obstacle.text
         if maintenance.is_over:
             record = text = ""
         elif record and not member.present:
