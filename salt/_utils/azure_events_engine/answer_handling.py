@@ -113,12 +113,12 @@ def _apply_status(update: StateUpdate, minion: str, token: int, job: Job, status
     if token <= known.answered_job:
         return
     changed = _apply_name(update, minion, status)
-    # an approval may wait for a recent answer
-    was_late = update.now - known.answered_at >= update.settings.answer
+    # an approval may wait for a recent answer, or for the second one
+    is_awaited = known.documents < 2 or update.now - known.answered_at >= update.settings.answer
     for key in update.maintenances_of(minion):
         maintenance = update.maintenances[key]
         update.set_maintenance(
-            key, last_answer_at=update.now, examine=maintenance.examine or was_late, changed=maintenance.changed
+            key, last_answer_at=update.now, examine=maintenance.examine or is_awaited, changed=maintenance.changed
         )
     if status.available:
         changed = _apply_events(update, minion, status, job.asked_at) or changed

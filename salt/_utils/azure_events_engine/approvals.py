@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from azure_scheduled_events.event_types import removes_vm
-from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.release import (
     ONE_DOCUMENT,
     UNKNOWN_VALUES,
@@ -132,9 +131,7 @@ def _document_problem(owner: str, member: Member) -> Obstacle | None:
     if member.sighting is None or not member.sighting.listed:
         return Obstacle("not_listed", f"the IMDS of minion {owner} does not list the event")
     if not member.sighting.readable:
-        return Obstacle(
-            "unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form"
-        )
+        return Obstacle("unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form")
     return None
 
 
@@ -147,9 +144,7 @@ def _unprepared(owner: str, known: Minion, member: Member) -> Obstacle:
     if member.doing == "prepare" or known.working:
         return Obstacle("preparing", f"minion {owner} prepares")
     if member.outcome:
-        return Obstacle(
-            member.outcome, f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}"
-        )
+        return Obstacle(member.outcome, f"minion {owner}: {': '.join(filter(None, (member.outcome, member.reason)))}")
     return Obstacle("queued", f"minion {owner} was not asked to prepare yet")
 
 
@@ -224,16 +219,25 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
     if not any(map(_is_prepared, maintenance.members.values())):
         return
     release = release_of(update, maintenance)
+    _poll_unconfirmed(update, release)
+    if maintenance.forced is not None and not maintenance.forced.covers(maintenance.event_type, release.vms):
+        update.set_maintenance(key, forced=None)
+        update.save(key)
+    if _is_permitted(update.maintenances[key], release):
+        _approve(update, key, release)
+
+
+def _poll_unconfirmed(update: StateUpdate, release: Release) -> None:
+    """Poll the minions that have read one document only."""
     for vm, report in release.reports.items():
         owner = update.names.minion_of(vm)
         if owner is not None and report.obstacle == ONE_DOCUMENT:
             polling.request_poll(update, owner)
-    if maintenance.forced is not None and not maintenance.forced.covers(maintenance.event_type, release.vms):
-        update.set_maintenance(key, forced=None)
-        update.save(key)
-        maintenance = update.maintenances[key]
-    if not _is_permitted(maintenance, release):
-        return
+
+
+def _approve(update: StateUpdate, key: str, release: Release) -> None:
+    """Record an approval through the first minion that can send it."""
+    maintenance = update.maintenances[key]
     for vm in approver_order(release.reports):
         minion = update.names.minion_of(vm)
         if minion is None or maintenance.refusals.get(minion, (update.now, ""))[0] > update.now:

@@ -137,7 +137,13 @@ def _run(
     done = min(found.steps_done, len(steps)) if begun else 0
     reasons = tuple(reason._replace(over=True) for reason in found.reasons)
     now = found._replace(
-        phase=record.RECOVERING, boot=minion.boot, steps_done=done, digest=identity, why_not="", reasons=reasons, kinds=()
+        phase=record.RECOVERING,
+        boot=minion.boot,
+        steps_done=done,
+        digest=identity,
+        why_not="",
+        reasons=reasons,
+        kinds=(),
     )
     # a full disk must not prevent the recovery
     minion.write_if_possible(now)

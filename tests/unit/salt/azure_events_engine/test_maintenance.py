@@ -453,3 +453,52 @@ def test_evicted_vm_counts_as_gone() -> None:
     fleet.prepare("vm1")
     fleet.wait(1200, 5)
     assert fleet.steps[-1] == "over" and not fleet.state.maintenances
+
+
+@pytest.mark.parametrize(
+    ("changed", "clause"),
+    [
+        ({"kind": "Melt"}, "its type 'Melt' is unknown"),
+        ({"source": "Neighbour"}, "its source 'Neighbour' is unknown"),
+        ({"resource_type": "Disk"}, "its resource type 'Disk' is unknown"),
+    ],
+)
+def test_unknown_value_that_one_minion_lists_withholds_the_approval(changed: dict[str, str], clause: str) -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", event("vm1", "vm2", **changed))})
+    fleet.prepare("vm1", "vm2")
+    fleet.wait(6)
+    assert fleet.count("approve_prepared") == 0 and clause in fleet.reason
+    fleet.request("approve", force=True)
+    (ask,) = fleet.pending("approve_prepared")
+    assert ask.kwargs["forced"]
+
+
+def test_minions_approve_in_the_order_of_the_names_of_their_vms() -> None:
+    fleet = Driver("id-a", "id-b")
+    both = event("vmb", "VMa", "vmb")
+    fleet.poll({"id-a": status("vmb", both), "id-b": status("VMa", both)})
+    fleet.prepare("id-a", "id-b")
+    fleet.answer("approve_prepared", {"id-b": done("failed")})
+    assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("id-b",), ("id-a",)]
+
+
+def test_one_answer_after_a_start_of_the_engine_is_not_enough() -> None:
+    fleet = Driver("vm1")
+    listed = status("vm1", event("vm1"), records=[record()])
+    fleet.poll({"vm1": listed})
+    assert fleet.count("approve_prepared") == 0
+    fleet.wait(2)
+    fleet.answer("status", {"vm1": listed})
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_prepared_minion_whose_imds_gives_no_document_withholds_the_approval() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm1")
+    fleet.poll({"vm1": status(None, records=[record()], available=False, reason="IMDS answered 503")})
+    fleet.prepare("vm2")
+    assert fleet.count("approve_prepared") == 0 and "IMDS answered 503" in fleet.reason
+    fleet.poll({"vm1": status("vm1", BOTH, records=[record()])})
+    assert fleet.count("approve_prepared") == 1

@@ -132,6 +132,38 @@ def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
     assert "no minion that it affects is prepared" in fleet.request("approve", force=True)["error"]
 
 
+@pytest.mark.parametrize(
+    ("second", "approvals"),
+    [
+        (event("vm1", "vm2"), 1),
+        (event("vm1", "vm2", status="Started"), 0),
+        (event("vm1", "vm2", readable=False), 0),
+        (event("vm1", "vm2", kind="Redeploy"), 0),
+        (event("vm1", "vm2", "vm3"), 0),
+    ],
+    ids=["unchanged", "started", "unreadable", "of another type", "with another VM"],
+)
+def test_order_of_a_person_does_not_cover_what_changes_before_the_approval(
+    second: dict[str, object], approvals: int
+) -> None:
+    fleet = held_back()
+    fleet.disk_is_full = True
+    fleet.request("approve", force=True)
+    fleet.poll({"vm2": status("vm2", second)})
+    fleet.disk_is_full = False
+    fleet.wait(6)
+    assert fleet.count("approve_prepared") == approvals
+
+
+def test_order_of_a_person_survives_the_engine() -> None:
+    fleet = held_back()
+    fleet.request("approve", force=True)
+    fleet.restart()
+    both = event("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", both, records=[record()]), "vm2": status("vm2", both)})
+    assert [ask.kwargs["forced"] for ask in fleet.pending("approve_prepared")] == [True, True]
+
+
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
 def test_failed_step_is_retried_at_once(do: str, listed: bool, asked: str) -> None:
     fleet = Driver("vm1")

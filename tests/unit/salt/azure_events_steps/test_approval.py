@@ -141,3 +141,17 @@ def test_names_that_cannot_be_read_withhold_the_approval(tmp_path: Path, scripte
     minion.prepare("A")
     scripted.events = [dict(scripted.event("A"), Resources=["vm1", "vm2", 7])]
     assert minion.approve("A", "vm1", "vm2", "7") == "others_affected" and scripted.approved == []
+
+
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [("EventType", "unknown_type"), ("EventSource", "unknown_source"), ("ResourceType", "unknown_resource_type")],
+)
+def test_only_an_order_of_a_person_releases_an_unknown_value(
+    tmp_path: Path, scripted: ScriptedImds, field: str, code: str
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [{**scripted.event("A", "vm1"), field: "Melt"}]
+    minion.prepare("A")
+    assert minion.approve("A", "vm1") == code and scripted.approved == []
+    assert minion.call("approve_prepared", "A", ["vm1"], forced=True)["outcome"] == "approved"

@@ -15,6 +15,7 @@ import pytest
 
 from azure_scheduled_events.boot import boot_id
 from support.salt.azure import Azure, failing
+from support.salt.scripted import ScriptedImds
 from support.salt.steps_minion import StepsMinion
 
 
@@ -83,6 +84,37 @@ def test_preparation_is_void_after_a_reboot(minion: StepsMinion, azure: Azure) -
     assert minion.approve(event_id, "vm1") == "not_prepared"
     assert minion.prepare(event_id) == "prepared"
     assert minion.ran == 2 * ["prepare " + event_id]
+
+
+def test_steps_run_again_for_a_more_severe_event_only(minion: StepsMinion, azure: Azure) -> None:
+    freeze, redeploy, reboot = (azure.announce("vm1", kind=kind) for kind in ("Freeze", "Redeploy", "Reboot"))
+    for event_id in (freeze, redeploy, reboot):
+        assert minion.prepare(event_id) == "prepared"
+    assert minion.ran == ["prepare " + freeze, "prepare " + redeploy]
+    assert minion.approve(reboot, "vm1") == "approved"
+
+
+def test_preparation_that_fails_for_a_more_severe_event_counts_for_the_first_one(
+    minion: StepsMinion, azure: Azure
+) -> None:
+    freeze, redeploy = azure.announce("vm1", kind="Freeze"), azure.announce("vm1", kind="Redeploy")
+    minion.prepare(freeze)
+    minion.configure(prepare=["exit 1"])
+    assert minion.prepare(redeploy) == "failed"
+    records = {one["event_id"]: one["state"] for one in minion.call("status")["records"]}
+    assert records == {freeze: "prepared", redeploy: "prepare_failed"}
+    assert minion.approve(redeploy, "vm1") == "not_prepared" and minion.approve(freeze, "vm1") == "approved"
+
+
+def test_preparation_for_an_unknown_type_counts_for_this_type_only(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event(kind, "vm1", kind=kind) for kind in ("Melt", "Freeze")]
+    assert [minion.prepare("Melt"), minion.prepare("Freeze"), minion.prepare("Melt")] == [
+        "prepared",
+        "prepared",
+        "already_prepared",
+    ]
+    assert minion.ran == ["prepare Melt", "prepare Freeze"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mode bits")
