@@ -90,17 +90,17 @@ def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
     rows = []
     obstacles = {vm_key(obstacle.vm): obstacle for obstacle in release.obstacles}
     for vm, name in vms.items():
-        minion = state.names.minion_of(vm)
-        member = maintenance.members.get(minion or "", Member())
+        owner = state.names.minion_of(vm)
+        member = maintenance.members.get(owner or "", Member())
         record, obstacle = member.record, obstacles.get(vm)
-        if vm not in release.vms and minion is not None:
-            obstacle = report_of(state, maintenance, vm, minion).obstacle
+        if vm not in release.vms and owner is not None:
+            obstacle = report_of(state, maintenance, vm, owner).obstacle
         text = "" if obstacle is None else obstacle.text
         if maintenance.is_over:
             record = text = ""
         elif record and not member.present:
             text = ": ".join(filter(None, ("recover", member.outcome, member.reason)))
-        rows.append({**common, "vm": name, "minion": minion, "prepared": record or None, "why_not": text or None})
+        rows.append({**common, "vm": name, "minion": owner, "prepared": record or None, "why_not": text or None})
     return rows
 
 
