@@ -30,6 +30,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
     this_run,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
 
 _OPTIONS: dict[str, t.Any] = dict(
     step=dict(type="str", choices=["begin", "end"], required=True),
@@ -39,7 +40,7 @@ _OPTIONS: dict[str, t.Any] = dict(
     notes=dict(type="path"),
     types=dict(type="list", elements="str"),
     within=dict(type="raw", default=1800),
-    prepared=dict(type="str"),
+    prepared=dict(type="dict"),
 )
 
 Result = t.Dict[str, t.Any]
@@ -80,7 +81,7 @@ class ActionModule(ActionBase):
             return {"failed": True, "msg": message, "outcome": "taken_over", "events": []}
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         announced, ended = read_announced(options["announced"]), read_ended(options["ended"])
-        events, pending = end_of(note, announced, ended, now, options["prepared"])
+        events, pending = end_of(note, announced, ended, now, Preparation.of_fact(options["prepared"]))
         if not pending:
             return {"outcome": "over", "events": events}
         # a later run has to know which events are over, and for which the host is prepared

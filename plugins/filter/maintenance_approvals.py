@@ -12,6 +12,7 @@ author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role), whose variables it reads.
   - An event may be approved if each VM in its Resources is one of the hosts and has prepared without a failure.
+  - Returns the next state of the approvals, after the reads or the approvals of a round.
 options:
   _input:
     description: Names of the hosts.
@@ -22,35 +23,70 @@ options:
     description: The variables of the hosts.
     type: dict
     required: true
-positional: hostvars
+  step:
+    description: V(read) after the reads, V(approve) after the approvals.
+    type: str
+    choices: [read, approve]
+    required: true
+  now:
+    description: The Unix time.
+    type: float
+    required: true
+  state:
+    description: The last state. Empty in the first round.
+    type: dict
+    default: {}
+  patience:
+    description: Seconds for which events wait for hosts that were lost after their preparation, or a text such as 2m.
+    type: raw
+    default: 120
+positional: hostvars, step, now
 """
 
 EXAMPLES = r"""
 - name: Decide which events to approve
   ansible.builtin.set_fact:
-    decisions: "{{ ansible_play_batch | azure_imds.scheduled_events.maintenance_approvals(hostvars) }}"
+    decided: "{{ ['vm1'] | azure_imds.scheduled_events.maintenance_approvals(hostvars, 'read', 1800000000.0) }}"
   run_once: true
 """
 
 RETURN = r"""
 _value:
   description:
-    - One dictionary for each event. C(event_id) and C(event_type) are those of the event. C(resources) are the VMs that
-      any of the hosts lists for it. C(by) is the host that approves it, C(approve) is whether it may, C(why_not) is the
-      reason if it may not, and C(code) is a word for this reason.
-  type: list
-  elements: dict
+    - The state. C(decisions) has one dictionary for each event of the round. C(event_id) and C(event_type) are those of
+      the event. C(resources) are the VMs that any of the hosts lists for it. C(by) is the host that approves it,
+      C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word for this reason.
+    - C(open) has the events about which the next round decides, and C(prepare_again) the hosts that prepare before it.
+      C(approved), C(refusals) and C(withheld) have the result for each event, by its ID in lower case.
+  type: dict
 """
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import decide_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_seconds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
+    after_approvals,
+    decide_approvals,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 
 
-def maintenance_approvals(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Return the decision about each event of the hosts."""
-    return decide_approvals(hosts_of(hosts, hostvars))
+def maintenance_approvals(
+    hosts: t.Sequence[str],
+    hostvars: t.Mapping[str, t.Any],
+    step: str,
+    now: float,
+    state: State | None = None,
+    patience: float | str = 120.0,
+) -> State:
+    """Return the next state of the approvals."""
+    known = hosts_of(hosts, hostvars)
+    if state and step == "approve":
+        return after_approvals(state, known)
+    return decide_approvals(known, state or None, now, parse_seconds(patience))
 
 
 class FilterModule:

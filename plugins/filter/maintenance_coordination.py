@@ -76,12 +76,14 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
     parse_seconds,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    State,
+    with_approvals,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     Limits,
-    State,
     first_state,
     next_state,
-    with_approvals,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 

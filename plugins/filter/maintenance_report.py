@@ -42,6 +42,9 @@ _value:
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    no_attempts,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination_report import (
     coordination_problems,
     coordination_rows,
@@ -67,8 +70,9 @@ def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) 
         rows = coordination_rows(state)
         return {"rows": rows, "table": table_of(rows), "problems": coordination_problems(state)}
     known = hosts_of(hosts, hostvars)
-    decisions = [decision for host in hosts for decision in hostvars[host].get("maintenance__decisions") or ()]
-    rows = compose_report(known, decisions)
+    # a host that was lost in its tasks has an older state
+    states = [hostvars[host].get("maintenance__decided") for host in hosts]
+    rows = compose_report(known, max(filter(None, states), key=lambda decided: decided["round"], default=no_attempts()))
     return {
         "rows": rows,
         "table": table_of(rows),

@@ -65,6 +65,11 @@ fault_domain:
   returned: success
   type: str
   sample: '0'
+boot:
+  description: The identity of the present boot of the host, another one after each boot. Empty if the system has none.
+  returned: success
+  type: str
+  sample: 1f0b5c3e-0d7e-4a3c-9a51-5c0e5f1f6b52
 server_time:
   description: Time of the last answer by the clock of IMDS in ISO 8601 UTC, or null if IMDS has not answered with one.
   returned: success
@@ -112,6 +117,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     note_file,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import is_due
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.boot import boot_id
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     fault_domain_of,
@@ -134,7 +140,7 @@ def main() -> None:
         )
     held = {event["event_id"].casefold() for event in note["events"]} if note else set()
     result: dict[str, t.Any] = dict(changed=False, available=True, reason="", events=[], note=note)
-    result.update(resource_name=None, fault_domain="", server_time=None)
+    result.update(resource_name=None, fault_domain="", boot=boot_id(), server_time=None)
     try:
         imds = call.open_session()
         document = imds.read_events(name_required=chosen.needs_own_name)

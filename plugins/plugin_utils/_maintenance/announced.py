@@ -32,6 +32,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     as_utc_text,
     parse_not_before,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
 
 ANNOUNCED = "maintenance_announced"
 ENDED = "maintenance_ended"
@@ -146,20 +147,21 @@ def events_of(
 
 
 def end_of(
-    note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str, prepared: str | None = None
+    note: Note, announced: t.Iterable[Announced], ended: t.Collection[str], now: str, prepared: Preparation
 ) -> tuple[list[Event], str]:
     """Return the events of the note, and why they are not all over.
 
     Each event has ``listed``, ``started`` and ``over``, ``outcome`` if it is over, and ``prepared`` if a run has
-    prepared the host. ``ended`` has the keys of events that are over. ``now`` is in ISO 8601; so is ``prepared``, when
-    this run has prepared the host, or it is None.
+    prepared the host for it. ``ended`` has the keys of events that are over. ``now`` is in ISO 8601. ``prepared`` is
+    the preparation by this run.
     """
     latest = {each.event["key"]: each for each in announced}
     events = []
     for held in note["events"]:
         event = {"started": None, "over": None, **held}
-        if prepared and not event["over"]:
-            event["prepared"] = prepared
+        prepared_at = prepared.at_for(event["event_type"])
+        if prepared_at and not event["over"]:
+            event["prepared"] = prepared_at
         key = str(event["event_id"]).casefold()
         known = latest.get(key)
         if known and (known.event["status"] == _STARTED or known.outcome == COMPLETED):

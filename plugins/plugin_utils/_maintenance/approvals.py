@@ -1,7 +1,11 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides which events the hosts of a maintenance run may approve, and why not the others."""
+"""Decides which events the hosts of a maintenance run may approve, why not the others, and what is decided again.
+
+Pure. A run decides in rounds. Each round reads the prepared hosts again, because an approval releases all VMs of its
+event, and a host that was prepared some time ago may have restarted since, or be lost.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,19 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
-    approver_order,
     obstacles,
     release_set,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    FAILED,
+    NOT_KNOWN,
+    Decision,
+    State,
+    decision,
+    no_attempts,
+    senders,
+    with_approvals,
+    withheld_by,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Event,
@@ -23,24 +37,90 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     sighting_of,
 )
 
+RESTARTED = "restarted"
+# the host does not answer, or prepares again: another round may find these obstacles gone
+_MAY_PASS = (NOT_KNOWN, RESTARTED)
 
-def decide_approvals(hosts: t.Sequence[MaintenanceHost]) -> list[dict[str, t.Any]]:
-    """Return one decision for each event for which a host is prepared.
 
-    An event is approved if each VM that one of the hosts lists in its Resources is one host that is prepared for it.
-    The first of these hosts that reads the events itself approves it, in the order of the names of their VMs.
+def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, now: float, patience: float) -> State:
+    """Return the state after the reads of a round, with one decision for each event for which a host is prepared.
+
+    An event is approved if each VM that one of the hosts lists in its Resources is one host that is prepared for it,
+    and that has answered in this round. The hosts that read the events themselves send it, in the order of the names
+    of their VMs. In addition to the members of `no_attempts` the state has
+
+    - ``open``: for each event about which the next round decides, the hosts that can send its approval;
+    - ``prepare_again``: the hosts that have restarted, and prepare again before the next round; ``restarted`` has those
+      of all rounds, because each host does so once;
+    - ``lost``: the hosts that did not answer when their event was decided last; ``lost_since``;
+    - ``round``: the number of decisions.
+
+    Args:
+        hosts: all hosts of the play.
+        before: the last state, or None in the first round.
+        now: Unix time.
+        patience: seconds for which events wait for hosts that are lost.
     """
+    known = before or dict(no_attempts(), open=None, restarted=[], lost=[], lost_since=None, round=0)
+    decisions = [
+        _decision(event, hosts, known)
+        for event in _scheduled_events(hosts)
+        if known["open"] is None or event["key"] in known["open"]
+    ]
+    keys = {each["key"] for each in decisions}
+    involved = {name for each in decisions for name in each["senders"]}
+    waiting = {each["key"]: each["senders"] for each in decisions if each["waits"]}
+    lost = [host.name for host in hosts if host.is_lost and _has(waiting, host)]
+    lost_since = None if not lost else now if known["lost_since"] is None else known["lost_since"]
+    if lost_since is not None and now - lost_since >= patience:
+        waiting = {key: names for key, names in waiting.items() if not set(lost).intersection(names)}
+    restarted = known["restarted"]
+    prepare_again = [
+        host.name for host in hosts if host.has_restarted and host.name not in restarted and _has(waiting, host)
+    ]
+    return dict(
+        known,
+        round=known["round"] + 1,
+        decisions=decisions,
+        withheld=withheld_by(known["withheld"], decisions),
+        refusals={key: refusal for key, refusal in known["refusals"].items() if key not in keys},
+        open=waiting,
+        prepare_again=prepare_again,
+        restarted=[*restarted, *prepare_again],
+        lost=[name for name in known["lost"] if name not in involved] + lost,
+        lost_since=lost_since,
+    )
+
+
+def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
+    """Return the state after the approvals of a round; the next host sends an approval that failed, each host once."""
+    state = with_approvals(before, hosts)
+    failed = {
+        each["key"]: each["senders"]
+        for each in before["decisions"]
+        if state["refusals"].get(each["key"], {}).get("code") == FAILED
+        and state["attempts"][each["key"]] < len(each["senders"])
+    }
+    return dict(state, open={**before["open"], **failed})
+
+
+def _has(events: t.Mapping[str, t.Sequence[str]], host: MaintenanceHost) -> bool:
+    return any(host.name in names for names in events.values())
+
+
+def _scheduled_events(hosts: t.Sequence[MaintenanceHost]) -> list[Event]:
     events: dict[str, Event] = {}
     for host in hosts:
         for event in host.scheduled_events():
             events.setdefault(event["key"], event)
-    return [_decision(event, hosts) for event in events.values()]
+    return list(events.values())
 
 
-def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.Any]:
+def _decision(event: Event, hosts: t.Sequence[MaintenanceHost], state: State) -> Decision:
     by_name = {host.name: host for host in hosts}
     reports, hosts_of = reports_by_vm(
-        {host.name: host.approval_vm for host in hosts}, lambda name: _report(by_name[name], event["key"])
+        {host.name: host.approval_vm for host in hosts},
+        lambda name: _report(by_name[name], event["key"], state["restarted"]),
     )
     nameless = [host.name for host in hosts if not host.approval_vm]
     known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
@@ -50,26 +130,36 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost]) -> dict[str, t.A
     waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
         found = [Obstacle("waiting", f"it waits for a later run: {waits_because}")]
-    known = [by_name[hosts_of[key]] for key in approver_order(reports) if key in hosts_of]
-    first = next((host for host in known if host.reads_events), known[0] if known else None)
-    if first and not first.reads_events and not first.approves_by_arm:
+    names = senders(reports, hosts_of)
+    readers = [name for name in names if by_name[name].reads_events]
+    if names and not readers and not by_name[names[0]].approves_by_arm:
         found.append(Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
-    return {
-        "event_id": event["event_id"],
-        "event_type": event["event_type"],
-        "resources": list(release_set(reports.values()).values()),
-        "by": first.name if first else "",
-        "approve": not found,
-        "code": found[0].code if found else "",
-        "why_not": "; ".join(map(str, found)),
-    }
+    resources = release_set(reports.values()).values()
+    waits = bool(found) and all(obstacle.code in _MAY_PASS for obstacle in found)
+    return dict(decision(state, event, resources, readers or names, found), waits=waits)
 
 
-def _report(host: MaintenanceHost, key: str) -> Report:
-    """Return what the host says about the event of this key."""
-    listed = next((event for event in host.listed_events() if event["key"] == key), None)
-    held = any(event["key"] == key for event in host.scheduled_events())
-    obstacle = None
+def _report(host: MaintenanceHost, key: str, restarted: t.Collection[str]) -> Report:
+    """Return what the host says about the event of this key; ``restarted`` are the hosts that have prepared again."""
+    sighting = sighting_of(host.listings(key))
+    if sighting is None:
+        return Report(None, False, _not_prepared(host, restarted))
+    event_type = sighting.event.event_type
+    obstacle = _not_prepared(host, restarted)
+    if obstacle is None and host.prepared_at(event_type) is None:
+        done = ", ".join(host.prepared_types)
+        obstacle = Obstacle("not_prepared", f"its preparation for {done} does not count for {event_type}")
+    return Report(sighting, any(event["key"] == key for event in host.scheduled_events()), obstacle)
+
+
+def _not_prepared(host: MaintenanceHost, restarted: t.Collection[str]) -> Obstacle | None:
+    """Return why the host is not prepared now, or None if it is."""
     if not host.is_prepared:
-        obstacle = Obstacle("not_prepared", host.not_prepared_because() or "the host is not prepared")
-    return Report(None if listed is None else sighting_of(listed), host.is_prepared and held, obstacle)
+        return Obstacle("not_prepared", host.not_prepared_because() or "the host is not prepared")
+    if host.is_lost:
+        return Obstacle(NOT_KNOWN, f"it could not be read since it has prepared: {host.lost_because}")
+    if host.has_restarted and host.name in restarted:
+        return Obstacle("not_prepared", "it has restarted again since it has prepared")
+    if host.has_restarted:
+        return Obstacle(RESTARTED, "it has restarted since it has prepared, and prepares again")
+    return None

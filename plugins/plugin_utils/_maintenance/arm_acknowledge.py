@@ -34,7 +34,7 @@ _RESOURCE_ID = re.compile(
 )
 # not a resource of this name, a parent directory
 _DOTS = (".", "..")
-_SENT_AGAIN = "the next run sends it again, which does no harm if the first one arrived"
+_SENT_AGAIN = "the next host or the next run sends it again, which does no harm if the first one arrived"
 # the same request may succeed a little later
 _RETRIED = (-1, 408, 429, 500, 502, 503, 504)
 # statuses that say something about the event of the request

@@ -18,10 +18,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Obstacle,
     Report,
     all_vms,
-    approver_order,
     obstacles,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    NOT_KNOWN,
+    Decision,
+    State,
+    decision,
+    no_attempts,
+    senders,
+    withheld_by,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
     hosts_of_vm,
     reports_by_vm,
@@ -34,7 +41,6 @@ LONGEST_ROUND = 60.0
 # a run has at most about this number of rounds, because Ansible becomes slower with each
 _ROUNDS = 240
 
-State = t.Dict[str, t.Any]
 Variables = t.Mapping[str, t.Any]
 
 
@@ -70,11 +76,7 @@ def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str]
             for name in hosts
         },
         "events": {name: {} for name in hosts},
-        "approved": {},
-        "attempts": {},
-        "refusals": {},
-        "withheld": {},
-        "decisions": [],
+        **no_attempts(),
         "read": {name: _read("nothing", [], 0.0) for name in hosts},
         "pause": 0.0,
         "over": False,
@@ -95,38 +97,13 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
     events = _open_events(state)
     is_fresh = all(each["wait_for"] == "nothing" for each in before["read"].values())
     decisions = [_decision(state, key, event) for key, event in events.items()]
-    state["withheld"] = dict(before["withheld"])
-    for each in decisions:
-        if each["why_not"]:
-            state["withheld"][each["key"]] = {"code": each["code"], "text": each["why_not"]}
-        else:
-            state["withheld"].pop(each["key"], None)
-    ready = [each for each in decisions if each["ready"]]
+    state["withheld"] = withheld_by(before["withheld"], decisions)
+    ready = [each for each in decisions if each["approve"]]
     # each VM is read once more, because a wait for others may have made its state old
-    state["decisions"] = [dict(each, approve=is_fresh) for each in ready if is_fresh]
+    state["decisions"] = ready if is_fresh else []
     state["check_mode"] = limits.check_mode
     state["over"] = limits.check_mode or not events or now - before["began"] >= limits.patience
     _plan_reads(state, before, events, bool(ready) and not is_fresh, now, limits)
-    return state
-
-
-def with_approvals(before: State, approvers: t.Sequence[MaintenanceHost]) -> State:
-    """Return the state after the approvals of its decisions."""
-    state = dict(
-        before, approved=dict(before["approved"]), attempts=dict(before["attempts"]), refusals=dict(before["refusals"])
-    )
-    for decision in before["decisions"]:
-        key = decision["key"]
-        results = [approval for approval in (host.approval_of(decision["event_id"]) for host in approvers) if approval]
-        given = next((approval for approval in results if approval.at), None)
-        if given:
-            state["approved"][key] = {"at": given.at, "code": given.outcome}
-            state["refusals"].pop(key, None)
-            continue
-        state["attempts"][key] = state["attempts"].get(key, 0) + 1
-        lost = {"code": "failed", "text": f"host {decision['by']} was lost during the approval"}
-        state["refusals"][key] = {"code": results[0].outcome, "text": results[0].why_not} if results else lost
-    state["decisions"] = []
     return state
 
 
@@ -203,12 +180,12 @@ def _open_events(state: State) -> dict[str, Variables]:
     }
 
 
-def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
-    """Return the decision about one event; `ready` if it may be approved now."""
+def _decision(state: State, key: str, event: Variables) -> Decision:
+    """Return the decision about one event."""
     reports, hosts_of = reports_by_vm(
         {name: known["vm"] for name, known in state["hosts"].items()}, lambda name: _report(state, key, name)
     )
-    resources = list(event["resources"])
+    resources = event["resources"]
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:
         withheld = state["withheld"].get(key)
@@ -220,19 +197,8 @@ def _decision(state: State, key: str, event: Variables) -> dict[str, t.Any]:
         unknown = [f"{name}: {known['reason']}" for name, known in state["hosts"].items() if not known["vm"]]
         hint = f" (not known: {'; '.join(unknown)})" if unknown else ""
         found = obstacles(reports, f"no host of this play is known to be this VM{hint}")
-    hosts = [hosts_of[vm] for vm in approver_order(reports) if vm in hosts_of]
-    attempt = state["attempts"].get(key, 0)
-    return {
-        "key": key,
-        "event_id": event["event_id"],
-        "event_type": event["event_type"],
-        "resources": resources,
-        # another VM tries after a failure
-        "by": hosts[attempt % len(hosts)] if hosts else "",
-        "ready": not is_decided and not found,
-        "code": found[0].code if found else "",
-        "why_not": "; ".join(map(str, found)),
-    }
+    decided = decision(state, event, resources, senders(reports, hosts_of), found)
+    return dict(decided, approve=not is_decided and not found)
 
 
 def _is_scheduled(state: State, key: str) -> bool:
@@ -244,9 +210,9 @@ def _is_scheduled(state: State, key: str) -> bool:
 def _report(state: State, key: str, name: str) -> Report:
     """Return what the hook runner of a host says about the event of this key."""
     known, own = state["hosts"][name], state["events"][name].get(key)
-    sighting = None if own is None else sighting_of(own)
+    sighting = sighting_of([own])
     if not known["available"]:
-        return Report(sighting, False, Obstacle("not_known", known["reason"]))
+        return Report(sighting, False, Obstacle(NOT_KNOWN, known["reason"]))
     if known["blocked"]:
         return Report(sighting, False, Obstacle("blocked", known["blocked"]))
     if own is None or own["prepared_state"] == "ok":

@@ -11,10 +11,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     COMPLETED,
     outcome_of,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
-    State,
-    Variables,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import Variables
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     FAILED,
     Course,

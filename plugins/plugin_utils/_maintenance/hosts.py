@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
+
 Variables = t.Mapping[str, t.Any]
 Event = t.Mapping[str, t.Any]
 
@@ -28,7 +30,10 @@ class MaintenanceHost:
         self._plan: Variables = variables.get("maintenance__plan") or {}
         self._info = _result(variables, "info")
         self._note = _result(variables, "note")
-        self._prepared: Variables = variables.get("maintenance__prepared") or {}
+        self._preparation = Preparation.of_fact(variables.get("maintenance__prepared"))
+        # what the host lists since it has prepared
+        self._seen = _result(variables, "seen")
+        self._decided: Variables = variables.get("maintenance__decided") or {}
         self._approvals = [item for item in _result(variables, "approvals").get("results", ()) if "item" in item]
         self._approved_at: str = variables.get("maintenance__approved_at") or ""
         self._wait = _result(variables, "wait")
@@ -68,7 +73,7 @@ class MaintenanceHost:
     @property
     def is_unknown(self) -> bool:
         """True if the events and the note of the host could not be read."""
-        return not self._info or _has_failed(self._info) or not self._info.get("available", True)
+        return not self._info or _could_not_be_read(self._info)
 
     @property
     def had_note(self) -> bool:
@@ -88,7 +93,12 @@ class MaintenanceHost:
     @property
     def has_preparation(self) -> bool:
         """True if the run has tasks or ready hooks that prepare the host."""
-        return any(self._check.get("prepare", {}).values()) or bool(self._check.get("ready_hooks"))
+        return any(self._check.get("prepare", {}).values()) or self.has_ready_hooks
+
+    @property
+    def has_ready_hooks(self) -> bool:
+        """True if the run has ready hooks that prepare the host."""
+        return bool(self._check.get("ready_hooks"))
 
     @property
     def reads_events(self) -> bool:
@@ -108,7 +118,22 @@ class MaintenanceHost:
     @property
     def is_prepared(self) -> bool:
         """True if the host has the note of this run and has prepared."""
-        return self.takes_part and bool(self._prepared.get("at"))
+        return self.takes_part and self._preparation.at is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the host has prepared, and could not be read since then."""
+        return self.is_prepared and self.reads_events and (not self._seen or _could_not_be_read(self._seen))
+
+    @property
+    def lost_because(self) -> str:
+        """Why the host could not be read since it has prepared."""
+        return str(self._seen.get("reason") or _message(self._seen))
+
+    @property
+    def has_restarted(self) -> bool:
+        """True if the host has prepared, and has restarted since then."""
+        return not self.is_lost and self._preparation.was_in_another_boot(self._seen.get("boot") or "")
 
     @property
     def failed_to_prepare(self) -> bool:
@@ -117,14 +142,18 @@ class MaintenanceHost:
         return not self.is_prepared and (is_wanted or not self.takes_part)
 
     @property
-    def prepared_at(self) -> str | None:
-        """The time in ISO 8601 at which the host was prepared, or None."""
-        return self._prepared.get("at") or None if self.takes_part else None
-
-    @property
     def recovered_at(self) -> str | None:
         """The time in ISO 8601 at which the host had recovered, or None."""
         return self._recovered.get("at") or None if self.takes_part else None
+
+    def prepared_at(self, event_type: str) -> str | None:
+        """Return the time in ISO 8601 at which the host was prepared for an event of this type, or None."""
+        return self._preparation.at_for(event_type) if self.takes_part else None
+
+    @property
+    def prepared_types(self) -> tuple[str, ...]:
+        """The types of the events for which the host has prepared."""
+        return self._preparation.types
 
     def events(self) -> list[Event]:
         """Return the events that the host is or was prepared for, as they were listed last."""
@@ -144,13 +173,14 @@ class MaintenanceHost:
         """Return the events of the note that were Scheduled when they were read."""
         return [event for event in self._events_read() if event["status"] == "Scheduled"]
 
-    def listed_events(self) -> list[Event]:
-        """Return the events that the host listed, whether it takes part or not."""
-        return list(self._info.get("events", ()))
+    def listings(self, key: str) -> list[Event | None]:
+        """Return the event of this key as each answer of the host listed it, None where it did not."""
+        answers = [self._info, self._seen] if self._seen and not self.is_lost else [self._info]
+        return [next((event for event in answer.get("events", ()) if event["key"] == key), None) for answer in answers]
 
     def resources_of(self, key: str) -> list[str]:
         """Return the VMs that the host lists for the event of this key."""
-        return [vm for event in self.listed_events() if event["key"] == key for vm in event["resources"]]
+        return [vm for event in self._info.get("events", ()) if event["key"] == key for vm in event["resources"]]
 
     @property
     def is_removed(self) -> bool:
@@ -194,14 +224,14 @@ class MaintenanceHost:
         """Return why the host is not prepared, "" if it is, or if it had no event."""
         if self.is_prepared:
             return ""
-        if _has_failed(self._info) or not self._info.get("available", True):
+        if _could_not_be_read(self._info):
             return "its scheduled events could not be read: %s" % (self._info.get("reason") or _message(self._info))
         if not self._info:
             return "it failed before its scheduled events were read"
         if not self.takes_part:
             return _message(self._note) if _has_failed(self._note) else ""
-        if self._prepared.get("why_not"):
-            return f"the preparation failed: {self._prepared['why_not']}"
+        if self._preparation.why_not:
+            return f"the preparation failed: {self._preparation.why_not}"
         if self.failed_to_prepare:
             return "the host was lost during the preparation"
         return self._not_planned_because() or "it has no preparation"
@@ -211,7 +241,13 @@ class MaintenanceHost:
         problems = []
         if self.failed_to_prepare:
             problems.append(self.not_prepared_because())
-        problems += [f"the approval failed: {_message(item)}" for item in self._approvals if _has_failed(item)]
+        if self.name in self._decided.get("lost", ()):
+            problems.append("the host could not be read after its preparation")
+        problems += [
+            refusal["text"]
+            for refusal in self._decided.get("refusals", {}).values()
+            if (refusal["by"], refusal["code"]) == (self.name, "failed")
+        ]
         if self.takes_part and not (self.is_removed or self.continues):
             problems.append(self.not_recovered_because())
         return "; ".join(filter(None, problems))
@@ -229,11 +265,6 @@ class MaintenanceHost:
         if _has_failed(self._released):
             return f"the note was not removed: {_message(self._released)}"
         return ""
-
-    def approved_keys(self) -> set[str]:
-        """Return the keys of the events that this host approved, or found approved."""
-        ids = [item["item"]["event_id"] for item in self._approvals]
-        return {name.casefold() for name in ids for approval in [self.approval_of(name)] if approval and approval.at}
 
     def _not_planned_because(self) -> str:
         """Return why the plan has no preparation for the events of the host, "" if it has."""
@@ -263,11 +294,6 @@ def hosts_of(names: t.Iterable[str], hostvars: t.Mapping[str, Variables]) -> lis
     return [MaintenanceHost(name, hostvars[name]) for name in names]
 
 
-def approved_keys(hosts: t.Iterable[MaintenanceHost]) -> set[str]:
-    """Return the keys of the events that one of the hosts approved, or found approved."""
-    return {key for host in hosts for key in host.approved_keys()}
-
-
 def _result(variables: Variables, name: str) -> Variables:
     """Return the registered result of the task, empty if it has not run or was skipped."""
     result: Variables = variables.get("maintenance__" + name) or {}
@@ -276,6 +302,11 @@ def _result(variables: Variables, name: str) -> Variables:
 
 def _has_failed(result: Variables) -> bool:
     return bool(result.get("failed") or result.get("unreachable"))
+
+
+def _could_not_be_read(answer: Variables) -> bool:
+    """Return True if module maintenance_info could not read all events."""
+    return _has_failed(answer) or not answer.get("available", True)
 
 
 def _message(result: Variables) -> str:

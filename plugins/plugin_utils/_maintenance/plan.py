@@ -21,6 +21,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     Urgency,
+    counts_for,
     most_urgent_first,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
@@ -96,19 +97,32 @@ class MaintenancePlan:
         return {host.name: self._of_host(host) for host in self._hosts}
 
     def _of_host(self, host: MaintenanceHost) -> dict[str, t.Any]:
-        own = [
-            event
-            for event in self._events
-            if host.name in event["hosts"] and (event["action"] != WAIT or event["key"] in host.keys_of_note)
-        ]
+        own = self._own_events(host)
         prepares = [event for event in own if event["action"] != NO_PREPARATION]
         ends = [event["begin_by"] for event in prepares] if self._limits.deadline else []
         return {
             "events": [event["key"] for event in own],
             "prepares": bool(prepares),
+            "types": self._types[host.name],
             "ends_at": _as_text(min(ends)) if ends else None,
             "starts_at": {event["key"]: _as_text(event["starts_at"]) for event in own},
         }
+
+    def _own_events(self, host: MaintenanceHost) -> list[_Planned]:
+        """Return the events that the host gets in this run."""
+        return [
+            event
+            for event in self._events
+            if host.name in event["hosts"] and (event["action"] != WAIT or event["key"] in host.keys_of_note)
+        ]
+
+    def _types_of(self, host: MaintenanceHost) -> list[str]:
+        """Return the types of the events for which the host prepares."""
+        own = self._own_events(host)
+        # ready hooks get the most urgent event, and tasks get all
+        if host.has_ready_hooks:
+            return [event["event_type"] for event in _most_urgent_first(own)[:1]]
+        return sorted({event["event_type"] for event in own if event["action"] != NO_PREPARATION})
 
     def _due_events(self) -> list[_Planned]:
         """Return the due events, first those that no limit holds, and all of these in the order of their urgency."""
@@ -128,11 +142,9 @@ class MaintenancePlan:
             event["left"] = self._seconds_left(event)
             event["starts_at"] = self._clocks.now + event["left"]
             event["begin_by"] = event["starts_at"] - self._limits.deadline
-        urgent = most_urgent_first(
-            found.values(), lambda event: Urgency(event["event_type"], event["left"], event["key"])
-        )
         return sorted(
-            urgent, key=lambda event: (event["status"] != "Started", not event["begun"], self._may_wait(event))
+            _most_urgent_first(found.values()),
+            key=lambda event: (event["status"] != "Started", not event["begun"], self._may_wait(event)),
         )
 
     def _seconds_left(self, event: Event) -> float:
@@ -149,6 +161,9 @@ class MaintenancePlan:
         while waiting:
             wave += 1
             waiting = self._simulate(waiting, wave)
+        self._types = {host.name: self._types_of(host) for host in self._hosts}
+        for event in self._events:
+            event.update(self._approval(event))
 
     def _select(self, out: set[str], wave: int) -> list[_Planned]:
         """Choose the events of this run, and return the others."""
@@ -169,7 +184,6 @@ class MaintenancePlan:
                 event.update(because=ALONE)
             if event["action"] != WAIT:
                 out |= self._counted(event)
-            event.update(self._approval(event))
         return waiting
 
     def _simulate(self, waiting: list[_Planned], wave: int) -> list[_Planned]:
@@ -231,9 +245,22 @@ class MaintenancePlan:
         elif claimed:
             why_not = f"several hosts claim to be {', '.join(claimed)}"
         else:
-            unable = [host.name for host in self._hosts if host.name in event["hosts"] and not host.has_preparation]
-            why_not = f"no preparation on {', '.join(unable)}" if unable else ""
+            why_not = self._without_preparation(event)
         return {"approve": not why_not, "why_not": why_not}
+
+    def _without_preparation(self, event: _Planned) -> str:
+        """Return which hosts will not be prepared for the event, "" if all will."""
+        own = [host for host in self._hosts if host.name in event["hosts"]]
+        unable = [host.name for host in own if not host.has_preparation]
+        if unable:
+            return f"no preparation on {', '.join(unable)}"
+        kind = event["event_type"]
+        weaker = [host.name for host in own if not any(counts_for(done, kind) for done in self._types[host.name])]
+        return f"the preparation of {', '.join(weaker)} does not count for {kind}" if weaker else ""
+
+
+def _most_urgent_first(events: t.Iterable[_Planned]) -> list[_Planned]:
+    return most_urgent_first(events, lambda event: Urgency(event["event_type"], event["left"], event["key"]))
 
 
 def describe(event: t.Mapping[str, t.Any], limits: Limits) -> str:

@@ -14,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
     Approval,
     Event,
@@ -30,14 +31,16 @@ _TIMES = ("prepared", "approved", "started", "over", "recovered")
 Row = t.Dict[str, t.Any]
 
 
-def compose_report(hosts: t.Sequence[MaintenanceHost], decisions: t.Iterable[t.Mapping[str, t.Any]]) -> list[Row]:
-    """Return one row for each host and event; a host without events has one row if it had a note or a problem."""
-    withheld = {decision["event_id"].casefold(): decision for decision in decisions}
+def compose_report(hosts: t.Sequence[MaintenanceHost], decided: State) -> list[Row]:
+    """Return one row for each host and event; a host without events has one row if it had a note or a problem.
+
+    ``decided`` is the last state of the approvals.
+    """
     started = {event["event_id"].casefold() for host in hosts for event in host.events() if event.get("started")}
     rows = []
     for host in hosts:
         events = host.events()
-        rows += [_row(host, event, hosts, withheld, started) for event in events]
+        rows += [_row(host, event, decided, started) for event in events]
         if not events and (host.takes_part or host.problem()):
             row = _blank(host, {}, _joined(host.problem(), host.awaits()))
             rows.append({**row, "recovered": host.recovered_at, "outcome": FAILED if host.problem() else UNKNOWN})
@@ -60,17 +63,16 @@ def table_of(rows: t.Sequence[Row]) -> list[str]:
 def _row(
     host: MaintenanceHost,
     event: Event,
-    hosts: t.Sequence[MaintenanceHost],
-    withheld: t.Mapping[str, t.Mapping[str, t.Any]],
+    decided: State,
     started: t.Collection[str],
 ) -> Row:
     key = event["event_id"].casefold()
-    approval = _approval_of(event, hosts, withheld.get(key))
+    approval = _approval_of(event, decided)
     # a host whose own problem prevents the approval does not name it twice
     not_approved = "not approved: " + approval.why_not if approval.why_not and not host.failed_to_prepare else ""
     waits_because = "" if host.takes_part else host.waits_because(key)
     row = _blank(host, event, _joined(not_approved, waits_because, host.problem(), host.awaits()))
-    prepared = host.prepared_at or event.get("prepared")
+    prepared = host.prepared_at(event["event_type"]) or event.get("prepared")
     row.update(prepared=prepared, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
     row.update(started=event.get("started"), over=event.get("over"))
     row["outcome"] = outcome_of_maintenance(
@@ -88,16 +90,16 @@ def _row(
     return row
 
 
-def _approval_of(event: Event, hosts: t.Sequence[MaintenanceHost], decision: t.Mapping[str, t.Any] | None) -> Approval:
+def _approval_of(event: Event, decided: State) -> Approval:
     """Return the approval of the event, or why there is none; a started event needs none."""
     if event.get("came_later"):
         return Approval("came_later", None, "it came during the wait")
-    found = [approval for approval in (host.approval_of(event["event_id"]) for host in hosts) if approval]
-    if found:
-        return next((approval for approval in found if approval.at), found[0])
-    if decision is None:
-        return Approval("", None, "")
-    return Approval(decision["code"], None, decision["why_not"])
+    key = event["event_id"].casefold()
+    approved = decided["approved"].get(key)
+    if approved:
+        return Approval(approved["code"], approved["at"], "")
+    why_not = decided["refusals"].get(key) or decided["withheld"].get(key) or {"code": "", "text": ""}
+    return Approval(why_not["code"], None, why_not["text"])
 
 
 def _blank(host: MaintenanceHost, event: Event, why_not: str) -> Row:

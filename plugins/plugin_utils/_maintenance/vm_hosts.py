@@ -17,6 +17,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
+    all_vms,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     Sighting,
@@ -37,20 +38,28 @@ def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
     return [host for host, vm in vms.items() if is_same_vm(resource, vm)]
 
 
-def sighting_of(event: t.Mapping[str, t.Any]) -> Sighting:
-    """Return the listed event of a module's result."""
-    listed = ScheduledEvent(
-        event["event_id"],
-        event["event_type"] or "",
-        event["status"],
-        tuple(event["resources"]),
-        event.get("resource_type"),
+def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None]) -> Sighting | None:
+    """Return an event as the last answers of a host list it, the newest one last; None if no answer does.
+
+    As for a `Tracker`, a VM that one of the answers names counts, and an event that was Started stays so.
+    """
+    known = [event for event in listings if event is not None]
+    if not known:
+        return None
+    last = known[-1]
+    event = ScheduledEvent(
+        last["event_id"],
+        last["event_type"] or "",
+        next((each["status"] for each in known if each["status"] == "Started"), last["status"]),
+        tuple(all_vms(each["resources"] for each in known).values()),
+        last.get("resource_type"),
         None,
         None,
-        event.get("source"),
+        last.get("source"),
         None,
     )
-    return Sighting(listed, True, frozenset(map(vm_key, listed.resources)), True)
+    named = frozenset(map(vm_key, last["resources"])) if listings[-1] is not None else frozenset()
+    return Sighting(event, listings[-1] is not None, named, bool(last["resources"]))
 
 
 def reports_by_vm(

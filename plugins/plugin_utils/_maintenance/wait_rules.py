@@ -11,10 +11,6 @@ from datetime import datetime, timezone
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
-    approved_keys,
-    hosts_of,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import Event, is_removed
 
 # outcomes of a wait, in addition to those of module maintenance_wait
@@ -40,7 +36,7 @@ class WaitRules:
         plan = variables.get("maintenance__plan") or {}
         own = plan.get("hosts", {}).get(variables.get("inventory_hostname"), {})
         note = (variables.get("maintenance__note") or {}).get("note") or {}
-        self._variables = variables
+        self._approved: t.Collection[str] = (variables.get("maintenance__decided") or {}).get("approved", ())
         self._removed_after = removed_after
         self._now = now
         self._yields_at: str | None = plan.get("yields_at")
@@ -63,10 +59,8 @@ class WaitRules:
         """
         if unreachable < self._removed_after:
             return False
-        # read only now, because reading the variables of all hosts takes long
-        hosts = hosts_of(self._variables.get("ansible_play_hosts_all", ()), self._variables.get("hostvars", {}))
         now = self._now().strftime(_FORMAT)
-        return is_removed(events or self._events, approved_keys(hosts), self._starts_at, now)
+        return is_removed(events or self._events, self._approved, self._starts_at, now)
 
     def continues_because(self) -> str:
         """Return why the run ends the wait before its patience is over."""

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from support.maintenance.control_plane import TOKEN, by_arm, requests_of_route
-from support.maintenance.fleet import LATE, PLAYBOOK, failed, variables
+from support.maintenance.fleet import LATE, PLAYBOOK, failed, flaky_connection, variables
 from support.maintenance.hook_runners import DECIDE, HookRunners
 from support.maintenance.reports import rows
 from support.recipes.printed import printed_in
@@ -29,6 +29,8 @@ UNREACHABLE = {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executa
 # a task that begins when the first decision was taken
 AFTER_DECISION = "Follow the events further"
 APPROVED = "Record the time of the approval"
+APPROVE = "Approve the events of which this host is the first VM"
+UNSENT = {"kind": "server-error", "route": "scheduledevents", "method": "POST", "vm": "vm1"}
 # the notice of LATE, and less than its duration more
 NOTICE_OF_LATE = 4 * 3600 + 60
 
@@ -100,6 +102,34 @@ def test_coordinate_approves_once_when_the_last_hook_runner_has_prepared(
         assert (row["host"], row["vm"], row["event_id"]) == (name, name, event)
         assert all(row[step] for step in STEPS) and row["why_not"] == "", row
         assert (runs_of(fleet, name, "prepare/10-drain"), runs_of(fleet, name, "recover/10-drain")) == (1, 1)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_coordinate_approves_once_when_the_approving_host_is_lost(
+    azure: Simulator, tmp_path: Path, down: Path, make_fleet: Callable[..., HookRunners], is_sent: bool
+) -> None:
+    fleet = make_fleet(azure, connection=flaky_connection(tmp_path, down)).start()
+    event = announce(fleet)
+    for name in fleet.daemons:
+        fleet.wait_for(name, event, prepared="ok")
+    if is_sent:
+        azure.post("/faults", {**UNSENT, "kind": "lost-answer", "requests": "1"})
+    azure.post("/faults", {**UNSENT, "requests": "2-" if is_sent else "1-"})
+
+    def ends_later() -> None:
+        wait_until(fleet.approvals, "the approval")
+        start_and_end(fleet, event, by=30)
+
+    def is_lost() -> None:
+        if is_sent:
+            wait_until(fleet.approvals, "the approval")
+        (down / "vm1").touch()
+        threading.Thread(target=ends_later, daemon=True).start()
+
+    ran = fleet.coordinate(at={APPROVE: is_lost, APPROVED: (down / "vm1").unlink})
+    assert [line["vm"] for line in fleet.approvals()] == ["vm1" if is_sent else "vm2"], ran.stdout
+    assert all(row["started"] and row["recovered"] for row in rows(ran).values()), ran.stdout
 
 
 @pytest.mark.all

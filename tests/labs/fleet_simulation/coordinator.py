@@ -18,11 +18,13 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_
     has_reached,
     parse_status,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    with_approvals,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     Limits,
     first_state,
     next_state,
-    with_approvals,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 

@@ -45,6 +45,20 @@ def variables(azure: Simulator, folder: Path, name: str) -> dict[str, Any]:
     }
 
 
+def flaky_connection(folder: Path, down: Path) -> dict[str, Any]:
+    """Return the variables of hosts whose connections fail by files in the folder ``down``, see flaky_ssh.py."""
+    ssh = folder / "ssh"
+    program = Path(__file__).with_name("flaky_ssh.py")
+    ssh.write_text(f'#!/bin/sh\nDOWN_FOLDER={down} exec {sys.executable} {program} "$@"\n')
+    ssh.chmod(0o755)
+    # with pipelining Ansible copies no files, which flaky_ssh.py does not support
+    return {
+        "ansible_connection": "ansible.builtin.ssh",
+        "ansible_ssh_executable": str(ssh),
+        "ansible_pipelining": True,
+    }
+
+
 class Fleet:
     """VMs of one group, whose prepare and recover tasks write markers.
 
@@ -67,24 +81,12 @@ class Fleet:
         time_limits: dict[str, int] | None = None,
         names: tuple[str, ...] | None = None,
     ) -> Fleet:
-        """Return a fleet whose connections fail by files in the folder ``down``, see flaky_ssh.py.
+        """Return a fleet with flaky_connection.
 
         ``time_limits`` are the seconds to wait for the end of the events, by host. ``names`` are the VMs that are
         hosts of the play, by default all.
         """
-        ssh = folder / "ssh"
-        ssh.write_text(
-            '#!/bin/sh\nDOWN_FOLDER={} exec {} {} "$@"\n'.format(
-                down, sys.executable, Path(__file__).with_name("flaky_ssh.py")
-            )
-        )
-        ssh.chmod(0o755)
-        # with pipelining Ansible copies no files, which flaky_ssh.py does not support
-        connection = {
-            "ansible_connection": "ansible.builtin.ssh",
-            "ansible_ssh_executable": str(ssh),
-            "ansible_pipelining": True,
-        }
+        connection = flaky_connection(folder, down)
         hosts = {name: {**connection, **variables(azure, folder, name)} for name in names or azure.endpoints}
         for name, seconds in (time_limits or {}).items():
             hosts[name]["maintenance_patience"] = seconds

@@ -30,11 +30,17 @@ POLICY = {
 class HookRunners:
     """The hook runners of some VMs, and the hosts of Ansible on this machine that are these VMs.
 
-    ``names`` are the VMs that are hosts of the play; ``more`` has the variables of further hosts, by name.
+    ``names`` are the VMs that are hosts of the play, with the variables ``connection``; ``more`` has the variables of
+    further hosts, by name.
     """
 
     def __init__(
-        self, simulator: Simulator, folder: Path, names: tuple[str, ...] = ("vm1", "vm2"), **more: dict[str, Any]
+        self,
+        simulator: Simulator,
+        folder: Path,
+        names: tuple[str, ...] = ("vm1", "vm2"),
+        connection: dict[str, Any] | None = None,
+        **more: dict[str, Any],
     ) -> None:
         self.azure = Azure(simulator)
         self._folder = folder
@@ -46,6 +52,7 @@ class HookRunners:
             harness = EngineHarness(own, self.azure, name, policy=POLICY, leader="external")
             self.daemons[name] = DaemonProcess(harness)
             hosts[name] = {
+                **(connection or {}),
                 "maintenance_endpoint": simulator.endpoints[name],
                 "maintenance_receipts": str(own / "receipts"),
                 "maintenance_leader": "external",

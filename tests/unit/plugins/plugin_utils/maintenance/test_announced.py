@@ -13,6 +13,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     read_announced,
     read_ended,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
 AT = "2026-11-23T12:00:00.000000Z"
@@ -143,7 +144,7 @@ def test_unusable_id_of_an_ended_event_is_an_error(entries):
 
 
 def ended_of(events, *entries, ended=()):
-    return end_of({"events": events}, read_announced(entries), read_ended(list(ended)), AT)
+    return end_of({"events": events}, read_announced(entries), read_ended(list(ended)), AT, Preparation())
 
 
 def test_note_is_over_when_all_of_its_events_are():
@@ -177,7 +178,11 @@ def test_outcome_of_the_caller_remains_in_the_events(outcome):
 
 
 def test_later_run_knows_that_the_host_was_prepared():
-    note = {"events": end_of({"events": [EVENT]}, [], set(), AT, "2026-11-23T11:58:00Z")[0]}
+    prepared = Preparation("2026-11-23T11:58:00Z", "", ("Reboot",))
+    terminate = dict(EVENT, event_id="cd-2", event_type="Terminate")
+    note = {"events": end_of({"events": [EVENT, terminate]}, [], set(), AT, prepared)[0]}
+    # a reboot is less severe
+    assert "prepared" not in note["events"].pop()
     # it takes the event from the caller again, and does not prepare for a started one
     started = {"change": "started", "event": dict(EVENT, status="Started")}
     taken_again = taken("vm1", started, note=note)["events"]

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    with_approvals,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
     DECISION_ROUND,
     LONGEST_ROUND,
     Limits,
     first_state,
     next_state,
-    with_approvals,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination_report import (
     coordination_problems,

@@ -4,8 +4,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import decide_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    EVENT_TYPES,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
+    counts_for,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    no_attempts,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
+    after_approvals,
+    decide_approvals,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.report import (
     compose_report,
@@ -26,13 +40,15 @@ FAILED = {"failed": True, "msg": "no luck"}
 
 
 def prepared(vm, *events, **changes):
-    """Return the variables of a host that has prepared."""
+    """Return the variables of a host that has prepared, and that was read again since then."""
     events = events or (EVENT,)
+    info = {"available": True, "resource_name": vm, "events": list(events), "note": None, "boot": "boot 1"}
     variables = {
         "maintenance__check": {"prepare": {"tasks": "drain.yml", "role": ""}},
-        "maintenance__info": {"available": True, "resource_name": vm, "events": list(events), "note": None},
+        "maintenance__info": info,
         "maintenance__note": {"note": {"events": list(events)}},
-        "maintenance__prepared": {"at": AT},
+        "maintenance__prepared": {"at": AT, "boot": "boot 1", "types": [event["event_type"] for event in events]},
+        "maintenance__seen": changes.get("info", info),
     }
     return dict(variables, **{"maintenance__" + name: value for name, value in changes.items()})
 
@@ -46,12 +62,17 @@ def recovered(vm, *events, **changes):
     return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"at": AT}, **changes})
 
 
+def decided(hosts, before=None, now=0.0, patience=120.0):
+    """Return the state after the reads of a round."""
+    return decide_approvals(hosts_of(hosts, hosts), before, now, patience)
+
+
 def decisions(**hosts):
-    return decide_approvals(hosts_of(hosts, hosts))
+    return decided(hosts)["decisions"]
 
 
-def report(**hosts):
-    return {row["host"]: row for row in compose_report(hosts_of(hosts, hosts), ())}
+def report(state=None, **hosts):
+    return {row["host"]: row for row in compose_report(hosts_of(hosts, hosts), state or no_attempts())}
 
 
 def problem(**hosts):
@@ -62,13 +83,16 @@ def problem(**hosts):
 def test_event_is_approved_by_the_host_of_its_first_vm():
     (decision,) = decisions(b=prepared("vm2"), a=prepared("vm1"))
     assert decision == {
+        "key": "ab-1",
         "event_id": "Ab-1",
         "event_type": "Reboot",
         "resources": ["VM1", "vm2"],
+        "senders": ["a", "b"],
         "by": "a",
         "approve": True,
         "code": "",
         "why_not": "",
+        "waits": False,
     }
 
 
@@ -196,8 +220,8 @@ def test_event_of_an_earlier_note_that_is_not_listed_needs_no_decision():
 
 
 def test_host_with_complete_maintenance_has_no_problem_and_all_times():
-    approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "approved", "reason": "selected"}]}
-    rows = report(a=recovered("vm1", approvals={"results": [approval]}, approved_at=AT), b=recovered("vm2"))
+    state = dict(no_attempts(), approved={"ab-1": {"at": AT, "code": "approved"}})
+    rows = report(state, a=recovered("vm1"), b=recovered("vm2"))
     for row in rows.values():
         assert [row[step] for step in ("prepared", "approved", "started", "over", "recovered")] == [AT] * 5
         assert row["why_not"] == "" and row["not_before"] == "2026-11-21T12:15:00Z"
@@ -211,7 +235,6 @@ PROBLEMS = {
     "the recovery failed: no luck": {"recovered": {"why_not": "no luck"}},
     "the host was lost during the recovery": {"recovered": {}},
     "the note was not removed: no luck": {"released": FAILED},
-    "the approval failed: no luck": {"approvals": {"results": [dict(FAILED, item={"event_id": "AB-1"})]}},
 }
 
 
@@ -221,10 +244,19 @@ def test_problem_of_a_host_is_reported(reason):
     assert problem(a=host) == reason and reason in report(a=host)["a"]["why_not"]
 
 
-def test_approval_that_is_no_longer_due_is_not_a_problem_of_the_host():
-    approval = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "not_due", "reason": "more VMs have come"}]}
-    host = recovered("vm1", approvals={"results": [approval]})
-    assert problem(a=host) == "" and report(a=host)["a"]["why_not"] == "not approved: more VMs have come"
+@pytest.mark.parametrize(
+    ("approval", "reason", "problems"),
+    [
+        ({"approvals": [{"outcome": "not_due", "reason": "more VMs have come"}]}, "more VMs have come", {"a": ""}),
+        (FAILED, "the approval failed: no luck", {"a": "the approval failed: no luck"}),
+    ],
+)
+def test_approval_that_is_no_longer_due_is_not_a_problem_of_the_host(approval, reason, problems):
+    hosts = {"a": recovered("vm1", dict(EVENT, resources=["vm1"]))}
+    state = after(decided(hosts), hosts, a=approval)
+    hosts["a"]["maintenance__decided"] = state
+    assert report(state, **hosts)["a"]["why_not"].startswith(f"not approved: {reason}")
+    assert {"a": problem(**hosts)} == problems and state["open"] == {}
 
 
 def test_unreachable_host_has_a_row_without_an_event():
@@ -332,3 +364,119 @@ def test_host_that_awaits_a_later_run_has_a_reason_but_no_problem():
     wait = {"outcome": "pending", "events": [dict(EVENT, listed=True, started=None, over=None)], "msg": "stays"}
     host = announced("vm1", wait=wait)
     assert problem(a=host) == "" and report(a=host)["a"]["why_not"] == "stays"
+
+
+APPROVED = {"approvals": [{"outcome": "approved", "reason": "selected"}]}
+UNREACHABLE = {"unreachable": True, "msg": "no route"}
+
+
+def after(state, hosts, **results):
+    """Return the state after the approvals of a round, with the results by host; a host without one was lost."""
+    sent = {name: {"results": [dict(result, item={"event_id": "AB-1"})]} for name, result in results.items()}
+    variables = {
+        name: dict(own, maintenance__approvals=sent.get(name, {}), maintenance__approved_at=AT)
+        for name, own in hosts.items()
+    }
+    return after_approvals(state, hosts_of(variables, variables))
+
+
+def restarted(vm, **changes):
+    """Return the variables of a host that has restarted since its preparation."""
+    host = prepared(vm, **changes)
+    return dict(host, maintenance__seen=dict(host["maintenance__seen"], boot="boot 2"))
+
+
+@pytest.mark.parametrize("lost", [{}, {"a": FAILED}, {"a": UNREACHABLE}], ids=str)
+def test_next_host_sends_an_approval_that_failed_and_each_host_once(lost):
+    hosts = {"a": prepared("vm1"), "b": prepared("vm2")}
+    state = after(decided(hosts), hosts, **lost)
+    assert state["open"] == {"ab-1": ["a", "b"]}
+    state = decided(hosts, state)
+    (decision,) = state["decisions"]
+    assert decision["approve"] and decision["by"] == "b"
+    approved = after(state, hosts, b=APPROVED)
+    assert (approved["open"], approved["approved"], approved["refusals"]) == (
+        {},
+        {"ab-1": {"at": AT, "code": "approved"}},
+        {},
+    )
+    assert after(state, hosts, b=FAILED)["open"] == {}
+
+
+def test_event_that_azure_has_started_after_a_lost_answer_is_not_sent_again():
+    hosts = {"a": prepared("vm1"), "b": prepared("vm2")}
+    state = after(decided(hosts), hosts)
+    started = dict(hosts["b"]["maintenance__info"], events=[dict(EVENT, status="Started")])
+    hosts["b"]["maintenance__seen"] = started
+    # the approving host is not back yet, or its IMDS still lists the event as Scheduled
+    for seen in (UNREACHABLE, hosts["a"]["maintenance__info"]):
+        hosts["a"]["maintenance__seen"] = seen
+        ended = decided(hosts, state)
+        (decision,) = ended["decisions"]
+        assert (decision["approve"], decision["code"], ended["open"]) == (False, "started", {})
+        assert problem(a=dict(recovered("vm1"), maintenance__decided=ended)) == ""
+
+
+@pytest.mark.parametrize(
+    "seen", [{}, {"skipped": True}, FAILED, UNREACHABLE, {"available": False, "reason": "no route"}], ids=str
+)
+def test_event_waits_for_a_host_that_is_lost_after_its_preparation(seen):
+    hosts = {"a": prepared("vm1", seen=seen), "b": prepared("vm2")}
+    state = decided(hosts, now=1000.0)
+    (decision,) = state["decisions"]
+    assert (decision["approve"], decision["code"]) == (False, "not_known") and state["open"] == {"ab-1": ["a", "b"]}
+    assert decision["why_not"].startswith("VM1: it could not be read since it has prepared")
+    back = decided({"a": prepared("vm1"), "b": prepared("vm2")}, state, now=1119.0)
+    assert [each["by"] for each in back["decisions"] if each["approve"]] == ["a"] and back["lost"] == []
+    state = decided(hosts, state, now=1120.0)
+    assert state["open"] == {} and not any(each["approve"] for each in state["decisions"])
+    assert problem(a=dict(recovered("vm1"), maintenance__decided=state)).startswith("the host could not be read")
+
+
+def test_event_with_another_obstacle_does_not_wait_for_a_lost_host():
+    event = dict(EVENT, resources=["vm1", "vm2", "elsewhere"])
+    state = decided({"a": prepared("vm1", event, seen=UNREACHABLE), "b": prepared("vm2", event)})
+    assert state["open"] == {} and state["lost"] == []
+
+
+def test_host_that_has_restarted_prepares_again_once_before_the_approval():
+    hosts = {"a": restarted("vm1"), "b": prepared("vm2")}
+    state = decided(hosts)
+    assert state["prepare_again"] == ["a"] and state["open"] == {"ab-1": ["a", "b"]}
+    assert state["decisions"][0]["code"] == "restarted"
+    again = {"at": AT, "boot": "boot 2", "types": ["Reboot"]}
+    state_after = decided(dict(hosts, a=restarted("vm1", prepared=again)), state)
+    assert [each["by"] for each in state_after["decisions"] if each["approve"]] == ["a"]
+    assert state_after["prepare_again"] == []
+    twice = decided(hosts, state)
+    assert (twice["open"], twice["prepare_again"]) == ({}, []) and twice["decisions"][0]["code"] == "not_prepared"
+
+
+def test_host_without_an_identity_of_boots_has_not_restarted():
+    for before, now in (("", "boot 2"), ("boot 1", ""), ("", "")):
+        host = prepared("vm1", prepared={"at": AT, "boot": before, "types": ["Reboot"]})
+        host["maintenance__seen"] = dict(host["maintenance__seen"], boot=now)
+        (decision,) = decisions(a=host, b=prepared("vm2"))
+        assert decision["approve"]
+
+
+def test_vm_that_only_one_of_the_last_two_answers_names_has_to_be_prepared():
+    more = dict(EVENT, resources=["VM1", "vm2", "vm3"])
+    for first, second in ((EVENT, more), (more, EVENT)):
+        host = prepared("vm1", first)
+        host["maintenance__seen"] = dict(host["maintenance__seen"], events=[second])
+        (decision,) = decisions(a=host, b=prepared("vm2"))
+        assert (decision["approve"], decision["code"]) == (False, "unknown_vm")
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product(EVENT_TYPES, EVENT_TYPES)), ids=str)
+def test_preparation_counts_only_for_events_that_are_not_more_severe(kinds):
+    done, needed = kinds
+    event = dict(EVENT, event_type=needed, resources=["vm1"])
+    host = prepared("vm1", event, prepared={"at": AT, "boot": "boot 1", "types": [done]})
+    (decision,) = decisions(a=host)
+    assert decision["approve"] is counts_for(done, needed)
+    row = report(a=dict(recovered("vm1", event), maintenance__prepared=host["maintenance__prepared"]))["a"]
+    assert (row["prepared"], row["outcome"]) == (
+        (AT, "completed") if counts_for(done, needed) else (None, "unprepared")
+    )

@@ -62,12 +62,11 @@ def test_host_is_removed_only_by_a_preempt_or_terminate_that_has_begun(reason):
     assert is_removed(events, approved, starts_at, "2026-11-21T12:01:00.000000Z") is (reason in BEGUN)
 
 
-def rules(plan, events=(), now="12:00:00"):
+def rules(plan, events=(), now="12:00:00", approved=()):
     variables = {
         "inventory_hostname": "a",
-        "ansible_play_hosts_all": ["a"],
-        "hostvars": {"a": {"maintenance__plan": plan}},
         "maintenance__plan": plan,
+        "maintenance__decided": {"approved": dict.fromkeys(approved)},
         "maintenance__note": {"note": {"events": list(events)}},
     }
     moment = datetime.strptime(f"2026-11-21 {now}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=timezone.utc)
@@ -88,3 +87,6 @@ def test_host_is_not_removed_before_it_was_silent_for_some_time():
     assert found.has_removed(120, []) and not found.has_removed(119, [])
     # the events that the wait has seen are newer than the note
     assert not found.has_removed(120, [terminate(event_type="Freeze")])
+    # another host of the run has approved the event
+    assert rules({}, [terminate()], approved=["ab-1"]).has_removed(120, [])
+    assert not rules({}, [terminate()]).has_removed(120, [])

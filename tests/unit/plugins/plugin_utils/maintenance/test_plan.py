@@ -249,6 +249,22 @@ def test_host_with_a_wrong_resource_id_prepares_without_an_approval():
     assert plan(hosts).hosts()["a"]["prepares"]
 
 
+def test_preparation_for_a_freeze_does_not_count_for_a_later_terminate():
+    freeze, terminate = event("F", "a", event_type="Freeze"), event("T", "a", event_type="Terminate", minute=25)
+    hosts = {"a": host("a", freeze, terminate)}
+    # tasks get all events
+    assert plan(hosts).hosts()["a"]["types"] == ["Freeze", "Terminate"]
+    assert [each["approve"] for each in plan(hosts).events] == [True, True]
+    # ready hooks get the most urgent one
+    hosts["a"]["maintenance__check"]["ready_hooks"] = True
+    assert plan(hosts).hosts()["a"]["types"] == ["Freeze"]
+    found = {each["event_id"]: (each["approve"], each["why_not"]) for each in plan(hosts).events}
+    assert found == {"F": (True, ""), "T": (False, "the preparation of a does not count for Terminate")}
+    # a preparation for an event that comes soon does not begin
+    soon = event("T", "a", event_type="Terminate", minute=1)
+    assert plan({"a": host("a", freeze, soon)}, deadline=90).hosts()["a"]["types"] == ["Freeze"]
+
+
 def test_table_has_a_line_for_each_event():
     limits = Limits(frozenset("abcd"), at_most=1)
     events = [dict(each, why=describe(each, limits)) for each in plan(fleet(A, B), at_most=1).events]

@@ -1,0 +1,130 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Any course of the rounds in which a run approves: hosts are lost, restart and return, and answers are lost."""
+
+from __future__ import annotations
+
+import random
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    EVENT_TYPES,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
+    counts_for,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
+    after_approvals,
+    decide_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+
+AT = "2026-11-21T12:00:00.000000Z"
+VMS = ("vm1", "vm2", "vm3")
+PATIENCE, ROUND = 120.0, 10.0
+# a failed approval of each host, a preparation after a restart of each host, and the waits between these
+MOST_ROUNDS = (2 * len(VMS) + 1) * (PATIENCE / ROUND + 1)
+COURSES = 2000
+
+
+class Run:
+    """A run of the role for one event; each host is the VM of its name."""
+
+    def __init__(self, chance):
+        self.chance = chance
+        self.kind = chance.choice(EVENT_TYPES)
+        self.boots = dict.fromkeys(VMS, 1)
+        self.variables = {vm: self._prepared(vm) for vm in VMS}
+        self.state = None
+        self.sent = []
+        self.now = 0.0
+
+    def happens(self, percent):
+        return self.chance.random() * 100 < percent
+
+    def listing(self):
+        """Return the events of one answer."""
+        if self.happens(2):
+            return []
+        resources = self.chance.choice([VMS[:2], VMS[1:], (*VMS, "elsewhere")]) if self.happens(3) else VMS
+        status = "Started" if self.happens(2) else "Scheduled"
+        event = {"event_id": "Ab-1", "key": "ab-1", "event_type": self.kind, "status": status, "due": True}
+        return [dict(event, resources=list(resources), not_before="2026-11-21T12:15:00Z")]
+
+    def done(self, boot):
+        """Return a preparation, which is mostly for the type of the event."""
+        kind = self.chance.choice(EVENT_TYPES) if self.happens(10) else self.kind
+        return {"at": AT, "boot": str(boot), "types": [kind]}
+
+    def _prepared(self, vm):
+        events = self.listing()
+        info = {"available": True, "resource_name": vm, "events": events, "note": None, "boot": "1"}
+        return {
+            "maintenance__check": {"prepare": {"tasks": "drain.yml", "role": ""}},
+            "maintenance__info": info,
+            "maintenance__note": {"note": {"events": events}},
+            "maintenance__prepared": self.done(1),
+        }
+
+    def hosts(self):
+        return hosts_of(VMS, self.variables)
+
+    def read(self):
+        """Read the prepared hosts of the open events, of which some have restarted or do not answer."""
+        self.now += ROUND
+        for vm, own in self.variables.items():
+            self.boots[vm] += self.happens(10)
+            seen = {"skipped": True}
+            is_open = self.state is None or any(vm in names for names in self.state["open"].values())
+            if is_open and "at" in own["maintenance__prepared"]:
+                seen = {"available": True, "events": self.listing(), "boot": str(self.boots[vm])}
+                if self.happens(20):
+                    seen = self.chance.choice([{"unreachable": True}, {"failed": True}, {"available": False}, {}])
+            self.variables[vm] = dict(own, maintenance__seen=seen)
+        self.state = decide_approvals(self.hosts(), self.state, self.now, PATIENCE)
+
+    def approve(self):
+        """Send the approvals of the round."""
+        for decision in self.state["decisions"]:
+            if decision["approve"]:
+                self.check(decision)
+                self.sent.append(decision["by"])
+                result = self.chance.choice(["approved", "started", "failed", "lost"])
+                item = {"item": {"event_id": "AB-1"}, "approvals": [{"outcome": result, "reason": "so"}]}
+                sent = {"results": [dict(item, failed=result == "failed")] if result != "lost" else []}
+                own = self.variables[decision["by"]]
+                self.variables[decision["by"]] = dict(own, maintenance__approvals=sent, maintenance__approved_at=AT)
+        self.state = after_approvals(self.state, self.hosts())
+
+    def prepare_again(self):
+        for vm in self.state["prepare_again"]:
+            done = {"why_not": "no luck"} if self.happens(20) else self.done(self.boots[vm])
+            self.variables[vm] = dict(self.variables[vm], maintenance__prepared=done)
+
+    def check(self, decision):
+        """Assert that each VM that the approval releases is prepared, by the facts of this round."""
+        answers = [own[name] for own in self.variables.values() for name in ("maintenance__info", "maintenance__seen")]
+        events = [event for answer in answers for event in answer.get("events", ())]
+        assert {event["status"] for event in events} == {"Scheduled"}
+        released = {vm for event in events for vm in event["resources"]}
+        assert set(decision["resources"]) == released <= set(VMS)
+        for vm in released:
+            done, seen = self.variables[vm]["maintenance__prepared"], self.variables[vm]["maintenance__seen"]
+            assert done["boot"] == seen["boot"] == str(self.boots[vm]) and counts_for(done["types"][0], self.kind)
+            assert vm in seen["events"][0]["resources"]
+
+
+def test_no_course_releases_an_unprepared_vm_and_each_host_sends_once():
+    courses = set()
+    for seed in range(COURSES):
+        run, rounds = Run(random.Random(seed)), 0
+        while run.state is None or run.state["open"]:
+            run.read()
+            run.approve()
+            run.prepare_again()
+            rounds += 1
+            assert rounds <= MOST_ROUNDS, seed
+        assert len(run.sent) == len(set(run.sent)), seed
+        courses.add((tuple(run.sent), bool(run.state["approved"]), bool(run.state["restarted"])))
+    # the courses are not all alike: a third host approves after two others, also after a restart
+    for restarted in (False, True):
+        assert (VMS, True, restarted) in courses
