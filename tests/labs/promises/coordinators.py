@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from support.wait import wait_until
 # seconds; only a run that hangs takes all of them
 RUN_LIMIT = 300.0
 # of the playbook: longer than any case
-PATIENCE, TASK_TIMEOUT = 280, 280
+LIMITS = dict.fromkeys(("maintenance_patience", "maintenance_task_timeout", "maintenance_removed_after"), 280)
 
 
 class Coordinator(abc.ABC):
@@ -46,10 +47,6 @@ class Coordinator(abc.ABC):
         """Wait until it has decided about the present states of the hosts."""
 
     @abc.abstractmethod
-    def approves_later(self, event_id: str) -> bool:
-        """Wait for an approval after a host has come back; return False if its decision is final."""
-
-    @abc.abstractmethod
     def finish(self) -> None:
         """Wait until it has recovered all hosts, or has done what it can."""
 
@@ -68,7 +65,10 @@ class Playbook(Coordinator):
     """The playbook azure_imds.scheduled_events.maintenance over ssh."""
 
     name = "playbook"
-    decided = "PLAY [Wait for the end of the events and recover each host]"
+    # it has decided, or waits for a host that is lost
+    decided = re.compile(
+        r"PLAY \[Wait for the end of the events and recover each host\]|TASK .*Pause before the hosts are read again\]"
+    )
     variables: Mapping[str, Any] = {}
 
     def __init__(self, world: World, collections: Path) -> None:
@@ -82,14 +82,10 @@ class Playbook(Coordinator):
         self.runs: list[Controller] = []
 
     def start(self) -> None:
-        limits = {"maintenance_patience": PATIENCE, "maintenance_task_timeout": TASK_TIMEOUT}
-        self.runs.append(self._testbed.run(f"run-{len(self.runs) + 1}", **limits, **self.variables))
+        self.runs.append(self._testbed.run(f"run-{len(self.runs) + 1}", **LIMITS, **self.variables))
 
     def wait_for_decision(self) -> None:
-        self._wait_for_line(self.decided, 1)
-
-    def approves_later(self, event_id: str) -> bool:
-        return False
+        self._wait_for_lines(1)
 
     def finish(self) -> None:
         """Wait for the run, and run once more while a host is drained."""
@@ -105,10 +101,14 @@ class Playbook(Coordinator):
     def _end(self) -> None:
         assert self.runs[-1].wait(RUN_LIMIT), self.runs[-1].output[-3000:]
 
-    def _wait_for_line(self, text: str, times: int) -> None:
+    def _lines(self) -> int:
+        """Return how often the output says that it has decided."""
+        return len(self.decided.findall(self.runs[-1].output))
+
+    def _wait_for_lines(self, number: int) -> None:
         wait_until(
-            lambda: self.runs[-1].output.count(text) >= times,
-            f"the output has {text!r} {times} times",
+            lambda: self._lines() >= number,
+            f"the output has {number} times {self.decided.pattern}",
             lambda: self.runs[-1].output[-3000:],
             pause=0.1,
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class HookRunners(Playbook):
 
     name = "playbook with hook runners"
     hosts_prepare_alone = True
-    decided = "Follow the events further"
+    decided = re.compile("Follow the events further")
     variables: Mapping[str, Any] = {"maintenance_leader": "external"}
 
     def __init__(self, world: World, collections: Path) -> None:
@@ -65,11 +66,7 @@ class HookRunners(Playbook):
 
     def wait_for_decision(self) -> None:
         # the round that runs now may have read the hosts before
-        self._wait_for_line(self.decided, self.runs[-1].output.count(self.decided) + 2)
-
-    def approves_later(self, event_id: str) -> bool:
-        self.world.wait(self.world.approvals, "the approval")
-        return True
+        self._wait_for_lines(self._lines() + 2)
 
     def finish(self) -> None:
         """Wait for the hook runners and for the run, which reports them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from promises.coordinators import PATIENCE, TASK_TIMEOUT, Playbook
+from promises.coordinators import LIMITS, Playbook
 from promises.world import World
 from support.eda.rulebook import Rulebook
 from support.wait import wait_until
@@ -29,8 +29,7 @@ class RulebookEngine(Playbook):
             chaos_run="rulebook",
             maintenance_prepare=str(world.folder / "prepare.yml"),
             maintenance_recover=str(world.folder / "recover.yml"),
-            maintenance_patience=PATIENCE,
-            maintenance_task_timeout=TASK_TIMEOUT,
+            **LIMITS,
         )
         hosts = world.folder / "rulebook-inventory.json"
         hosts.write_text(json.dumps(inventory))
@@ -41,7 +40,7 @@ class RulebookEngine(Playbook):
         self._rulebook.start()
 
     def wait_for_decision(self) -> None:
-        wait_until(lambda: self.decided in self._rulebook.log(), "a decision of the playbook", self._rulebook.log)
+        wait_until(lambda: self.decided.search(self._rulebook.log()), "a decision of the playbook", self._rulebook.log)
 
     def finish(self) -> None:
         """Wait until the rulebook's runs have recovered all hosts, and the last one has ended."""

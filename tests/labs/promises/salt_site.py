@@ -159,10 +159,6 @@ class SaltEngine(Coordinator):
             pause=0.5,
         )
 
-    def approves_later(self, event_id: str) -> bool:
-        self.world.wait(self.world.approvals, "the approval")
-        return True
-
     def finish(self) -> None:
         wait_until(
             lambda: not any(vm.is_drained for vm in self.world.vms.values()),
