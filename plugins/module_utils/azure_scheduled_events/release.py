@@ -86,18 +86,21 @@ def release_set(reports: Iterable[Report]) -> dict[str, str]:
     return all_vms(dict.fromkeys(report.sighting.event.resources for report in reports if report.sighting is not None))
 
 
-def obstacles(reports: Mapping[str, Report], without_report: str) -> list[Obstacle]:
+def obstacles(reports: Mapping[str, Report], without_report: str, speaks_for_others: bool = False) -> list[Obstacle]:
     """Return why the event must not be approved now; those of the event first, then those of VMs by name.
 
     Args:
         reports: by `vm_key`. The key of a report whose VM is not known is any other text.
         without_report: the clause for a VM that has no report.
+        speaks_for_others: whether a rule or a person releases the VMs that have no report.
     """
     names = release_set(reports.values())
     if not names:
         return [Obstacle("no_vm", "the event names no VM")]
     found = _of_event([report.sighting for report in reports.values() if report.sighting is not None])
     for key, name in sorted(names.items()):
+        if speaks_for_others and key not in reports:
+            continue
         obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
             found.append(obstacle._replace(vm=name))

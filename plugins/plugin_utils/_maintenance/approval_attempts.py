@@ -1,7 +1,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who sends the approval of an event, and who is next after a failure, whoever prepares the hosts.
+"""Who sends the approval of an event, and who is next after a failure; for hosts with notes and with hook runners.
 
 Pure. A run keeps its decisions and attempts in a state of plain data, because Ansible keeps it in a fact.
 """
