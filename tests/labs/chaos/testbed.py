@@ -68,6 +68,8 @@ class Testbed:
             "ANSIBLE_PIPELINING": str(plan.pipelining),
             "ANSIBLE_SHOW_CUSTOM_STATS": "1",
             "ANSIBLE_NOCOLOR": "1",
+            # the result of each host at once
+            "PYTHONUNBUFFERED": "1",
         }
 
     def _project(self) -> None:

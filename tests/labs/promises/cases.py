@@ -78,6 +78,7 @@ def _approver_dies(world: World, coordinator: Coordinator) -> None:
     coordinator.start()
     world.wait_until_prepared(*OTHERS)
     world.wait_until_begun("vm4")
+    coordinator.wait_until_reported("vm1")
     world.vms["vm1"].crash()
     world.end_slow_step("vm4")
     coordinator.wait_for_decision()

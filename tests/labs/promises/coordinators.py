@@ -8,12 +8,12 @@ from __future__ import annotations
 import abc
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from chaos.controller import Controller
-from chaos.plan import Plan
+from chaos.plan import SETTLE, Plan
 from chaos.testbed import Testbed
 from promises.world import NAMES, World
 from support.wait import wait_until
@@ -41,6 +41,10 @@ class Coordinator(abc.ABC):
     @abc.abstractmethod
     def start(self) -> None:
         """Begin to coordinate, if it does not by itself."""
+
+    @abc.abstractmethod
+    def wait_until_reported(self, name: str) -> None:
+        """Wait until the coordinator knows that a host has prepared."""
 
     @abc.abstractmethod
     def wait_for_decision(self) -> None:
@@ -84,6 +88,12 @@ class Playbook(Coordinator):
     def start(self) -> None:
         self.runs.append(self._testbed.run(f"run-{len(self.runs) + 1}", **LIMITS, **self.variables))
 
+    def wait_until_reported(self, name: str) -> None:
+        # Ansible prints the result of a host when it has it, also while the task runs on others
+        self._wait(
+            lambda: f"changed: [{name}]" in self._output().rpartition(f"Step {SETTLE}]")[2], f"{name} has prepared"
+        )
+
     def wait_for_decision(self) -> None:
         self._wait_for_lines(1)
 
@@ -103,12 +113,13 @@ class Playbook(Coordinator):
 
     def _lines(self) -> int:
         """Return how often the output says that it has decided."""
-        return len(self.decided.findall(self.runs[-1].output))
+        return len(self.decided.findall(self._output()))
 
     def _wait_for_lines(self, number: int) -> None:
-        wait_until(
-            lambda: self._lines() >= number,
-            f"the output has {number} times {self.decided.pattern}",
-            lambda: self.runs[-1].output[-3000:],
-            pause=0.1,
-        )
+        self._wait(lambda: self._lines() >= number, f"the output has {number} times {self.decided.pattern}")
+
+    def _wait(self, condition: Callable[[], object], what: str) -> None:
+        wait_until(condition, what, lambda: self._output()[-3000:], pause=0.1)
+
+    def _output(self) -> str:
+        return self.runs[-1].output

@@ -39,9 +39,6 @@ class RulebookEngine(Playbook):
     def start(self) -> None:
         self._rulebook.start()
 
-    def wait_for_decision(self) -> None:
-        wait_until(lambda: self.decided.search(self._rulebook.log()), "a decision of the playbook", self._rulebook.log)
-
     def finish(self) -> None:
         """Wait until the rulebook's runs have recovered all hosts, and the last one has ended."""
         wait_until(
@@ -54,3 +51,6 @@ class RulebookEngine(Playbook):
 
     def close(self) -> None:
         self._rulebook.stop()
+
+    def _output(self) -> str:
+        return self._rulebook.log()

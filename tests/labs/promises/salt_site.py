@@ -149,6 +149,9 @@ class SaltEngine(Coordinator):
     def start(self) -> None:
         """Do nothing: the engine reacts to the beacons."""
 
+    def wait_until_reported(self, name: str) -> None:
+        """Do nothing: the minion keeps the result."""
+
     def wait_for_decision(self) -> None:
         """Wait until the engine has approved, or shows why it does not."""
         wait_until(
