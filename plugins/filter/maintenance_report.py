@@ -43,7 +43,7 @@ _value:
 import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    no_attempts,
+    last_results,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination_report import (
     coordination_problems,
@@ -70,9 +70,9 @@ def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) 
         rows = coordination_rows(state)
         return {"rows": rows, "table": table_of(rows), "problems": coordination_problems(state)}
     known = hosts_of(hosts, hostvars)
-    # a host that was lost in its tasks has an older state
-    states = [hostvars[host].get("maintenance__decided") for host in hosts]
-    rows = compose_report(known, max(filter(None, states), key=lambda decided: decided["round"], default=no_attempts()))
+    rows = compose_report(
+        known, last_results(filter(None, (hostvars[host].get("maintenance__decided") for host in hosts)))
+    )
     return {
         "rows": rows,
         "table": table_of(rows),

@@ -22,6 +22,8 @@ FAILED = "failed"
 # the code of the obstacle that nothing is known of a VM now
 NOT_KNOWN = "not_known"
 
+_RESULTS = ("approved", "refusals", "withheld")
+
 State = t.Dict[str, t.Any]
 Decision = t.Dict[str, t.Any]
 
@@ -34,6 +36,19 @@ def no_attempts() -> State:
     of them, and ``withheld`` why an event was not to be approved.
     """
     return {"approved": {}, "attempts": {}, "refusals": {}, "withheld": {}, "decisions": []}
+
+
+def last_results(states: t.Iterable[State]) -> State:
+    """Return the results that the hosts know: batches have different events, and a host that was lost an older state.
+
+    Each state has its ``round``.
+    """
+    last = no_attempts()
+    for state in sorted(states, key=lambda each: int(each["round"])):
+        newer = {key for name in _RESULTS for key in state[name]}
+        for name in _RESULTS:
+            last[name] = {**{key: value for key, value in last[name].items() if key not in newer}, **state[name]}
+    return last
 
 
 def senders(reports: t.Mapping[str, Report], hosts: t.Mapping[str, str]) -> list[str]:

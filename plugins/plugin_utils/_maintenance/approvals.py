@@ -56,7 +56,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
     - ``round``: the number of decisions.
 
     Args:
-        hosts: all hosts of the play.
+        hosts: all hosts of the play, or of its batch.
         before: the last state, or None in the first round.
         now: Unix time.
         patience: seconds for which events wait for hosts that are lost.

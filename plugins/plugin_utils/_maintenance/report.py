@@ -34,7 +34,7 @@ Row = t.Dict[str, t.Any]
 def compose_report(hosts: t.Sequence[MaintenanceHost], decided: State) -> list[Row]:
     """Return one row for each host and event; a host without events has one row if it had a note or a problem.
 
-    ``decided`` is the last state of the approvals.
+    ``decided`` has the results of the approvals.
     """
     started = {event["event_id"].casefold() for host in hosts for event in host.events() if event.get("started")}
     rows = []

@@ -43,7 +43,7 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
 @pytest.mark.all
 def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
-    azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm1"]})
+    azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"]})
     fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
     assert ran.returncode == 0, ran.stdout

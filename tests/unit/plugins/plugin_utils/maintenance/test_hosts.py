@@ -14,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     counts_for,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
+    last_results,
     no_attempts,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
@@ -480,3 +481,19 @@ def test_preparation_counts_only_for_events_that_are_not_more_severe(kinds):
     assert (row["prepared"], row["outcome"]) == (
         (AT, "completed") if counts_for(done, needed) else (None, "unprepared")
     )
+
+
+def test_results_of_all_batches_count_and_the_newer_ones_of_an_event():
+    def state(number, **results):
+        return dict(no_attempts(), round=number, **results)
+
+    lost = {"code": "failed", "text": "lost"}
+    newer = state(2, withheld={"ab-1": {"code": "started", "text": "it has started"}})
+    other = state(1, approved={"cd-2": {"at": AT, "code": "approved"}})
+    for states in (
+        [newer, state(1, refusals={"ab-1": lost}), other],
+        [other, state(1, refusals={"ab-1": lost}), newer],
+    ):
+        results = last_results(states)
+        assert results["withheld"] == newer["withheld"] and results["approved"] == other["approved"]
+        assert results["refusals"] == {}
