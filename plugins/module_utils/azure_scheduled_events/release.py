@@ -51,6 +51,7 @@ UNKNOWN_STATUS = "unknown_status"
 UNKNOWN_TYPE = "unknown_type"
 UNKNOWN_SOURCE = "unknown_source"
 UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
+TYPES_DIFFER = "types_differ"
 OTHERS_AFFECTED = "others_affected"
 UNKNOWN_VM = "unknown_vm"
 # those that no rule overcomes, but a person with --force
@@ -166,6 +167,10 @@ def _of_event(sightings: Collection[Sighting]) -> list[Obstacle]:
         ):
             if blocked is not None:
                 found.setdefault(blocked.code, blocked.text)
+    types = sorted({printable(sighting.event.event_type) for sighting in sightings})
+    if len(types) > 1:
+        # a preparation for one of them may not count for another one
+        found[TYPES_DIFFER] = f"its VMs list it with different types ({', '.join(types)})"
     return [Obstacle(code, text) for code, text in found.items()]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from azure_scheduled_events.event_types import removes_vm
 from azure_scheduled_events.release import (
     ONE_DOCUMENT,
+    TYPES_DIFFER,
     UNKNOWN_VALUES,
     Obstacle,
     Report,
@@ -35,6 +36,8 @@ _EXAMINE_INTERVAL = 5.0
 # engine approves through another minion
 _APPROVAL_TIMEOUT = 30.0
 _START_TIMEOUT = 120.0
+# codes of the obstacles of an event that an order of a person overcomes
+_OVERCOME = UNKNOWN_VALUES | {TYPES_DIFFER}
 
 
 class Release(NamedTuple):
@@ -53,7 +56,7 @@ class Release(NamedTuple):
     def is_permitted(self, forced: bool) -> bool:
         """Return True if it may be sent; an order of a person overcomes some obstacles."""
         return bool(self.vms) and not any(
-            not forced or (not obstacle.vm and obstacle.code not in UNKNOWN_VALUES) for obstacle in self.obstacles
+            not forced or (not obstacle.vm and obstacle.code not in _OVERCOME) for obstacle in self.obstacles
         )
 
 

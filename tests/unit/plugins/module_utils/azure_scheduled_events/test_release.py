@@ -64,14 +64,20 @@ def test_prepared_vms_are_released_in_the_order_of_their_names():
         (report("vm1", "vm2", obstacle=Obstacle("paused", "it is paused")), "paused"),
         (report("vm1", "vm2", status="Started"), "started"),
         (report("vm1", "vm2", status="Paused"), "unknown_status"),
-        (report("vm1", "vm2", event_type="Hibernate"), "unknown_type"),
         (report("vm1", "vm2", source="Autoscaler"), "unknown_source"),
         (report("vm1", "vm2", resource_type="Disk"), "unknown_resource_type"),
         (report("vm1", "vm2", readable=False), "unreadable"),
+        (report("vm1", "vm2", event_type="Redeploy"), "types_differ"),
     ],
 )
 def test_one_vm_prevents_the_approval(second, code):
     assert codes({"vm1": report("vm1", "vm2"), "vm2": second}) == [code]
+
+
+def test_unknown_type_prevents_the_approval():
+    reports = {"vm1": report("vm1", "vm2"), "vm2": report("vm1", "vm2", event_type="Hibernate")}
+    assert codes(reports) == ["unknown_type", "types_differ"]
+    assert codes({"vm1": report("vm1", event_type="Hibernate")}) == ["unknown_type"]
 
 
 def test_vm_without_a_report_prevents_the_approval():
