@@ -35,9 +35,10 @@ class Agenda:
         self.at(self.now + seconds, action)
 
     def run_until(self, end: float) -> None:
+        """Run the actions until this moment. An action may call this, too."""
         queue = self._queue
         while queue and queue[0][0] <= end:
             self.now, _count, action = heapq.heappop(queue)
             self.done += 1
             action()
-        self.now = end
+        self.now = max(self.now, end)

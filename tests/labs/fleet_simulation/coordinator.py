@@ -103,7 +103,7 @@ class Coordinator:
         for name, read in wanted.items():
             if name in self._results and self._results[name].get("reached"):
                 continue
-            result = self._result_of(name)
+            result = self.result_of(name)
             goal, keys = read["wait_for"], read["event_ids"]
             is_read = result.get("available", False)
             result["reached"] = goal == "nothing" or (is_read and has_reached(goal, keys, result["events"], []))
@@ -114,7 +114,7 @@ class Coordinator:
         else:
             self._agenda.after(READ_INTERVAL, self._read)
 
-    def _result_of(self, name: str) -> Variables:
+    def result_of(self, name: str) -> Variables:
         """Return the result of module hook_runner_info; nothing of a host that cannot be reached."""
         host = self._hosts[name]
         for index in [index for index in self._evidence if index[0] == name]:
@@ -141,7 +141,7 @@ class Coordinator:
     def _approve_all(self) -> None:
         results: dict[str, list[Variables]] = {}
         for decision in self._state["decisions"]:
-            result = {"item": {"event_id": decision["event_id"]}, **self._approved(decision)}
+            result = {"item": {"event_id": decision["event_id"]}, **self.approved(decision)}
             results.setdefault(decision["by"], []).append(result)
         at = date_at(self._agenda.now).isoformat()
         variables = {
@@ -151,7 +151,7 @@ class Coordinator:
         self._state = with_approvals(self._state, hosts_of(self._group.vms, variables))
         self._end_round()
 
-    def _approved(self, decision: Mapping[str, Any]) -> Variables:
+    def approved(self, decision: Mapping[str, Any]) -> Variables:
         """Return the result of module event_approve on the host that approves."""
         host = self._hosts[decision["by"]]
         if not host.is_up or self._agenda.now < host.outage_until or self._chance.random() < self._loss / 2:

@@ -40,12 +40,12 @@ class Profile(NamedTuple):
     hooks: Mapping[str, Sequence[Hook]]
 
 
-def make_profiles(folder: Path) -> dict[str, Profile]:
+def make_profiles(folder: Path, configurations: Mapping[str, Mapping[str, Any]] = CONFIGURATIONS) -> dict[str, Profile]:
     """Write the configurations and hooks below a folder, and read them as the daemon does."""
     folder.mkdir(mode=0o755, exist_ok=True)
     folder.chmod(0o755)
     profiles = {}
-    for name, configuration in CONFIGURATIONS.items():
+    for name, configuration in configurations.items():
         hooks_directory = folder / name / "hooks.d"
         for hook in (*HOOKS, *MORE_HOOKS.get(name, ())):
             write_hook(hooks_directory, hook)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The role `maintenance` that prepares and approves by module: its real reads, notes, plan, decisions and approvals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.azure_imds.scheduled_events.plugins.filter.maintenance_approvals import maintenance_approvals
+from ansible_collections.azure_imds.scheduled_events.plugins.filter.maintenance_plan import maintenance_plan
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import NoteFile
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import set_note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ImdsSession,
+)
+
+from fleet_simulation.azure_model import STARTED, date_at
+from fleet_simulation.frontends.backend import NOT_BEFORE
+from fleet_simulation.frontends.event_modules import Connect, Variables, event_approve, read_maintenance
+from fleet_simulation.frontends.evidence import Grounds, Views
+from fleet_simulation.frontends.scenario import HORIZON
+from fleet_simulation.frontends.world import World
+
+# chances of a host: its preparation fails, it is lost before that ends, and it recovers at the end of a run
+FAILS, IS_LOST, RECOVERS = 0.1, 0.03, 0.6
+# most decisions of a run
+ROUNDS = 5
+
+
+class Role:
+    """Runs of the role, one after the other; the hosts have the names of their VMs."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._world = world
+        self._folder = folder
+        self._runs = 0
+
+    def run(self) -> None:
+        """Maintain all VMs again and again."""
+        while self._world.now < HORIZON:
+            self.maintain(self._world.vms)
+            self._world.pass_time(self._world.chance.uniform(1.0, 20.0))
+
+    def maintain(self, hosts: Sequence[str], *sources: str) -> None:
+        """Run the entry point prepare_and_approve for these hosts; some of them recover afterwards.
+
+        ``sources`` are reporters that have started the run.
+        """
+        world = self._world
+        self._runs += 1
+        for name in hosts:
+            world.reads.forget(name)
+        check = {"prepare": {"tasks": "drain.yml", "role": ""}, "approve_by": "module", "at": time.time()}
+        variables: dict[str, Variables] = {
+            name: {"maintenance__check": check, "maintenance__info": self._read(name)} for name in hosts
+        }
+        plan = maintenance_plan(hosts, variables, {})
+        for name in hosts:
+            variables[name]["maintenance__plan"] = plan
+            self._begin(name, variables[name])
+        world.pass_time(world.chance.uniform(0.0, 15.0))
+        for name in hosts:
+            self._prepare(name, variables[name])
+        self._decide(variables, sources)
+        for name in hosts:
+            if world.chance.random() < RECOVERS:
+                world.preparations.undone(name)
+                self._note(name).remove(self._run_id)
+
+    def _read(self, name: str) -> Variables:
+        """Return the result of the module that reads the events and the note."""
+        self._world.pass_time(self._world.chance.uniform(0.0, 0.5))
+        return read_maintenance(self._connect(name), notes=str(self._folder / f"notes-{name}"), within=NOT_BEFORE)
+
+    def _begin(self, name: str, variables: Variables) -> None:
+        """Write the note, as prepare.yml does."""
+        info = variables["maintenance__info"]
+        events = self._events(name, variables)
+        if not info["available"] or not (events or info["note"]):
+            return
+        # the earlier runs have ended
+        options = {"state": "present", "run": {"id": self._run_id}, "events": events, "expires": 0.0}
+        variables["maintenance__note"] = set_note(
+            self._note(name), {**options, "replaces": None, "take_over": True}, check_mode=False
+        )
+
+    def _prepare(self, name: str, variables: Variables) -> None:
+        """Prepare a host, or fail, or lose it."""
+        own = variables["maintenance__plan"]["hosts"][name]
+        chance = self._world.chance.random()
+        if "note" not in variables.get("maintenance__note", {}) or not own["prepares"] or chance < IS_LOST:
+            return
+        if chance < IS_LOST + FAILS:
+            variables["maintenance__prepared"] = {"why_not": "no luck"}
+            return
+        at, boot = date_at(self._world.now).isoformat(), variables["maintenance__info"]["boot"]
+        variables["maintenance__prepared"] = {"at": at, "boot": boot, "types": own["types"]}
+        for event in self._events(name, variables):
+            if event["status"] != STARTED:
+                self._world.preparations.succeeded(name, event["event_type"])
+
+    def _decide(self, variables: Mapping[str, Variables], sources: tuple[str, ...]) -> None:
+        """Read the prepared hosts, decide, and approve, in rounds, as approve_round.yml does."""
+        world, hosts = self._world, list(variables)
+        decided: Variables = {}
+        for _round in range(ROUNDS):
+            awaited = {name for names in (decided.get("open") or {}).values() for name in names}
+            for name, own in variables.items():
+                is_read = "at" in own.get("maintenance__prepared", {}) and (not decided or name in awaited)
+                own["maintenance__seen"] = self._read(name) if is_read else {"skipped": True}
+            decided = maintenance_approvals(hosts, variables, "read", world.now, decided)
+            reports = world.reads.of(*hosts, *sources)
+            results: dict[str, list[Variables]] = {}
+            for decision in decided["decisions"]:
+                if decision["approve"]:
+                    results.setdefault(decision["by"], []).append(self._approve(decision, reports, sources))
+            for name, own in variables.items():
+                own["maintenance__approvals"] = {"results": results.get(name, [])}
+                own["maintenance__approved_at"] = date_at(world.now).isoformat()
+            if results:
+                decided = maintenance_approvals(hosts, variables, "approve", world.now, decided)
+            if not decided["open"]:
+                return
+            world.pass_time(5.0)
+
+    def _approve(
+        self, decision: Mapping[str, Any], reports: Mapping[str, tuple[Views, ...]], sources: tuple[str, ...]
+    ) -> Variables:
+        """Approve by module; ``reports`` is what the decision rests on, and the module reads the events again."""
+        world, by = self._world, decision["by"]
+        world.grounds = lambda vm, key: Grounds(
+            {**reports, **world.reads.of(by)}, world.preparations.has, (), decision["resources"], sources
+        )
+        return event_approve(decision, self._connect(by), str(self._folder / f"receipts-{by}"))
+
+    @staticmethod
+    def _events(name: str, variables: Variables) -> list[dict[str, Any]]:
+        keys = variables["maintenance__plan"]["hosts"][name]["events"]
+        return [event for event in variables["maintenance__info"]["events"] if event["key"] in keys]
+
+    @property
+    def _run_id(self) -> str:
+        return f"run-{self._runs}"
+
+    def _note(self, name: str) -> NoteFile:
+        return NoteFile(str(self._folder / f"notes-{name}"))
+
+    def _connect(self, name: str) -> Connect:
+        return partial(self._world.session, name, ImdsSession)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""No frontend releases a VM that is not prepared, whatever two backends of each VM answer, unless it was told to.
+
+Some tests break one rule of a frontend, and expect the property to fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    Obstacle,
+    Report,
+    obstacles,
+    release_set,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import approvals, coordination
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+
+from azure_events_engine import approvals as engine_approvals
+from azure_scheduled_events import release, tracking
+from fleet_simulation.frontends.evidence import INCOMPLETE, UNPREPARED, Finding
+from fleet_simulation.frontends.frontends import Make, make_frontends, run
+from fleet_simulation.frontends.scenario import SCENARIOS, Scenario
+from fleet_simulation.frontends.world import World
+from hook_runner.lifecycle import engine
+
+HOOK_RUNNER, ROLE, COORDINATED, SALT, RULEBOOK = "hook runner", "role", "role that coordinates", "Salt", "rulebook"
+# scenarios of a run: two seconds of CPU time, and the fifth part of a minute
+FEW = {HOOK_RUNNER: 20, ROLE: 50, COORDINATED: 20, SALT: 100, RULEBOOK: 60}
+MANY = {HOOK_RUNNER: 140, ROLE: 350, COORDINATED: 140, SALT: 800, RULEBOOK: 500}
+
+
+@pytest.fixture(scope="module")
+def frontends(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
+    return make_frontends(tmp_path_factory.mktemp("profiles"))
+
+
+class Broken(Exception):
+    """The property does not hold."""
+
+
+def check(make: Make, disks: Path, scenarios: int, found: Callable[[World], list[Finding]]) -> int:
+    """Run so many scenarios; return the number of approvals, or raise Broken at the first finding.
+
+    hypothesis derives the scenarios from this function alone; a failure prints its scenario.
+    """
+    sent = 0
+
+    @settings(
+        max_examples=scenarios,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate, Phase.shrink) if found is every_finding else (Phase.generate,),
+        verbosity=Verbosity.normal if found is every_finding else Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(scenario=SCENARIOS)
+    def holds(scenario: Scenario) -> None:
+        nonlocal sent
+        world = run(make, scenario, disks)
+        sent += world.approvals
+        problems = found(world)
+        if problems:
+            raise Broken("; ".join(problem.text for problem in problems))
+
+    began = time.process_time()
+    holds()
+    print(f"{scenarios} scenarios, {sent} approvals, {time.process_time() - began:.1f} s of CPU")
+    return sent
+
+
+def every_finding(world: World) -> list[Finding]:
+    return world.findings
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_no_unprepared_vm_is_released(frontends: Mapping[str, Make], disks: Path, name: str) -> None:
+    assert check(frontends[name], disks, FEW[name], every_finding) > 10
+
+
+_GAP = pytest.param(
+    RULEBOOK,
+    marks=pytest.mark.xfail(raises=Broken, strict=True, reason="a run ignores the VMs that only the event source saw"),
+)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", [*(name for name in MANY if name != RULEBOOK), _GAP])
+def test_no_unprepared_vm_is_released_in_many_scenarios(frontends: Mapping[str, Make], disks: Path, name: str) -> None:
+    assert check(frontends[name], disks, MANY[name], every_finding) > 50
+
+
+class Defect(NamedTuple):
+    """One rule of a frontend, what replaces it, and the finding that must come of it."""
+
+    frontend: str
+    owner: Any
+    name: str
+    replacement: Any
+    rule: str = UNPREPARED
+
+
+def _without_one_report(reports: Mapping[str, Report], *given: Any) -> list[Obstacle]:
+    """Ignore the report of the first VM, and release this VM."""
+    return obstacles(dict(sorted(reports.items())[1:]), given[0], True)
+
+
+def _of_one_report(reports: Iterable[Report]) -> dict[str, str]:
+    return release_set(list(reports)[:1])
+
+
+def _only_of_absence(*given: Any) -> list[release.Obstacle]:
+    return [each for each in release.obstacles(*given) if not each.vm or each.code == "not_listed"]
+
+
+# a VM that one document lacks counts as gone
+_FORGETS: tuple[Any, str, Any] = (tracking._Present, "_absent", lambda present, confirms, document: ())
+
+DEFECTS = {
+    "a hook that runs counts as done": Defect(HOOK_RUNNER, engine, "stage_state", lambda hooks, record, stage: "ok"),
+    "a hook runner forgets a VM after one document": Defect(HOOK_RUNNER, *_FORGETS, INCOMPLETE),
+    "the role leaves out a report": Defect(ROLE, approvals, "obstacles", _without_one_report),
+    "the role releases the VMs of one report": Defect(ROLE, approvals, "release_set", _of_one_report, INCOMPLETE),
+    "the coordinator finds no obstacle": Defect(COORDINATED, coordination, "obstacles", lambda *given: []),
+    "the coordinator leaves out a report": Defect(COORDINATED, coordination, "obstacles", _without_one_report),
+    "the engine takes each listed VM for prepared": Defect(SALT, engine_approvals, "obstacles", _only_of_absence),
+    "the run of a rulebook leaves out a report": Defect(RULEBOOK, approvals, "obstacles", _without_one_report),
+}
+
+
+# these take the most scenarios
+RARE = ("a hook runner forgets a VM after one document", "the role releases the VMs of one report")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.all if name in RARE else ()) for name in DEFECTS]
+)
+def test_property_finds_the_defect(
+    frontends: Mapping[str, Make], disks: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    defect = DEFECTS[name]
+    monkeypatch.setattr(defect.owner, defect.name, defect.replacement)
+    with pytest.raises(Broken):
+        check(
+            frontends[defect.frontend],
+            disks,
+            MANY[defect.frontend],
+            lambda world: [each for each in world.findings if each.rule == defect.rule],
+        )
