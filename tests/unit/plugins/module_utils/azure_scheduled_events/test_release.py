@@ -15,6 +15,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Report,
     approver_order,
     obstacles,
+    own_obstacles,
     release_set,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
@@ -87,6 +88,12 @@ def test_vm_without_a_report_prevents_the_approval():
 
 def test_vms_of_a_report_whose_own_vm_is_unknown_count():
     assert codes({"vm1": report("vm1"), "host h2": report("vm1", "vm2")}) == ["unknown_vm"]
+
+
+def test_a_vm_alone_approves_no_event_that_its_last_document_lacks():
+    for seen in (Report(None, True), report("vm1", listed=False)):
+        found = own_obstacles(seen, "vm1", speaks_for_others=True)
+        assert {obstacle.code for obstacle in found} == {"not_listed"}
 
 
 def test_event_that_no_last_document_lists_is_not_approved():

@@ -122,6 +122,17 @@ def test_vm_that_is_named_again_is_neither_doubled_nor_in_doubt():
     assert not seen.doubt and seen.events["a"].event.resources == ("vm1", "VM2")
 
 
+def test_copy_and_original_do_not_change_each_other():
+    first = Tracker()
+    for at in (0, 1, 4):
+        first.observe(document(at, *([event("a"), event("b")] if at == 0 else [event("b")])))
+    second = first.copy()
+    seen = second.observe(document(5, event("a"), event("b", ("vm2",))))
+    assert vms(seen, "b") == {"vm1", "vm2"} and second.returned == {"a"} and second.gone == ()
+    assert first.returned == frozenset() and first.gone == ("a",)
+    assert vms(first.observe(document(6, event("b"))), "b") == {"vm1"}
+
+
 def test_event_that_an_earlier_process_has_seen_gone_is_remembered_for_a_day():
     tracker = Tracker(gone=["a"])
     for at in (50, 50 + REMEMBERED_FOR, 51 + REMEMBERED_FOR):
