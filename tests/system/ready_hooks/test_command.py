@@ -84,7 +84,7 @@ def test_recover_after_a_reboot_runs(host: WorkloadHost) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize(("more", "seconds"), [({"prepare_timeout": "500ms"}, 30), ({}, 1)])
+@pytest.mark.parametrize(("more", "seconds"), [({"prepare_timeout": "0.5s"}, 30), ({}, 1)])
 def test_command_at_its_time_limit_ends_with_its_children(
     host: WorkloadHost, more: dict[str, Any], seconds: float
 ) -> None:

@@ -121,7 +121,7 @@ def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
 
 
 def test_wait_that_is_shorter_than_quiet_for_is_an_error(site: Site) -> None:
-    options: dict[str, Any] = {"ports": [81], "wait": "200ms", "quiet_for": "2s"}
+    options: dict[str, Any] = {"ports": [81], "wait": "0.2s", "quiet_for": "2s"}
     checked = site.hook("check", **options)
     assert (checked.returncode, "less than quiet_for" in checked.stderr) == (1, True)
     failed = site.hook("prepare", **options)

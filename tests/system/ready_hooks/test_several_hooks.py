@@ -36,8 +36,8 @@ HOOKS: list[dict[str, Any]] = [
     {"use": "log", "file": "/var/log/azure-events.jsonl"},
     {"use": "notify", "url_file": "/etc/maintenance-webhook"},
     {"use": "haproxy", "server": "web/web1", "wait": "2s"},
-    {"use": "health-file", "path": "/var/www/html/healthy", "wait": "100ms"},
-    {"use": "connections", "ports": [80], "ignore": ["127.0.0.0/8"], "quiet_for": "100ms"},
+    {"use": "health-file", "path": "/var/www/html/healthy", "wait": "0.1s"},
+    {"use": "connections", "ports": [80], "ignore": ["127.0.0.0/8"], "quiet_for": "0.1s"},
     {"use": "command", "prepare": SAVE, "recover": "rm -f /var/lib/saved"},
     {"use": "systemd-units", "units": ["app.service"]},
 ]
