@@ -4,7 +4,7 @@
 
 An approval releases every VM in ``Resources``. Therefore an approval that would release other VMs
 than this one needs an explicit option, and an event that has started, or whose status is unknown,
-is never approved. The caller's selection or policy is the word that this VM is prepared.
+is never approved. The caller's selection or policy states that this VM is prepared.
 """
 
 from __future__ import annotations

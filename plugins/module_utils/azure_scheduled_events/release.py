@@ -54,7 +54,7 @@ UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
 TYPES_DIFFER = "types_differ"
 OTHERS_AFFECTED = "others_affected"
 UNKNOWN_VM = "unknown_vm"
-# those that no rule overcomes, but a person with --force
+# an event with one of these is released by a person only
 UNKNOWN_VALUES = frozenset({UNKNOWN_STATUS, UNKNOWN_TYPE, UNKNOWN_SOURCE, UNKNOWN_RESOURCE_TYPE})
 
 
@@ -87,20 +87,20 @@ def release_set(reports: Iterable[Report]) -> dict[str, str]:
     return all_vms(dict.fromkeys(report.sighting.event.resources for report in reports if report.sighting is not None))
 
 
-def obstacles(reports: Mapping[str, Report], without_report: str, speaks_for_others: bool = False) -> list[Obstacle]:
+def obstacles(reports: Mapping[str, Report], without_report: str, releases_others: bool = False) -> list[Obstacle]:
     """Return why the event must not be approved now; those of the event first, then those of VMs by name.
 
     Args:
         reports: by `vm_key`. The key of a report whose VM is not known is any other text.
         without_report: the clause for a VM that has no report.
-        speaks_for_others: whether a rule or a person releases the VMs that have no report.
+        releases_others: whether a rule or a person releases the VMs that have no report.
     """
     names = release_set(reports.values())
     if not names:
         return [Obstacle("no_vm", "the event names no VM")]
     found = _of_event([report.sighting for report in reports.values() if report.sighting is not None])
     for key, name in sorted(names.items()):
-        if speaks_for_others and key not in reports:
+        if releases_others and key not in reports:
             continue
         obstacle = _of_vm(key, reports.get(key), without_report)
         if obstacle is not None:
@@ -108,18 +108,18 @@ def obstacles(reports: Mapping[str, Report], without_report: str, speaks_for_oth
     return found
 
 
-def own_obstacles(report: Report, own_name: str | None, speaks_for_others: bool) -> list[Obstacle]:
+def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -> list[Obstacle]:
     """Return why a VM that has no report of others must not approve the event now; OTHERS_AFFECTED is the last one.
 
     Args:
         report: of this VM. Its obstacle counts also if the event does not affect this VM, which sends the approval.
         own_name: this VM's resource name.
-        speaks_for_others: whether a rule or a person releases the other VMs.
+        releases_others: whether a rule or a person releases the other VMs.
 
     Raises:
         OwnNameUnknown: ``own_name`` is None or empty, and neither a rule nor a person releases other VMs.
     """
-    if not (own_name or speaks_for_others):
+    if not (own_name or releases_others):
         raise OwnNameUnknown()
     key = vm_key(own_name or "")
     names = release_set([report])
@@ -127,7 +127,7 @@ def own_obstacles(report: Report, own_name: str | None, speaks_for_others: bool)
     obstacle = _of_vm(key, report, "") if key in names else report.obstacle
     if obstacle is not None:
         found.append(obstacle)
-    if not speaks_for_others and names.keys() != {key}:
+    if not releases_others and names.keys() != {key}:
         listed = printable(", ".join(names.values()))
         found.append(Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({listed})"))
     return found

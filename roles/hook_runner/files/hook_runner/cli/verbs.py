@@ -75,7 +75,11 @@ def parser() -> argparse.ArgumentParser:
     approve.add_argument(
         "event_id", type=argument(some_id), metavar="EVENT", help="which event: its id, or the beginning of it"
     )
-    approve.add_argument("--force", action="store_true", help="now, even if the preparation failed or goes on")
+    approve.add_argument(
+        "--force",
+        action="store_true",
+        help="now, even if the preparation failed or goes on, or a value of the event is unknown",
+    )
     approve.add_argument(
         "--release-others",
         action="store_true",

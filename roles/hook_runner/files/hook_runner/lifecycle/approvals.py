@@ -334,9 +334,9 @@ class Approver:
     def _blocked_by(self, record: EventRecord) -> str | None:
         """Return why a requested approval is not sent now, or None.
 
-        The policy or an operator counts as a word that this VM is prepared, and an operator or the leader as one for
-        the other VMs. The state of the event counts first, then that of the daemon, then the other VMs. An operator
-        who forces the approval releases unknown values, too.
+        The policy or an operator states that this VM is prepared; an operator or the leader releases the other VMs.
+        The state of the event counts first, then that of the daemon, then the other VMs. An operator who forces the
+        approval releases unknown values, too.
         """
         settings = self._runtime.settings
         held = None
@@ -347,7 +347,7 @@ class Approver:
             )
         report = Report(record.sighting, True, self._own_obstacle(record))
         try:
-            found = own_obstacles(report, self._runtime.own_name, speaks_for_others=held is None)
+            found = own_obstacles(report, self._runtime.own_name, releases_others=held is None)
         except OwnNameUnknown as error:
             return str(error)
         for obstacle in found:

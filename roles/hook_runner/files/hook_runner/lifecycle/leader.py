@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Decides whether this VM speaks for the other VMs of an event: one approval releases all of them.
+"""Decides whether this VM releases the other VMs of an event: one approval releases all of them.
 
 See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 """
@@ -21,7 +21,7 @@ STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
 def blocked_by(
     event: ScheduledEvent, own_name: str | None, strategy: str, takeover_after: float, age: float
 ) -> str | None:
-    """Return why this VM does not speak for the other VMs of the event, as a clause; None where it does.
+    """Return why this VM does not release the other VMs of the event, as a clause; None where it does.
 
     1. With SELF_ONLY and EXTERNAL it never does.
     2. With FIRST the first VM of the event, by name, does at once, and each next one `takeover_after` seconds after
@@ -34,7 +34,7 @@ def blocked_by(
     if strategy == EXTERNAL:
         return "an external leader approves it"
     turns = in_turn(event.resources)
-    own = vm_key(own_name or "")
+    own = vm_key(own_name) if own_name else None
     if own not in turns:
         return "this VM is not one of them"
     wait = turns.index(own) * takeover_after - age

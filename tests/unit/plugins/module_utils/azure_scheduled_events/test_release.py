@@ -92,7 +92,7 @@ def test_vms_of_a_report_whose_own_vm_is_unknown_count():
 
 def test_a_vm_alone_approves_no_event_that_its_last_document_lacks():
     for seen in (Report(None, True), report("vm1", listed=False)):
-        found = own_obstacles(seen, "vm1", speaks_for_others=True)
+        found = own_obstacles(seen, "vm1", releases_others=True)
         assert {obstacle.code for obstacle in found} == {"not_listed"}
 
 

@@ -35,10 +35,10 @@ def code(blocked):
     return blocked and blocked.code
 
 
-def sole(*resources, obstacle=None, own_name="vm1", speaks_for_others=False, **values):
+def sole(*resources, obstacle=None, own_name="vm1", releases_others=False, **values):
     listed = event(resources=resources, **values)
     sighting = Sighting(listed, True, frozenset(map(vm_key, resources)), bool(resources))
-    return own_obstacles(Report(sighting, True, obstacle), own_name, speaks_for_others)
+    return own_obstacles(Report(sighting, True, obstacle), own_name, releases_others)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def sole(*resources, obstacle=None, own_name="vm1", speaks_for_others=False, **v
 )
 def test_own_obstacles_protect_other_vms(resources, expected):
     assert list(map(code, sole(*resources))) == expected
-    assert list(map(code, sole(*resources, speaks_for_others=True))) == expected[:-1]
+    assert list(map(code, sole(*resources, releases_others=True))) == expected[:-1]
 
 
 def test_own_obstacles_of_a_vm_that_the_event_does_not_affect_count():
     for resources in (("vm1",), ("vm1", "vm2"), ("vm2",)):
-        assert ONE_DOCUMENT in sole(*resources, obstacle=ONE_DOCUMENT, speaks_for_others=True)
+        assert ONE_DOCUMENT in sole(*resources, obstacle=ONE_DOCUMENT, releases_others=True)
 
 
 def test_own_obstacles_begin_with_the_event():
@@ -73,7 +73,7 @@ def test_own_obstacles_begin_with_the_event():
 def test_own_obstacles_without_own_name_raise(name):
     with pytest.raises(OwnNameUnknown):
         sole("vm1", own_name=name)
-    assert sole("vm1", own_name=name, speaks_for_others=True) == []
+    assert sole("vm1", own_name=name, releases_others=True) == []
 
 
 def test_own_obstacles_name_the_vms_in_printable_form():
