@@ -28,6 +28,8 @@ from hook_runner.journal import journal
 from hook_runner.service import daemon, metrics_output
 metrics_output.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
 journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = 0.3
+# as little of the time as it is otherwise: the service answers no command while it waits
+journal.BUSY_TIMEOUT = 0.03
 """
 
 
