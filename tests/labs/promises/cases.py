@@ -25,14 +25,15 @@ class Case(NamedTuple):
     Attributes:
         name: the line of the table.
         happens: the course of the event.
-        approved_by: who has to have approved it; empty for no approval, None if it depends on the coordinator.
+        approved_by: who may have approved it, for each permitted course: () for no approval; None if it depends on the
+            coordinator.
         unprepared: the VMs that are interrupted unprepared.
         only_connection: whether they are so only because the coordinator does not reach them.
     """
 
     name: str
     happens: Callable[[World, Coordinator], None]
-    approved_by: tuple[str, ...] | None
+    approved_by: tuple[tuple[str, ...], ...] | None
     unprepared: tuple[str, ...] = ()
     only_connection: bool = False
 
@@ -117,12 +118,12 @@ def _cancelled(world: World, coordinator: Coordinator) -> None:
 
 
 CASES = (
-    Case("undisturbed", _undisturbed, ("vm1",)),
-    Case("one fails to prepare", _one_fails_to_prepare, (), ("vm3",)),
-    Case("one is unreachable", _one_unreachable, (), ("vm4",), only_connection=True),
-    Case("approving host dies before the approval", _approver_dies, ("vm1",)),
+    Case("undisturbed", _undisturbed, (("vm1",),)),
+    Case("one fails to prepare", _one_fails_to_prepare, ((),), ("vm3",)),
+    Case("one is unreachable", _one_unreachable, ((),), ("vm4",), only_connection=True),
+    Case("approving host dies before the approval", _approver_dies, (("vm1",), ("vm2",))),
     Case("answer to the approval is lost", _answer_is_lost, None),
-    Case("another client approves first", _another_client_approves, ("another client",), ("vm4",)),
-    Case("cancelled half-way", _cancelled, ()),
+    Case("another client approves first", _another_client_approves, (("another client",),), ("vm4",)),
+    Case("cancelled half-way", _cancelled, ((),)),
 )
 assert all(set(case.unprepared) <= set(NAMES) for case in CASES)
