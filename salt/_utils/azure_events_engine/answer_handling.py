@@ -262,7 +262,9 @@ def _apply_record(
     if asked_at < member.done_at:
         # the return of the job is newer than this answer
         return False
-    state = "" if record is None else OLD_BOOT if record.state == PREPARED and not record.this_boot else record.state
+    state, event_type = ("", "") if record is None else (record.state, record.event_type)
+    if record is not None and state == PREPARED and not record.this_boot:
+        state = OLD_BOOT
     changes: dict[str, Any] = {}
     if member.seen_at < member.done_at or member.next_at == math.inf:
         changes = {"seen_at": asked_at, "next_at": update.now if member.next_at == math.inf else member.next_at}
@@ -274,9 +276,9 @@ def _apply_record(
     if working == key:
         changes["next_at"] = update.now + _FIRST_RETRY_DELAY
         polling.request_poll(update, minion, update.now + _FIRST_RETRY_DELAY)
-    if state == member.record and not changes:
+    if (state, event_type) == (member.record, member.record_type) and not changes:
         return False
-    update.set_member(key, minion, record=state, **changes)
+    update.set_member(key, minion, record=state, record_type=event_type, **changes)
     return state != member.record or lost
 
 
@@ -298,8 +300,12 @@ def _apply_result(update: StateUpdate, minion: str, token: int, job: Job, done: 
         "done_at": update.now,
     }
     if done.outcome in ("prepared", "already_prepared"):
-        changes.update(record=PREPARED, tries=0)
+        changes.update(record=PREPARED, record_type=done.event_type, tries=0)
         update.set_minion(minion, documents=update.minion(minion).documents + 1)
+        if member.present and not member._replace(record=PREPARED, record_type=done.event_type).is_prepared:
+            # it read another type than for its last status
+            changes.update(next_at=update.now + _FIRST_RETRY_DELAY)
+            polling.request_poll(update, minion)
     elif done.outcome in ("recovered", "not_prepared"):
         changes.update(record="", tries=0)
     else:

@@ -87,7 +87,10 @@ class ListedEvent(NamedTuple):
 
 
 class Record(NamedTuple):
-    """An entry of a minion's own record of preparations; event_id "" is a preparation by hand."""
+    """An entry of a minion's own record of preparations; event_id "" is a preparation by hand.
+
+    ``state`` is that for an event of the type ``event_type``.
+    """
 
     event_id: str
     state: str
@@ -114,10 +117,14 @@ class Status(NamedTuple):
 
 
 class JobResult(NamedTuple):
-    """Answer of ``azure_events.prepare``, ``recover`` and ``approve_prepared``."""
+    """Answer of ``azure_events.prepare``, ``recover`` and ``approve_prepared``.
+
+    ``event_type`` is the type of the event that the minion read for the job, or "".
+    """
 
     outcome: str
     reason: str
+    event_type: str = ""
 
 
 def tracked_event(
@@ -176,7 +183,8 @@ def parse_result(function: str, answer: Any, event_id: str) -> JobResult:
     named = given.get("event_id")
     if not isinstance(named, str) or event_key(named) != event_key(event_id):
         raise InvalidAnswer(f"the answer is about event {_preview(named)}, not {event_id}")
-    return JobResult(outcome, _text(given, "reason"))
+    event = given.get("event")
+    return JobResult(outcome, _text(given, "reason"), _text(event, "event_type") if isinstance(event, dict) else "")
 
 
 def _of_this_version(answer: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from azure_scheduled_events.release import (
 
 from . import polling
 from .answer_handling import refuse_approval
-from .answers import PREPARED, SCHEDULED, STARTED
+from .answers import SCHEDULED, STARTED
 from .settings import APPROVE
 from .state import Approval, Maintenance, Member, Minion, State
 from .state_update import StateUpdate
@@ -98,14 +98,10 @@ def report_of(state: State | StateUpdate, maintenance: Maintenance, vm: str, own
         _conflict(state, vm, owner, known, member)
         or _answer_problem(owner, known, member)
         or _document_problem(owner, member)
-        or (None if _is_prepared(member) else _unprepared(owner, known, member))
+        or (None if member.is_prepared else _unprepared(owner, known, member))
         or (ONE_DOCUMENT if known.documents < 2 else None)
     )
-    return Report(member.sighting, _is_prepared(member), obstacle)
-
-
-def _is_prepared(member: Member) -> bool:
-    return member.record == PREPARED
+    return Report(member.sighting, member.is_prepared, obstacle)
 
 
 def _conflict(state: State | StateUpdate, vm: str, owner: str, known: Minion, member: Member) -> Obstacle | None:
@@ -121,7 +117,7 @@ def _conflict(state: State | StateUpdate, vm: str, owner: str, known: Minion, me
 
 def _answer_problem(owner: str, known: Minion, member: Member) -> Obstacle | None:
     # a prepared minion that does not answer is polled before the approval
-    if not _is_prepared(member) and (known.silent > 1 or known.answered_at == float("-inf")):
+    if not member.is_prepared and (known.silent > 1 or known.answered_at == float("-inf")):
         return Obstacle("silent", f"minion {owner} does not answer")
     if known.complaint:
         return Obstacle("odd_answer", f"minion {owner}: {known.complaint}")
@@ -219,7 +215,7 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         maintenance = update.maintenances[key]
     if maintenance.hold is not None and maintenance.forced is None:
         return
-    if not any(map(_is_prepared, maintenance.members.values())):
+    if not any(member.is_prepared for member in maintenance.members.values()):
         return
     release = release_of(update, maintenance)
     _poll_unconfirmed(update, release)
@@ -296,7 +292,7 @@ def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> 
         and update.names.vm_of(minion) is not None
         and update.credit(minion) >= 1.0
         and member.listed
-        and _is_prepared(member)
+        and member.is_prepared
     )
 
 

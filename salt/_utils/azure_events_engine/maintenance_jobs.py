@@ -13,7 +13,7 @@ from azure_scheduled_events.urgency import Urgency, most_urgent_first
 
 from . import polling
 from .answer_handling import may_retry
-from .answers import PREPARED, SCHEDULED
+from .answers import SCHEDULED
 from .state import Maintenance, Member
 from .state_update import StateUpdate
 
@@ -115,7 +115,7 @@ def is_to_prepare(member: Member) -> bool:
     """Return True if the minion is not prepared and can still prepare."""
     return (
         member.status == SCHEDULED
-        and member.record != PREPARED
+        and not member.is_prepared
         and not member.not_selected
         and may_retry(member.outcome, member.tries)
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import polling
 from .answer_handling import PREPARE_TRIES
-from .answers import PREPARED, SCHEDULED, STARTED
+from .answers import SCHEDULED, STARTED
 from .approvals import is_lost, release_of, withheld
 from .maintenance_jobs import is_to_prepare
 from .messages import Announce
@@ -60,7 +60,7 @@ def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> 
     if any(member.doing == "prepare" or member.record for member in members.values()):
         reached.add(DRAINING)
     waiting = [member for member in members.values() if member.status == SCHEDULED]
-    if waiting and all(member.record == PREPARED for member in waiting):
+    if waiting and all(member.is_prepared for member in waiting):
         reached.add(PREPARED_ALL)
     if maintenance.approved:
         reached.add(APPROVED)

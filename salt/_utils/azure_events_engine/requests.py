@@ -77,7 +77,7 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     if maintenance.approved:
         return {"rows": event_rows(update, key)}
     if request.force:
-        if not any(member.record == "prepared" and member.present for member in maintenance.members.values()):
+        if not any(member.is_prepared for member in maintenance.members.values()):
             return {
                 "error": f"event {request.event_id}: no minion that it affects is prepared, and the engine approves "
                 "through such a minion only; to approve nevertheless run "

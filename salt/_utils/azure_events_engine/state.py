@@ -8,7 +8,9 @@ import math
 from typing import Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events.tracking import Sighting, Tracker
+from azure_scheduled_events.urgency import counts_for
 
+from .answers import PREPARED
 from .mapping import Names
 from .settings import Settings
 
@@ -66,6 +68,7 @@ class Member(NamedTuple):
         not_selected: the key of its configuration that excludes the event, or "".
         record: state of its own record for this event, "" for none. A preparation of an earlier
             boot is "old_boot".
+        record_type: the type of the event for which the minion has that state.
         outcome, reason: of its last prepare or recover.
         doing, job, asked_at: function, token and time of the job that it has not returned.
         done_at, seen_at: time of its last return, and of the poll after it whose answer showed the
@@ -78,6 +81,7 @@ class Member(NamedTuple):
     returned: bool = False
     not_selected: str = ""
     record: str = ""
+    record_type: str = ""
     outcome: str = ""
     reason: str = ""
     doing: str = ""
@@ -107,6 +111,15 @@ class Member(NamedTuple):
     def resources(self) -> tuple[str, ...]:
         """Return the VMs of the event that are not gone."""
         return () if self.sighting is None else self.sighting.event.resources
+
+    @property
+    def is_prepared(self) -> bool:
+        """Return True if the minion is prepared for the event, with the type that its own IMDS lists."""
+        return (
+            self.sighting is not None
+            and self.record == PREPARED
+            and counts_for(self.record_type, self.sighting.event.event_type)
+        )
 
 
 class Approval(NamedTuple):

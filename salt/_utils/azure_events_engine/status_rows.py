@@ -124,6 +124,6 @@ def _waiting_for(maintenance: Maintenance) -> str:
         return "start"
     if maintenance.approval is not None:
         return "answer to the approval"
-    if DRAINING in maintenance.announced and all(member.record == "prepared" for member in members if member.present):
+    if DRAINING in maintenance.announced and all(member.is_prepared for member in members if member.present):
         return "release by the operator" if maintenance.hold is not None else "approval"
     return "preparation"

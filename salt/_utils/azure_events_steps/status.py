@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
@@ -37,12 +37,14 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
         "records": [],
         "working": lock.holder_of(minion.folder, lock.PREPARATION),
     }
+    listed: Mapping[str, Sighting] = {}
     if not problem:
         try:
             seen = observe(minion.session(STATUS_IMDS_TIMEOUT))
+            listed = seen.tracked.events
             asked = [
                 sighting
-                for key, sighting in seen.tracked.events.items()
+                for key, sighting in listed.items()
                 if (_may_affect(sighting, seen.name) if event_id is None else key == event_id.casefold())
             ]
             answer.update(
@@ -58,7 +60,8 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
         found = minion.file.read()
     except (ValueError, OSError) as error:
         found = damaged(str(error))
-    answer["records"] = [_record(minion, found, reason) for reason in found.reasons] if found is not None else []
+    if found is not None:
+        answer["records"] = [_record(minion, found, reason, listed.get(reason.key)) for reason in found.reasons]
     return answer
 
 
@@ -72,7 +75,10 @@ def _event(minion: Minion, sighting: Sighting, seen: VmObservation) -> dict[str,
     return dict(shown, selected=chosen.selected, not_selected_because=chosen.code)
 
 
-def _record(minion: Minion, found: Record, reason: Reason) -> dict[str, Any]:
+def _record(minion: Minion, found: Record, reason: Reason, sighting: Sighting | None) -> dict[str, Any]:
+    if sighting is not None:
+        # a preparation for an earlier type of the event may not count for it
+        reason = reason._replace(event_type=sighting.event.event_type)
     return {
         "event_id": escape_surrogates(reason.event_id),
         "state": found.state_of(reason),

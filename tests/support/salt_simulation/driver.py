@@ -51,14 +51,14 @@ def event(
     return {**listed, "selected": True, "not_selected_because": "", **more}
 
 
-def record(event_id: str = EVENT, state: str = "prepared", this_boot: bool = True) -> Answer:
+def record(event_id: str = EVENT, state: str = "prepared", this_boot: bool = True, kind: str = "Reboot") -> Answer:
     return {
         "event_id": event_id,
         "state": state,
         "this_boot": this_boot,
         "why_not": "",
         "resources": [],
-        "event_type": "Reboot",
+        "event_type": kind,
     }
 
 
@@ -68,8 +68,9 @@ def status(name: str | None, *events: Answer, records: list[Answer] | None = Non
     return {**whole, "events": list(events), "records": records or [], "working": None, **more}
 
 
-def done(outcome: str, reason: str = "", event_id: str = EVENT) -> Answer:
-    return {"version": 1, "event_id": event_id, "outcome": outcome, "reason": reason}
+def done(outcome: str, reason: str = "", event_id: str = EVENT, kind: str = "Reboot") -> Answer:
+    """Return the answer of a minion to a job about an event of this type."""
+    return {"version": 1, "event_id": event_id, "outcome": outcome, "reason": reason, "event": {"event_type": kind}}
 
 
 class Driver:
@@ -158,8 +159,15 @@ class Driver:
         self.wait(GONE_AFTER)
         self.poll(over)
 
-    def prepare(self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT) -> None:
-        self.answer("prepare", {minion: done(outcome, reason, event_id) for minion in minions})
+    def prepare(
+        self,
+        *minions: str,
+        outcome: str = "prepared",
+        reason: str = "",
+        event_id: str = EVENT,
+        kind: str = "Reboot",
+    ) -> None:
+        self.answer("prepare", {minion: done(outcome, reason, event_id, kind) for minion in minions})
 
     def request(self, do: str, event_id: str = EVENT, **more: Any) -> dict[str, Any]:
         self.give(Request("r", do, event_id, "alice", "2026-11-22T10:00:00Z", **more))

@@ -106,7 +106,7 @@ class ModelMinion:
                 "steps_done": 1,
                 "why_not": "",
                 "resources": [self.vm],
-                "event_type": "Reboot",
+                "event_type": self.azure.lasting[event_id].event_type if event_id in self.azure.lasting else "",
                 "over": None,
             }
             for event_id, state in self.records.items()
@@ -192,7 +192,9 @@ class ModelMinion:
         return self.done(event_id, "approved")
 
     def done(self, event_id: str, outcome: str) -> Answer:
-        return self.answer(event_id=event_id, outcome=outcome, reason="", changed=False, event=None, steps=[])
+        event = self.azure.lasting.get(event_id)
+        shown = None if event is None else self.shown(event)
+        return self.answer(event_id=event_id, outcome=outcome, reason="", changed=False, event=shown, steps=[])
 
 
 class HostileMinion(ModelMinion):

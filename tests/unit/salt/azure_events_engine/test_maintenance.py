@@ -437,7 +437,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
             "vm3": status("vm3", event("vm3", event_id="evicted", kind="Preempt", not_before="2026-11-22T11:00:30Z")),
         }
     )
-    fleet.prepare("vm3", event_id="evicted")
+    fleet.prepare("vm3", event_id="evicted", kind="Preempt")
     fleet.wait(6)
     fleet.prepare("vm2", event_id="sooner")
     fleet.wait(1)
@@ -450,7 +450,7 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
 def test_evicted_vm_counts_as_gone() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", kind="Preempt"))})
-    fleet.prepare("vm1")
+    fleet.prepare("vm1", kind="Preempt")
     fleet.wait(1200, 5)
     assert fleet.steps[-1] == "over" and not fleet.state.maintenances
 
@@ -466,12 +466,37 @@ def test_evicted_vm_counts_as_gone() -> None:
 def test_unknown_value_that_one_minion_lists_withholds_the_approval(changed: dict[str, str], clause: str) -> None:
     fleet = Driver("vm1", "vm2")
     fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", event("vm1", "vm2", **changed))})
-    fleet.prepare("vm1", "vm2")
+    fleet.prepare("vm1")
+    fleet.prepare("vm2", kind=changed.get("kind", "Reboot"))
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 0 and clause in fleet.reason
     fleet.request("approve", force=True)
     (ask,) = fleet.pending("approve_prepared")
     assert ask.kwargs["forced"]
+
+
+def test_minion_prepares_again_when_the_event_becomes_more_severe() -> None:
+    """vm2 lists it as a Redeploy before vm1 does."""
+    fleet = Driver("vm1", "vm2")
+    severe = event("vm1", "vm2", kind="Redeploy")
+    fleet.poll({"vm1": status("vm1", event("vm1", "vm2", kind="Freeze")), "vm2": status("vm2", severe)})
+    fleet.prepare("vm1", kind="Freeze")
+    fleet.prepare("vm2", kind="Redeploy")
+    fleet.poll({"vm1": status("vm1", severe, records=[record(kind="Freeze")])})
+    assert fleet.count("prepare", "vm1") == 2 and fleet.count("approve_prepared") == 0
+    fleet.prepare("vm1", kind="Redeploy")
+    assert fleet.count("approve_prepared") == 1
+
+
+def test_preparation_for_a_less_severe_type_than_listed_does_not_count() -> None:
+    """The backends of IMDS differ: the document of the preparation has another type than that of the status."""
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1", kind="Redeploy"))})
+    fleet.prepare("vm1", kind="Freeze")
+    fleet.wait(1)
+    assert fleet.count("approve_prepared") == 0 and fleet.count("prepare") == 1
+    fleet.answer("status", {"vm1": status("vm1", event("vm1", kind="Freeze"), records=[record(kind="Freeze")])})
+    assert fleet.count("approve_prepared") == 1
 
 
 def test_minions_approve_in_the_order_of_the_names_of_their_vms() -> None:

@@ -20,3 +20,17 @@ def test_status_has_events_that_may_affect_this_vm(tmp_path: Path, scripted: Scr
     scripted.events = [scripted.event("A", "vm1"), scripted.event("B"), scripted.event("C", "vm2")]
     status = StepsMinion(tmp_path, scripted.endpoint).call("status")
     assert [(event["event_id"], event["readable"]) for event in status["events"]] == [("A", True), ("B", False)]
+
+
+def test_state_of_a_record_is_that_for_the_type_that_imds_lists(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = [scripted.event("A", "vm1", kind="Freeze")]
+    minion.prepare("A")
+    states = []
+    for kind in ("Freeze", "Redeploy"):
+        scripted.events = [scripted.event("A", "vm1", kind=kind)]
+        (record,) = minion.call("status")["records"]
+        states.append((record["event_type"], record["state"]))
+    assert states == [("Freeze", "prepared"), ("Redeploy", "prepare_failed")]
+    assert minion.prepare("A") == "prepared"
+    assert minion.call("status")["records"][0]["state"] == "prepared"
