@@ -111,3 +111,14 @@ SCENARIOS: st.SearchStrategy[Scenario] = st.builds(
     ).map(tuple),
     seed=st.integers(0, 2**32),
 )
+
+# an event becomes more severe for vm2 at once, and for vm1 later, or with one of its backends only
+ESCALATIONS: st.SearchStrategy[Scenario] = st.builds(
+    Scenario,
+    vms=st.just(2),
+    events=st.just((Announcement("Freeze", frozenset((0, 1)), (0.0,) * (2 * MOST_VMS)),)),
+    changes=st.sampled_from(((15.0, 15.0), (math.inf, 0.0))).map(
+        lambda lags: (Change(0.0, 0, "become a Redeploy", 0, (*lags, *(0.0,) * (2 * MOST_VMS - 2))),)
+    ),
+    seed=st.integers(0, 2**32),
+)

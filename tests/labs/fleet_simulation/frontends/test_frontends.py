@@ -22,19 +22,26 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import approvals, coordination
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from azure_events_engine import approvals as engine_approvals
+from azure_events_engine import state as engine_state
+from azure_events_steps import status as minion_status
+from azure_events_steps.minion import Minion
+from azure_events_steps.record import Reason, Record
 from azure_scheduled_events import release, tracking
+from azure_scheduled_events.tracking import Sighting
 from fleet_simulation.frontends.evidence import INCOMPLETE, UNPREPARED, Finding
 from fleet_simulation.frontends.frontends import Make, make_frontends, run
-from fleet_simulation.frontends.scenario import SCENARIOS, Scenario
+from fleet_simulation.frontends.scenario import ESCALATIONS, SCENARIOS, Scenario
 from fleet_simulation.frontends.world import World
 from hook_runner.lifecycle import engine
 
 HOOK_RUNNER, ROLE, COORDINATED, SALT, RULEBOOK = "hook runner", "role", "role that coordinates", "Salt", "rulebook"
 # scenarios of a run: two seconds of CPU time, and the fifth part of a minute
-FEW = {HOOK_RUNNER: 20, ROLE: 50, COORDINATED: 20, SALT: 100, RULEBOOK: 60}
-MANY = {HOOK_RUNNER: 140, ROLE: 350, COORDINATED: 140, SALT: 800, RULEBOOK: 500}
+FEW = {HOOK_RUNNER: 20, ROLE: 50, COORDINATED: 20, SALT: 40, RULEBOOK: 60}
+MANY = {HOOK_RUNNER: 140, ROLE: 350, COORDINATED: 140, SALT: 240, RULEBOOK: 500}
+ESCALATED = 20
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +53,13 @@ class Broken(Exception):
     """The property does not hold."""
 
 
-def check(make: Make, disks: Path, scenarios: int, found: Callable[[World], list[Finding]]) -> int:
+def check(
+    make: Make,
+    disks: Path,
+    scenarios: int,
+    found: Callable[[World], list[Finding]],
+    drawn_from: SearchStrategy[Scenario] = SCENARIOS,
+) -> int:
     """Run so many scenarios; return the number of approvals, or raise Broken at the first finding.
 
     hypothesis derives the scenarios from this function alone; a failure prints its scenario.
@@ -62,7 +75,7 @@ def check(make: Make, disks: Path, scenarios: int, found: Callable[[World], list
         verbosity=Verbosity.normal if found is every_finding else Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
     )
-    @given(scenario=SCENARIOS)
+    @given(scenario=drawn_from)
     def holds(scenario: Scenario) -> None:
         nonlocal sent
         world = run(make, scenario, disks)
@@ -98,14 +111,19 @@ def test_no_unprepared_vm_is_released_in_many_scenarios(frontends: Mapping[str, 
     assert check(frontends[name], disks, MANY[name], every_finding) > 50
 
 
+def test_minion_of_salt_is_prepared_for_the_type_that_it_lists(frontends: Mapping[str, Make], disks: Path) -> None:
+    assert check(frontends[SALT], disks, ESCALATED, every_finding, ESCALATIONS) > 10
+
+
 class Defect(NamedTuple):
-    """One rule of a frontend, what replaces it, and the finding that must come of it."""
+    """One rule of a frontend, what replaces it, and the finding that must come of it in these scenarios."""
 
     frontend: str
     owner: Any
     name: str
     replacement: Any
     rule: str = UNPREPARED
+    scenarios: SearchStrategy[Scenario] = SCENARIOS
 
 
 def _without_one_report(reports: Mapping[str, Report], *given: Any) -> list[Obstacle]:
@@ -121,6 +139,14 @@ def _only_of_absence(*given: Any) -> list[release.Obstacle]:
     return [each for each in release.obstacles(*given) if not each.vm or each.code == "not_listed"]
 
 
+_record = minion_status._record
+
+
+def _of_the_recorded_type(minion: Minion, found: Record, reason: Reason, sighting: Sighting | None) -> dict[str, Any]:
+    """Report the state for the type that the event had at its preparation."""
+    return {**_record(minion, found, reason, sighting), "state": found.state_of(reason)}
+
+
 # a VM that one document lacks counts as gone
 _FORGETS: tuple[Any, str, Any] = (tracking._Present, "_absent", lambda present, confirms, document: ())
 
@@ -132,6 +158,12 @@ DEFECTS = {
     "the coordinator finds no obstacle": Defect(COORDINATED, coordination, "obstacles", lambda *given: []),
     "the coordinator leaves out a report": Defect(COORDINATED, coordination, "obstacles", _without_one_report),
     "the engine takes each listed VM for prepared": Defect(SALT, engine_approvals, "obstacles", _only_of_absence),
+    "a minion takes a preparation for that of each type": Defect(
+        SALT, minion_status, "_record", _of_the_recorded_type, scenarios=ESCALATIONS
+    ),
+    "the engine takes a preparation for that of each type": Defect(
+        SALT, engine_state, "counts_for", lambda *types: True, scenarios=ESCALATIONS
+    ),
     "the run of a rulebook leaves out a report": Defect(RULEBOOK, approvals, "obstacles", _without_one_report),
 }
 
@@ -154,4 +186,5 @@ def test_property_finds_the_defect(
             disks,
             MANY[defect.frontend],
             lambda world: [each for each in world.findings if each.rule == defect.rule],
+            defect.scenarios,
         )
