@@ -104,7 +104,7 @@ class Member(NamedTuple):
 
     @property
     def status(self) -> str:
-        """Return Scheduled or Started, or "" if the event is gone."""
+        """Return the status of the event as Azure names it, or "" if the event is gone."""
         return "" if self.sighting is None else self.sighting.event.status
 
     @property

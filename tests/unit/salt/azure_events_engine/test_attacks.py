@@ -106,7 +106,7 @@ def test_bystander_that_lists_no_event_does_not_end_it() -> None:
         status("a", event("a", event_id="x" * 201)),
         status("a", event(*["vm"] * 5001)),
         status("a", dict(event("a"), resources=[7])),
-        status("a", event("a", status="Maybe")),
+        status("a", dict(event("a"), status=7)),
         dict(status("a"), resource_name=7),
         status("a", records=[{"event_id": 7}]),
     ],

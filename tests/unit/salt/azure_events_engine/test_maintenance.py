@@ -475,6 +475,32 @@ def test_unknown_value_that_one_minion_lists_withholds_the_approval(changed: dic
     assert ask.kwargs["forced"]
 
 
+def test_only_a_person_releases_an_event_whose_status_becomes_unknown() -> None:
+    fleet = Driver("vm1")
+    for _answer in range(2):
+        fleet.poll({"vm1": status("vm1", event("vm1", status="Paused"), records=[record()])})
+    assert fleet.count("approve_prepared") == 0
+    (row,) = fleet.request("status")["rows"]
+    assert row["withheld"] == "its status 'Paused' is unknown"
+    fleet.request("approve", force=True)
+    (ask,) = fleet.pending("approve_prepared")
+    assert ask.kwargs["forced"]
+
+
+def test_event_of_an_unknown_status_concerns_no_other_event_of_the_minion() -> None:
+    fleet = Driver("vm1")
+    other = event("vm1", event_id="other", status="Paused")
+    fleet.poll({"vm1": status("vm1", event("vm1"), other)})
+    assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == [EVENT]
+    fleet.prepare("vm1")
+    assert [ask.kwargs["event_id"] for ask in fleet.pending("approve_prepared")] == [EVENT]
+    over = status("vm1", other, records=[record()])
+    fleet.poll({"vm1": over})
+    fleet.wait(GONE_AFTER)
+    fleet.poll({"vm1": over})
+    assert [ask.kwargs["event_id"] for ask in fleet.pending("recover")] == [EVENT]
+
+
 def test_minion_prepares_again_when_the_event_becomes_more_severe() -> None:
     """vm2 lists it as a Redeploy before vm1 does."""
     fleet = Driver("vm1", "vm2")
