@@ -53,6 +53,13 @@ class Release(NamedTuple):
     vms: dict[str, str]
     obstacles: list[Obstacle]
 
+    @property
+    def types(self) -> frozenset[str]:
+        """Return the types that the minions list for the event."""
+        return frozenset(
+            report.sighting.event.event_type for report in self.reports.values() if report.sighting is not None
+        )
+
     def is_permitted(self, forced: bool) -> bool:
         """Return True if it may be sent; an order of a person overcomes some obstacles."""
         return bool(self.vms) and not any(
@@ -219,7 +226,7 @@ def _examine(update: StateUpdate, key: str, maintenance: Maintenance) -> None:
         return
     release = release_of(update, maintenance)
     _poll_unconfirmed(update, release)
-    if maintenance.forced is not None and not maintenance.forced.covers(maintenance.event_type, release.vms):
+    if maintenance.forced is not None and not maintenance.forced.covers(release.types, release.vms):
         update.set_maintenance(key, forced=None)
         update.save(key)
     if _is_permitted(update.maintenances[key], release):
@@ -250,7 +257,7 @@ def _approve(update: StateUpdate, key: str, release: Release) -> None:
 def _is_permitted(maintenance: Maintenance, release: Release) -> bool:
     """Return True if the obstacles and the orders of operators permit the approval."""
     order = maintenance.forced
-    if order is not None and order.covers(maintenance.event_type, release.vms):
+    if order is not None and order.covers(release.types, release.vms):
         return release.is_permitted(forced=True)
     return maintenance.hold is None and release.is_permitted(forced=False)
 

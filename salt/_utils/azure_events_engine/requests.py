@@ -83,7 +83,7 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
                 "through such a minion only; to approve nevertheless run "
                 f"salt MINION azure_events.approve event_ids={request.event_id} release_others=True"
             }
-        order = Order(request.by, request.at, maintenance.event_type, frozenset(release.vms))
+        order = Order(request.by, request.at, release.types, frozenset(release.vms))
         update.set_maintenance(key, forced=order, refusals={}, examine=True)
         update.save(key)
         return {"rows": event_rows(update, key)}

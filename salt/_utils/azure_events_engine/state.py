@@ -142,16 +142,21 @@ class Hold(NamedTuple):
 
 
 class Order(NamedTuple):
-    """An operator's order to approve regardless; it is about this type of event, and these VMs by key."""
+    """An operator's order to approve regardless.
+
+    Attributes:
+        types: those that the minions listed for the event.
+        vms: the VMs that an approval released, by key.
+    """
 
     by: str
     at: str
-    event_type: str
+    types: frozenset[str]
     vms: frozenset[str]
 
-    def covers(self, event_type: str, vms: Iterable[str]) -> bool:
-        """Return True if the type has not changed, and no VM has joined."""
-        return event_type == self.event_type and self.vms.issuperset(vms)
+    def covers(self, types: Iterable[str], vms: Iterable[str]) -> bool:
+        """Return True if the event has got no further type, and no VM has joined."""
+        return self.types.issuperset(types) and self.vms.issuperset(vms)
 
 
 class Maintenance(NamedTuple):

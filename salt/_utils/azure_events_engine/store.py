@@ -168,7 +168,7 @@ class Store:
 
 def as_dict(maintenance: Maintenance) -> dict[str, Any]:
     """Return the part of a maintenance that is stored, as plain JSON values."""
-    approval = maintenance.approval
+    approval, order = maintenance.approval, maintenance.forced
     # store each list once, because most minions of an event have the same one
     lists = {
         resources: index
@@ -190,9 +190,7 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "resources": [list(resources) for resources in lists],
         "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
-        "forced": dict(maintenance.forced._asdict(), vms=sorted(maintenance.forced.vms))
-        if maintenance.forced is not None
-        else None,
+        "forced": dict(order._asdict(), types=sorted(order.types), vms=sorted(order.vms)) if order is not None else None,
         "announced": sorted(maintenance.announced),
         "withheld": maintenance.withheld,
         "over": maintenance.is_over,
@@ -205,6 +203,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
     A preparation counts only after the minion has reported it again.
     """
     approval = Approval(**dict(given["approval"], job=0, asked_at=now)) if given["approval"] is not None else None
+    order = given["forced"]
     lists = [tuple(resources) for resources in given["resources"]]
     members = {
         str(minion): Member(
@@ -222,8 +221,8 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         # an approval that was not answered is decided again
         approval=approval if approval is not None and approval.outcome else None,
         hold=Hold(**given["hold"]) if given["hold"] is not None else None,
-        forced=Order(**dict(given["forced"], vms=frozenset(given["forced"]["vms"])))
-        if given["forced"] is not None
+        forced=Order(order["by"], order["at"], frozenset(order["types"]), frozenset(order["vms"]))
+        if order is not None
         else None,
         announced=frozenset(given["announced"]) & frozenset(STEPS),
         withheld=given["withheld"],

@@ -89,7 +89,7 @@ class Daemons:
             own=force,
             others=release_others,
             unknown=force,
-            kind=next(iter(kinds), None),
+            kinds=frozenset(kinds) or None,
             vms=vms,
         )
         answer = host.daemon.engine.approve_manually(key, "alice", force, release_others)

@@ -32,14 +32,14 @@ class Word(NamedTuple):
         own: it speaks for the VM that approves.
         others: it speaks for the other VMs.
         unknown: it speaks for unknown values.
-        kind: the type of the event, if it ends when the type changes.
+        kinds: the types of the event, if it ends when the event gets another one.
         vms: the VMs of the event, if it ends when another one joins.
     """
 
     own: bool = False
     others: bool = False
     unknown: bool = False
-    kind: str | None = None
+    kinds: frozenset[str] | None = None
     vms: frozenset[str] | None = None
 
 
@@ -111,7 +111,7 @@ def _vms_of(key: str, reports: Iterable[tuple[Views, ...]]) -> frozenset[str]:
 
 
 def _is_in_force(word: Word, kinds: set[str], named: frozenset[str]) -> bool:
-    return (word.kind is None or kinds <= {word.kind}) and (word.vms is None or named <= word.vms)
+    return (word.kinds is None or kinds <= word.kinds) and (word.vms is None or named <= word.vms)
 
 
 def _is_known(view: View) -> bool:

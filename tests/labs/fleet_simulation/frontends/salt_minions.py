@@ -108,8 +108,7 @@ class SaltMinions:
             return
         key = event_id.casefold()
         kinds, vms = self._world.reads.known(key, *self._world.vms)
-        kind = kinds.pop() if len(kinds) == 1 else None
-        self._words[key] = Word(own=True, others=True, unknown=True, kind=kind, vms=vms)
+        self._words[key] = Word(own=True, others=True, unknown=True, kinds=frozenset(kinds), vms=vms)
         self._take_jobs()
 
     def _grounds(self, vm: str, key: str) -> Grounds:

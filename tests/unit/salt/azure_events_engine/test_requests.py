@@ -164,6 +164,26 @@ def test_order_of_a_person_survives_the_engine() -> None:
     assert [ask.kwargs["forced"] for ask in fleet.pending("approve_prepared")] == [True, True]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_order_of_a_person_covers_each_type_that_a_minion_listed(restarts: bool) -> None:
+    """vm1 and vm2 answer in turns."""
+    fleet = Driver("vm1", "vm2")
+    answers = {
+        "vm1": status("vm1", event("vm1", "vm2"), records=[record()]),
+        "vm2": status("vm2", event("vm1", "vm2", kind="Redeploy")),
+    }
+    fleet.poll(answers)
+    fleet.prepare("vm2", outcome="no_steps")
+    fleet.request("approve", force=True)
+    fleet.answer("approve_prepared", {"vm1": done("unavailable", "IMDS answered 429")})
+    if restarts:
+        fleet.restart()
+    for minion in ("vm1", "vm2", "vm1"):
+        fleet.poll({minion: answers[minion]})
+    fleet.wait(6)
+    assert [ask.kwargs["forced"] for ask in fleet.pending("approve_prepared")] == [True, True]
+
+
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
 def test_failed_step_is_retried_at_once(do: str, listed: bool, asked: str) -> None:
     fleet = Driver("vm1")
