@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from azure_scheduled_events.document import EventDocument
+from azure_scheduled_events.event_types import advises
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.tracking import GONE_AFTER, Sighting, Tracker
 
@@ -129,7 +130,7 @@ def _apply_status(update: StateUpdate, minion: str, token: int, job: Job, status
         "unavailable": "" if status.available else status.reason or "its IMDS gives no document, without a reason",
         "working": status.working or "",
         "interrupted": any(
-            update.member(key, minion).status == STARTED and update.maintenances[key].event_type.casefold() != "freeze"
+            update.member(key, minion).status == STARTED and not advises(update.maintenances[key].event_type)
             for key in update.maintenances_of(minion)
         ),
     }

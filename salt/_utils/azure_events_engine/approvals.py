@@ -104,8 +104,7 @@ def report_of(state: State | StateUpdate, maintenance: Maintenance, vm: str, own
     obstacle = (
         _conflict(state, vm, owner, known, member)
         or _answer_problem(owner, known, member)
-        or _document_problem(owner, member)
-        or (None if member.is_prepared else _unprepared(owner, known, member))
+        or _unprepared(owner, known, member)
         or (ONE_DOCUMENT if known.documents < 2 else None)
     )
     return Report(member.sighting, member.is_prepared, obstacle)
@@ -133,18 +132,10 @@ def _answer_problem(owner: str, known: Minion, member: Member) -> Obstacle | Non
     return None
 
 
-def _document_problem(owner: str, member: Member) -> Obstacle | None:
-    if member.sighting is None or not member.sighting.listed:
-        return Obstacle("not_listed", f"the IMDS of minion {owner} does not list the event")
-    if not member.sighting.readable:
-        return Obstacle("unreadable", f"the IMDS of minion {owner} does not give the VMs of the event in readable form")
-    return None
-
-
-def _unprepared(owner: str, known: Minion, member: Member) -> Obstacle:
-    """Return why a minion that lists the event is not prepared."""
-    if member.status == STARTED:
-        return Obstacle("started", "the event has started there")
+def _unprepared(owner: str, known: Minion, member: Member) -> Obstacle | None:
+    """Return why a minion that lists the event as Scheduled is not prepared."""
+    if member.is_prepared or not member.listed or member.status != SCHEDULED:
+        return None
     if member.not_selected:
         return Obstacle("not_selected", f"minion {owner}: its selection excludes the event ({member.not_selected})")
     if member.doing == "prepare" or known.working:

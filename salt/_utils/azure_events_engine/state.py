@@ -30,7 +30,7 @@ class Minion(NamedTuple):
         answered_at: time of its last valid answer.
         answered_job: token of the newest poll that it answered.
         silent: polls in a row that it did not answer in time.
-        interrupted: whether it reports that an event that stops its VM has started.
+        interrupted: whether it reports that an event that does more than advise has started.
         started_at: time of the last start of the minion after which its preparations were
             distrusted.
         credit, credit_at: jobs that the minion may be sent without a pause, and the time for which

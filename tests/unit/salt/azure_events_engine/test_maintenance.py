@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -139,10 +140,31 @@ def test_vms_of_an_event_count_while_its_resources_are_unreadable() -> None:
     fleet.wait(6)
     assert fleet.count("approve_prepared") == 0 and fleet.count("recover") == 0
     rows = {row["vm"]: row["why_not"] for row in fleet.request("status")["rows"]}
-    assert rows == {"vm1": None, "vm2": "the IMDS of minion vm2 does not give the VMs of the event in readable form"}
+    assert rows == {"vm1": None, "vm2": "its last document does not list this event for it"}
     fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()]), "vm2": status("vm2", BOTH, records=[record()])})
     fleet.wait(6)
     assert fleet.pending("approve_prepared")[0].kwargs["resources"] == ["vm1", "vm2"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "records", "reason"),
+    [
+        ({"readable": False}, [record()], "the VMs that it affects are not readable"),
+        (
+            {"status": "Started"},
+            [],
+            "it has started; there is nothing left to approve; vm1: it is not prepared for this event",
+        ),
+    ],
+)
+def test_reason_in_the_event_is_given_once(
+    changed: dict[str, Any], records: list[dict[str, Any]], reason: str
+) -> None:
+    fleet = Driver("vm1")
+    for _answer in range(2):
+        fleet.poll({"vm1": status("vm1", event("vm1", **changed), records=records)})
+    assert [row["withheld"] for row in fleet.request("status")["rows"]] == [reason]
+    assert fleet.count("approve_prepared") == 0
 
 
 def test_event_stays_started_whatever_a_slower_backend_lists() -> None:
@@ -420,6 +442,14 @@ def test_vm_that_another_event_interrupts_is_not_ready() -> None:
     fleet.wait(10)
     assert fleet.count("approve_prepared") == 0
     assert "another event has started on minion vm1" in fleet.request("status")["rows"][0]["withheld"]
+
+
+def test_advice_does_not_interrupt_its_vm() -> None:
+    fleet = Driver("vm1")
+    advice = event("vm1", event_id="advice", kind="SpotRebalanceRecommendation", status="Started")
+    for _answer in range(2):
+        fleet.poll({"vm1": status("vm1", event("vm1"), advice, records=[record()])})
+    assert fleet.count("approve_prepared") == 1
 
 
 def test_event_that_has_started_is_not_prepared_for() -> None:
