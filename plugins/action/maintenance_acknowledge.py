@@ -26,6 +26,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     resource_id_problem,
     single_requests,
     token_problem,
+    vm_of,
 )
 
 _OPTIONS: dict[str, t.Any] = dict(
@@ -77,7 +78,8 @@ class ActionModule(ActionBase):
         ):
             if obstacle:
                 return [Outcome(FAILED, f"{name}: {obstacle}")] * len(decisions)
-        changes = [changed_since(decision, options["read_again"]) for decision in decisions]
+        vm = vm_of(options["resource_id"])
+        changes = [changed_since(decision, options["read_again"], vm) for decision in decisions]
         if self._task.check_mode:
             return [changed or Outcome(APPROVED, "it would be approved") for changed in changes]
         event_ids = [decision["event_id"] for decision, changed in zip(decisions, changes) if not changed]

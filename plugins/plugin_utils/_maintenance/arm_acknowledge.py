@@ -11,9 +11,12 @@ import typing as t
 import urllib.parse
 from http import HTTPStatus
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import release
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import sighting_of
 
 API_VERSION = "2025-11-01"
 # without the list of events; reference 5.12.1
@@ -237,10 +240,11 @@ def outcome_of(answer: Answer) -> Outcome:
     return Outcome(FAILED, f"{about}: the request was refused; check maintenance_arm_resource_id and the endpoint")
 
 
-def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.Any]) -> Outcome | None:
+def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.Any], vm: str) -> Outcome | None:
     """Return why the decision, which has the VMs that are prepared, no longer holds, or None.
 
-    ``read_again`` is a later result of module maintenance_info; empty or skipped if the host has not read the events.
+    ``read_again`` is a later result of module maintenance_info on the host that is this VM; empty or skipped if the
+    host has not read the events.
     """
     if not read_again or read_again.get("skipped"):
         return None
@@ -251,13 +255,15 @@ def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.
     event = next((event for event in read_again["events"] if event["key"] == key), None)
     if event is None:
         return Outcome(NOT_FOUND, "the event is no longer listed")
-    if event["status"] != "Scheduled":
-        return Outcome(STARTED, "the event has started")
-    prepared = {vm.casefold() for vm in decision["resources"]}
-    added = [vm for vm in event["resources"] if vm.casefold() not in prepared]
-    if added:
-        return Outcome(NOT_DUE, f"Azure has added VMs that are not prepared: {', '.join(added)}")
-    return None
+    decided = dict(decision, status="Scheduled")
+    reports = dict.fromkeys(
+        release.all_vms([decision["resources"]]), release.Report(sighting_of([decided]), prepared=True)
+    )
+    reports[vm_key(vm)] = release.Report(sighting_of([decided, event]), prepared=True)
+    found = release.obstacles(reports, "Azure has added it to the event, and it is not prepared")
+    if not found:
+        return None
+    return Outcome(STARTED if release.STARTED in found else NOT_DUE, "; ".join(map(str, found)))
 
 
 def _parsed(body: str) -> object:

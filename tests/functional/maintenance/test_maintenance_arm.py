@@ -162,7 +162,8 @@ def test_event_to_which_azure_adds_a_vm_is_not_approved(trio: Simulator, tmp_pat
         at={"Read the events again": lambda: trio.post("/events/grows/change", {"resources": ["vm1", "vm2"]})}
     )
     assert ran.returncode == 0, ran.stdout
-    assert fleet.approvals() == [] and "added VMs that are not prepared: vm2" in rows(ran)["vm1"]["why_not"]
+    row = rows(ran)["vm1"]
+    assert fleet.approvals() == [] and row["approval"] == "not_due" and "vm2: Azure has added it" in row["why_not"]
 
 
 def test_host_that_fails_to_prepare_prevents_the_request(trio: Simulator, tmp_path: Path) -> None:

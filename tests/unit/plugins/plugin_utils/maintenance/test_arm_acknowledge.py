@@ -28,8 +28,8 @@ URL = (
     "/virtualMachines/vm-1/providers/Microsoft.Maintenance/scheduledevents"
 )
 APPROVED = '{"value": "Successfully Approved"}'
-DECISION = {"event_id": "Ab-1", "resources": ["VM1", "vm2"]}
-EVENT = {"key": "ab-1", "status": "Scheduled", "resources": ["vm1", "vm2"]}
+DECISION = {"event_id": "Ab-1", "event_type": "Freeze", "resources": ["VM1", "vm2"]}
+EVENT = {**DECISION, "key": "ab-1", "status": "Scheduled", "resources": ["vm1", "vm2"]}
 
 
 @pytest.mark.parametrize("resource_id", [VM, VM + "/"])
@@ -240,8 +240,14 @@ def test_only_temporary_failures_are_retried():
         ({}, None),
         ({"skipped": True}, None),
         ({"available": True, "events": [EVENT]}, None),
-        ({"available": True, "events": [dict(EVENT, resources=["vm2"])]}, None),
+        ({"available": True, "events": [dict(EVENT, resources=["_vm1", "_VM2"])]}, None),
+        ({"available": True, "events": [dict(EVENT, resources=["vm1"])]}, None),
+        ({"available": True, "events": [dict(EVENT, resources=["vm2"])]}, "not_due"),
         ({"available": True, "events": [dict(EVENT, resources=["vm1", "vm3"])]}, "not_due"),
+        ({"available": True, "events": [dict(EVENT, resources=[])]}, "not_due"),
+        ({"available": True, "events": [dict(EVENT, event_type="Terminate")]}, "not_due"),
+        ({"available": True, "events": [dict(EVENT, source="Autoscaler")]}, "not_due"),
+        ({"available": True, "events": [dict(EVENT, status="Paused")]}, "not_due"),
         ({"available": True, "events": [dict(EVENT, status="Started")]}, "started"),
         ({"available": True, "events": []}, "not_found"),
         ({"available": False, "reason": "no answer", "events": []}, "failed"),
@@ -250,5 +256,5 @@ def test_only_temporary_failures_are_retried():
     ],
 )
 def test_decision_holds_only_for_the_event_as_it_was(read_again, outcome):
-    changed = changed_since(DECISION, read_again)
+    changed = changed_since(DECISION, read_again, "Vm1")
     assert (changed.outcome if changed else None) == outcome
