@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
+    STARTED,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
@@ -18,7 +21,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     release_set,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    FAILED,
     NOT_KNOWN,
     Decision,
     State,
@@ -93,15 +95,15 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
 
 
 def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
-    """Return the state after the approvals of a round; the next host sends an approval that failed, each host once."""
+    """Return the state after the approvals of a round; the next host sends one that did not succeed, each host once."""
     state = with_approvals(before, hosts)
-    failed = {
+    again = {
         each["key"]: each["senders"]
         for each in before["decisions"]
-        if state["refusals"].get(each["key"], {}).get("code") == FAILED
+        if state["refusals"].get(each["key"], {}).get("code") not in (None, STARTED)
         and state["attempts"][each["key"]] < len(each["senders"])
     }
-    return dict(state, open={**before["open"], **failed})
+    return dict(state, open={**before["open"], **again})
 
 
 def _has(events: t.Mapping[str, t.Sequence[str]], host: MaintenanceHost) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     EVENT_TYPES,
 )
@@ -24,6 +25,7 @@ PATIENCE, ROUND = 120.0, 10.0
 # a failed approval of each host, a preparation after a restart of each host, and the waits between these
 MOST_ROUNDS = (2 * len(VMS) + 1) * (PATIENCE / ROUND + 1)
 COURSES = 2000
+RESULTS = ("approved", "started", "failed", "not_found", "not_due", "lost")
 
 
 class Run:
@@ -82,13 +84,13 @@ class Run:
             self.variables[vm] = dict(own, maintenance__seen=seen)
         self.state = decide_approvals(self.hosts(), self.state, self.now, PATIENCE)
 
-    def approve(self):
-        """Send the approvals of the round."""
+    def approve(self, results=RESULTS):
+        """Send the approvals of the round; each has one of the results."""
         for decision in self.state["decisions"]:
             if decision["approve"]:
                 self.check(decision)
                 self.sent.append(decision["by"])
-                result = self.chance.choice(["approved", "started", "failed", "lost"])
+                result = self.chance.choice(results)
                 item = {"item": {"event_id": "AB-1"}, "approvals": [{"outcome": result, "reason": "so"}]}
                 sent = {"results": [dict(item, failed=result == "failed")] if result != "lost" else []}
                 own = self.variables[decision["by"]]
@@ -128,3 +130,26 @@ def test_no_course_releases_an_unprepared_vm_and_each_host_sends_once():
     # the courses are not all alike: a third host approves after two others, also after a restart
     for restarted in (False, True):
         assert (VMS, True, restarted) in courses
+
+
+class CalmRun(Run):
+    """A run of hosts that nothing happens to."""
+
+    def happens(self, percent):
+        return False
+
+
+@pytest.mark.parametrize("result", ["not_found", "not_due", "failed", "lost"])
+def test_approval_that_did_not_succeed_goes_to_the_next_host(result):
+    run = CalmRun(random.Random(1))
+    for results in ([result], ["approved"]):
+        run.read()
+        run.approve(results)
+    assert run.sent == ["vm1", "vm2"] and run.state["approved"] and not run.state["open"]
+
+
+def test_event_that_has_started_is_not_approved_by_another_host():
+    run = CalmRun(random.Random(1))
+    run.read()
+    run.approve(["started"])
+    assert run.sent == ["vm1"] and not run.state["open"] and run.state["refusals"]["ab-1"]["code"] == "started"
