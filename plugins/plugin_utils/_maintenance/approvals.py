@@ -39,6 +39,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     sighting_of,
 )
 
+# hosts that send the approval of an event one after the other; all others wait for each of them
+MOST_SENDERS = 3
 RESTARTED = "restarted"
 # the host does not answer, or prepares again: another round may find these obstacles gone
 _MAY_PASS = (NOT_KNOWN, RESTARTED)
@@ -95,13 +97,13 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
 
 
 def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
-    """Return the state after the approvals of a round; the next host sends one that did not succeed, each host once."""
+    """Return the state after the approvals of a round; the next host sends one that did not succeed."""
     state = with_approvals(before, hosts)
     again = {
         each["key"]: each["senders"]
         for each in before["decisions"]
         if state["refusals"].get(each["key"], {}).get("code") not in (None, STARTED)
-        and state["attempts"][each["key"]] < len(each["senders"])
+        and state["attempts"][each["key"]] < min(len(each["senders"]), MOST_SENDERS)
     }
     return dict(state, open={**before["open"], **again})
 

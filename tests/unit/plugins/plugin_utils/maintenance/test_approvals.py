@@ -14,16 +14,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     counts_for,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
+    MOST_SENDERS,
     after_approvals,
     decide_approvals,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
 
 AT = "2026-11-21T12:00:00.000000Z"
-VMS = ("vm1", "vm2", "vm3")
+VMS = ("vm1", "vm2", "vm3", "vm4")
 PATIENCE, ROUND = 120.0, 10.0
-# a failed approval of each host, a preparation after a restart of each host, and the waits between these
-MOST_ROUNDS = (2 * len(VMS) + 1) * (PATIENCE / ROUND + 1)
+# failed approvals, a preparation after a restart of each host, and the waits between these
+MOST_ROUNDS = (MOST_SENDERS + len(VMS) + 1) * (PATIENCE / ROUND + 1)
 COURSES = 2000
 RESULTS = ("approved", "started", "failed", "not_found", "not_due", "lost")
 
@@ -115,7 +116,7 @@ class Run:
             assert vm in seen["events"][0]["resources"]
 
 
-def test_no_course_releases_an_unprepared_vm_and_each_host_sends_once():
+def test_no_course_releases_an_unprepared_vm_and_three_hosts_send_once():
     courses = set()
     for seed in range(COURSES):
         run, rounds = Run(random.Random(seed)), 0
@@ -125,11 +126,11 @@ def test_no_course_releases_an_unprepared_vm_and_each_host_sends_once():
             run.prepare_again()
             rounds += 1
             assert rounds <= MOST_ROUNDS, seed
-        assert len(run.sent) == len(set(run.sent)), seed
+        assert len(run.sent) == len(set(run.sent)) <= MOST_SENDERS, seed
         courses.add((tuple(run.sent), bool(run.state["approved"]), bool(run.state["restarted"])))
     # the courses are not all alike: a third host approves after two others, also after a restart
     for restarted in (False, True):
-        assert (VMS, True, restarted) in courses
+        assert (VMS[:MOST_SENDERS], True, restarted) in courses
 
 
 class CalmRun(Run):
