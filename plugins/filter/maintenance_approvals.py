@@ -54,8 +54,9 @@ RETURN = r"""
 _value:
   description:
     - The state. C(decisions) has one dictionary for each event of the round. C(event_id) and C(event_type) are those of
-      the event. C(resources) are the VMs that any of the hosts lists for it. C(by) is the host that approves it,
-      C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word for this reason.
+      the event. C(resources) are the VMs that any of the hosts has listed for it in this run. C(by) is the host that
+      approves it, C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word for this
+      reason.
     - C(open) has the events about which the next round decides, and C(prepare_again) the hosts that prepare before it.
       C(approved), C(refusals) and C(withheld) have the result for each event, by its ID in lower case.
   type: dict

@@ -56,6 +56,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
     - ``open``: for each event about which the next round decides, the hosts that can send its approval;
     - ``prepare_again``: the hosts that have restarted, and prepare again before the next round; ``restarted`` has those
       of all rounds, because each host does so once;
+    - ``released``: for each event, the VMs that a report of any round names;
     - ``lost``: the hosts that did not answer when their event was decided last; ``lost_since``;
     - ``round``: the number of decisions.
 
@@ -65,7 +66,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
         now: Unix time.
         patience: seconds for which events wait for hosts that are lost.
     """
-    known = before or dict(no_attempts(), open=None, restarted=[], lost=[], lost_since=None, round=0)
+    known = before or dict(no_attempts(), open=None, restarted=[], released={}, lost=[], lost_since=None, round=0)
     decisions = [
         _decision(event, hosts, known)
         for event in _scheduled_events(hosts)
@@ -91,6 +92,7 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
         open=waiting,
         prepare_again=prepare_again,
         restarted=[*restarted, *prepare_again],
+        released={**known["released"], **{each["key"]: each["resources"] for each in decisions}},
         lost=[name for name in known["lost"] if name not in involved] + lost,
         lost_since=lost_since,
     )
@@ -124,7 +126,7 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost], state: State) ->
     by_name = {host.name: host for host in hosts}
     reports, hosts_of = reports_by_vm(
         {host.name: host.approval_vm for host in hosts},
-        lambda name: _report(by_name[name], event["key"], state["restarted"]),
+        lambda name: _report(by_name[name], event["key"], state),
     )
     nameless = [host.name for host in hosts if not host.approval_vm]
     known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
@@ -143,13 +145,13 @@ def _decision(event: Event, hosts: t.Sequence[MaintenanceHost], state: State) ->
     return dict(decision(state, event, resources, readers or names, found), waits=waits)
 
 
-def _report(host: MaintenanceHost, key: str, restarted: t.Collection[str]) -> Report:
-    """Return what the host says about the event of this key; ``restarted`` are the hosts that have prepared again."""
-    sighting = sighting_of(host.listings(key))
+def _report(host: MaintenanceHost, key: str, state: State) -> Report:
+    """Return what the host says about the event of this key; each VM that an earlier round has named counts."""
+    sighting = sighting_of(host.listings(key), state["released"].get(key, ()))
+    obstacle = _not_prepared(host, state["restarted"])
     if sighting is None:
-        return Report(None, False, _not_prepared(host, restarted))
+        return Report(None, False, obstacle)
     event_type = sighting.event.event_type
-    obstacle = _not_prepared(host, restarted)
     if obstacle is None and host.prepared_at(event_type) is None:
         done = ", ".join(host.prepared_types)
         obstacle = Obstacle("not_prepared", f"its preparation for {done} does not count for {event_type}")
@@ -157,7 +159,7 @@ def _report(host: MaintenanceHost, key: str, restarted: t.Collection[str]) -> Re
 
 
 def _not_prepared(host: MaintenanceHost, restarted: t.Collection[str]) -> Obstacle | None:
-    """Return why the host is not prepared now, or None if it is."""
+    """Return why the host is not prepared now, or None if it is; ``restarted`` are those that have prepared again."""
     if not host.is_prepared:
         return Obstacle("not_prepared", host.not_prepared_because() or "the host is not prepared")
     if host.is_lost:

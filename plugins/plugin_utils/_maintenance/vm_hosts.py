@@ -38,10 +38,11 @@ def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
     return [host for host, vm in vms.items() if is_same_vm(resource, vm)]
 
 
-def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None]) -> Sighting | None:
+def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None], also: t.Iterable[str] = ()) -> Sighting | None:
     """Return an event as the last answers of a host list it, the newest one last; None if no answer does.
 
-    As for a `Tracker`, a VM that one of the answers names counts, and an event that was Started stays so.
+    As for a `Tracker`, a VM that one of the answers names counts, and an event that was Started stays so. ``also`` has
+    further VMs that count.
     """
     known = [event for event in listings if event is not None]
     if not known:
@@ -51,7 +52,7 @@ def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None]) -> Sighting 
         last["event_id"],
         last["event_type"] or "",
         next((each["status"] for each in known if each["status"] == "Started"), last["status"]),
-        tuple(all_vms(each["resources"] for each in known).values()),
+        tuple(all_vms([*(each["resources"] for each in known), also]).values()),
         last.get("resource_type"),
         None,
         None,

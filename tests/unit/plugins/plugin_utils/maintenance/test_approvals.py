@@ -39,6 +39,8 @@ class Run:
         self.variables = {vm: self._prepared(vm) for vm in VMS}
         self.state = None
         self.sent = []
+        # of all rounds
+        self.answers = []
         self.now = 0.0
 
     def happens(self, percent):
@@ -83,6 +85,7 @@ class Run:
                 if self.happens(20):
                     seen = self.chance.choice([{"unreachable": True}, {"failed": True}, {"available": False}, {}])
             self.variables[vm] = dict(own, maintenance__seen=seen)
+            self.answers += [own["maintenance__info"], seen]
         self.state = decide_approvals(self.hosts(), self.state, self.now, PATIENCE)
 
     def approve(self, results=RESULTS):
@@ -104,9 +107,8 @@ class Run:
             self.variables[vm] = dict(self.variables[vm], maintenance__prepared=done)
 
     def check(self, decision):
-        """Assert that each VM that the approval releases is prepared, by the facts of this round."""
-        answers = [own[name] for own in self.variables.values() for name in ("maintenance__info", "maintenance__seen")]
-        events = [event for answer in answers for event in answer.get("events", ())]
+        """Assert that each VM that an answer of the run names is prepared, by the facts of this round."""
+        events = [event for answer in self.answers for event in answer.get("events", ())]
         assert {event["status"] for event in events} == {"Scheduled"}
         released = {vm for event in events for vm in event["resources"]}
         assert set(decision["resources"]) == released <= set(VMS)
@@ -147,6 +149,24 @@ def test_approval_that_did_not_succeed_goes_to_the_next_host(result):
         run.read()
         run.approve(results)
     assert run.sent == ["vm1", "vm2"] and run.state["approved"] and not run.state["open"]
+
+
+def test_vm_that_only_an_earlier_round_names_is_not_forgotten():
+    run = CalmRun(random.Random(1))
+    other = [dict(run.listing()[0], event_id="Ab-2", key="ab-2", resources=["vm3"])]
+    pair, three = ([dict(run.listing()[0], resources=list(vms))] for vms in (VMS[:2], VMS[:3]))
+    for vm, events in (("vm1", pair), ("vm2", pair), ("vm3", other)):
+        info = dict(run.variables[vm]["maintenance__info"], events=events)
+        run.variables[vm].update(maintenance__info=info, maintenance__note={"note": {"events": events}})
+    run.variables.pop("vm4")
+    # a document of vm1 names vm3, which does not answer; the next one does not
+    for seen in ({"vm1": three, "vm2": pair}, {"vm1": pair, "vm2": pair, "vm3": other}):
+        for vm, own in run.variables.items():
+            own["maintenance__seen"] = {"available": vm in seen, "events": seen.get(vm, []), "boot": "1"}
+        run.state = decide_approvals(hosts_of(run.variables, run.variables), run.state, run.now, PATIENCE)
+    (decision,) = (each for each in run.state["decisions"] if each["key"] == "ab-1")
+    assert (decision["approve"], decision["code"]) == (False, "not_listed")
+    assert decision["resources"] == ["vm1", "vm2", "vm3"]
 
 
 def test_event_that_has_started_is_not_approved_by_another_host():
