@@ -48,8 +48,8 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
     """Return the members of the status that the module documents.
 
     They are ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``,
-    ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard output and standard
-    error.
+    ``confirmed``, ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard output
+    and standard error.
 
     Raises:
         Unreadable: there is no status.
@@ -77,6 +77,7 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
         "dry_run": data.get("dry_run") is True,
         "paused": _paused(data.get("paused")),
         "imds_ok": _member(data, "imds", "ok") is True,
+        "confirmed": _member(data, "imds", "confirmed") is True,
         "journal_ok": _member(data, "journal", "ok") is True,
         "events": [_open_event(each) for each in data["events"] if _has_id(each)],
     }
@@ -134,6 +135,9 @@ def _open_event(entry: Json) -> Json:
     ]
     return dict(
         _event(entry),
+        listed=entry.get("listed") is True,
+        named=_texts(entry.get("named")),
+        readable=entry.get("readable") is True,
         affects_self=entry.get("concerns_me") is True,
         stage=_text(entry.get("stage")),
         prepared_state=_text(entry.get("prepared")),
@@ -142,7 +146,7 @@ def _open_event(entry: Json) -> Json:
         seconds_left=_number(entry.get("seconds_left")),
         waiting=_text(entry.get("waiting")),
         failed_hooks=failed,
-        not_recovered=[each for each in _list(entry.get("not_recovered")) if isinstance(each, str)],
+        not_recovered=_texts(entry.get("not_recovered")),
         outcome=_text(entry.get("outcome")),
         **dict.fromkeys(_TIMES),
     )
@@ -200,7 +204,7 @@ def _event(entry: Json) -> Json:
         {name: _text(entry.get(name)) for name in names},
         event_id=entry["event_id"],
         key=entry["event_id"].casefold(),
-        resources=[name for name in _list(entry.get("resources")) if isinstance(name, str)],
+        resources=_texts(entry.get("resources")),
         duration_seconds=_number(entry.get("duration_seconds")),
     )
 
@@ -237,6 +241,10 @@ def _number(value: t.Any) -> int | None:
 
 def _list(value: t.Any) -> list[t.Any]:
     return value if isinstance(value, list) else []
+
+
+def _texts(value: t.Any) -> list[str]:
+    return [each for each in _list(value) if isinstance(each, str)]
 
 
 def _decoded(output: str) -> t.Any:

@@ -143,6 +143,13 @@ imds_ok:
   returned: success
   type: bool
   sample: true
+confirmed:
+  description:
+    - Whether the daemon has read two documents since its start, and its last request to IMDS succeeded. Until then the
+      daemon approves nothing, and an event or a VM may be missing in RV(events).
+  returned: success
+  type: bool
+  sample: true
 journal_ok:
   description: Whether the daemon can write its journal.
   returned: success
@@ -160,6 +167,21 @@ events:
       description: The event ID in lower case.
       type: str
       sample: 2d6a9c1e-41b7-4f6b-9b0a-5e8c7f0d3a11
+    listed:
+      description: Whether the daemon's last document lists the event. It counts as listed until it is surely gone.
+      type: bool
+      sample: true
+    named:
+      description:
+        - The VMs that the last document names for the event, in lower case. C(resources) also has those that may not be
+          gone.
+      type: list
+      elements: str
+      sample: [vm1, vm2]
+    readable:
+      description: Whether the last document that lists the event gives its VMs in readable form.
+      type: bool
+      sample: true
     affects_self:
       description: Whether the event affects this VM.
       type: bool
@@ -210,7 +232,8 @@ events:
       sample: '2026-11-21T10:01:12.000Z'
   sample: []
 history:
-  description: The newest records of the journal in the same form, oldest first.
+  description:
+    - The newest records of the journal in the same form, but without C(listed), C(named) and C(readable), oldest first.
   returned: success
   type: list
   elements: dict
@@ -246,6 +269,7 @@ _UNKNOWN: dict[str, t.Any] = dict(
     dry_run=False,
     paused=None,
     imds_ok=False,
+    confirmed=False,
     journal_ok=False,
     events=[],
     history=[],

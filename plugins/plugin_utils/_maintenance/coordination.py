@@ -14,7 +14,9 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     is_chosen,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    ONE_DOCUMENT,
     Obstacle,
     Report,
     all_vms,
@@ -110,6 +112,7 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
 def _take_host(state: State, name: str, result: Variables) -> None:
     known = dict(state["hosts"][name])
     known["available"] = bool(result.get("available"))
+    known["confirmed"] = bool(result.get("confirmed"))
     known["installed"] = result.get("state") != "not_installed"
     if known["available"]:
         vm = state["arm_vms"][name] or result.get("resource_name") or known["vm"]
@@ -211,10 +214,14 @@ def _report(state: State, key: str, name: str) -> Report:
     """Return what the hook runner of a host says about the event of this key."""
     known, own = state["hosts"][name], state["events"][name].get(key)
     sighting = sighting_of([own])
+    if own is not None and sighting is not None:
+        sighting = sighting._replace(listed=own["listed"], named=frozenset(own["named"]), readable=own["readable"])
     if not known["available"]:
         return Report(sighting, False, Obstacle(NOT_KNOWN, known["reason"]))
     if known["blocked"]:
         return Report(sighting, False, Obstacle("blocked", known["blocked"]))
+    if not known["confirmed"]:
+        return Report(sighting, False, ONE_DOCUMENT)
     if own is None or own["prepared_state"] == "ok":
         return Report(sighting, True)
     if own["prepared_state"] == "failed":

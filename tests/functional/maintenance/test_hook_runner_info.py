@@ -34,6 +34,7 @@ def test_hook_runner_info_reads_waits_and_names_a_pause(fleet: HookRunners) -> N
     assert (found["resource_name"], found["leader"], found["paused"]) == ("vm1", "external", None)
     (listed,) = found["events"]
     assert listed["event_id"] == event and listed["prepared_state"] == "ok" and listed["prepared"]
+    assert (listed["listed"], listed["named"], listed["readable"]) == (True, sorted(listed["resources"]), True)
     # as an asynchronous task, too
     found = fleet.hosts.module("vm1", "hook_runner_info", "-B", "600", "-P", "1", command=fleet.command("vm1"))
     assert found["finished"] and found.get("available"), found

@@ -48,6 +48,18 @@ def test_documents_that_alternate_one_by_one_are_one_preparation_and_no_recovery
     assert _counts(azure, vm) == (1, 1, 0)
 
 
+def test_status_has_the_event_as_the_last_document_has_it(azure: Azure, vm: EngineHarness) -> None:
+    seen = []
+    entry = azure.entry()
+    unreadable = {**entry, "Resources": [*entry["Resources"], 7]}
+    for shown in ([entry], [unreadable], []):
+        azure.show(*shown)
+        vm.poll_once(after=1)
+        seen += [(event["listed"], event["named"], event["readable"]) for event in vm.status()["events"]]
+    names = [name.casefold() for name in entry["Resources"]]
+    assert seen == [(True, names, True), (True, names, False), (False, [], False)]
+
+
 def test_documents_that_alternate_two_by_two_are_one_preparation_and_no_recovery(
     azure: Azure, vm: EngineHarness
 ) -> None:

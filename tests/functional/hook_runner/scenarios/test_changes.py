@@ -230,9 +230,9 @@ def test_nothing_is_approved_before_the_second_document(azure: Azure, vm: Engine
     event = azure.schedule("Reboot", hold=True)
     vm.poll_once()
     assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-    assert "one document" in vm.status()["events"][0]["reason"]
+    assert "one document" in vm.status()["events"][0]["reason"] and not vm.status()["imds"]["confirmed"]
     vm.poll_once(after=1)
-    assert azure.approvals() == [("vm1", event)]
+    assert azure.approvals() == [("vm1", event)] and vm.status()["imds"]["confirmed"]
 
 
 def test_an_id_that_comes_back_after_a_restart_is_another_event_too(azure: Azure, vm: EngineHarness) -> None:

@@ -16,8 +16,15 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_
 )
 
 EVENT = {"event_id": "Ab-1", "event_type": "Reboot", "status": "Scheduled", "resources": ["vm1", "vm2"]}
-OPEN = dict(EVENT, concerns_me=True, stage="prepare", prepared="ok", seconds_left=840, hooks=[])
-STATUS = {"leader": "external", "resource_name": "vm1", "imds": {"ok": True}, "journal": {"ok": True}, "events": [OPEN]}
+SIGHTING = {"listed": True, "named": ["vm1", "vm2"], "readable": True}
+OPEN = dict(EVENT, **SIGHTING, concerns_me=True, stage="prepare", prepared="ok", seconds_left=840, hooks=[])
+STATUS = {
+    "leader": "external",
+    "resource_name": "vm1",
+    "imds": {"ok": True, "confirmed": True},
+    "journal": {"ok": True},
+    "events": [OPEN],
+}
 RECORD = {
     "event": EVENT,
     "first_status": "Scheduled",
@@ -43,7 +50,9 @@ def status_of(**changes):
 def test_status_has_the_documented_members():
     found = status_of()
     assert found["resource_name"] == "vm1" and found["paused"] is None and found["imds_ok"] and found["journal_ok"]
+    assert found["confirmed"]
     (event,) = found["events"]
+    assert {name: event[name] for name in SIGHTING} == SIGHTING
     assert event["key"] == "ab-1" and event["affects_self"] and event["prepared_state"] == "ok"
     assert event["not_before"] is None and event["seconds_left"] == 840
 
@@ -74,13 +83,15 @@ def test_odd_members_become_null_and_entries_without_an_id_are_left_out():
     odd = dict(
         OPEN, resources=["vm1", 7], seconds_left="soon", hooks=[3, {"stage": "prepare", "state": "failed"}], stage=[]
     )
+    odd.update(listed=1, named=["vm1", 7], readable=None)
     found = status_of(
         events=[odd, {"prepared": "ok"}, 7, None, dict(OPEN, event_id=5)], imds=None, journal=[], paused=1
     )
     (event,) = found["events"]
     assert event["resources"] == ["vm1"] and event["seconds_left"] is None and event["stage"] is None
     assert event["failed_hooks"] == ["prepare/None failed"]
-    assert not found["imds_ok"] and not found["journal_ok"]
+    assert (event["listed"], event["named"], event["readable"]) == (False, ["vm1"], False)
+    assert not found["imds_ok"] and not found["confirmed"] and not found["journal_ok"]
     # an odd value of paused counts as a pause
     assert found["paused"] == {"since": None, "until": None, "by": None, "reason": None}
 

@@ -125,10 +125,14 @@ class Approver:
         """Note that a poll failed; nothing is approved before the next document."""
         self._last_poll_failed = True
 
+    @property
+    def is_confirmed(self) -> bool:
+        """True if the last poll succeeded, and a second document has confirmed the events since the start."""
+        return not self._last_poll_failed and self._documents >= _DOCUMENTS_NEEDED
+
     def awaits_observation(self, records: Iterable[EventRecord]) -> bool:
         """Return True if a request for one of the records is withheld until the next document."""
-        is_confirmed = not self._last_poll_failed and self._documents >= _DOCUMENTS_NEEDED
-        return not is_confirmed or any(record.attempt.outcome_unknown for record in records)
+        return not self.is_confirmed or any(record.attempt.outcome_unknown for record in records)
 
     def decide(self, record: EventRecord, prepared: str) -> Decision:
         """Return the decision of the policy about the event now.

@@ -29,9 +29,10 @@ def to_dict(
 ) -> dict[str, Any]:
     """Return the state of the daemon as plain JSON values.
 
-    Keys: resource_name, policy, leader, dry_run, imds (ok, last_good_poll, stale_since, error,
+    Keys: resource_name, policy, leader, dry_run, imds (ok, confirmed, last_good_poll, stale_since, error,
     incomplete_since, errors), journal (ok, error, since),
-    events: a list of the common shape of an event with concerns_me, seconds_left, stage, prepared,
+    events: a list of the common shape of an event with listed, named, readable (see `Sighting`),
+    concerns_me, seconds_left, stage, prepared,
     approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
     null), reason, outcome, waiting and hooks (the latest run of each hook). The service adds
     version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
@@ -42,7 +43,7 @@ def to_dict(
         "policy": engine.runtime.settings.policy.name,
         "leader": engine.runtime.settings.leader,
         "dry_run": engine.runtime.settings.dry_run,
-        "imds": health.as_data(),
+        "imds": {**health.as_data(), "confirmed": engine.approver.is_confirmed},
         "journal": {
             "ok": degraded is None,
             "error": degraded,
@@ -77,6 +78,9 @@ def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str,
     failed = not_recovered(engine.runtime.hooks, record)
     return {
         **record.event.as_dict(),
+        "listed": record.sighting.listed,
+        "named": sorted(map(escape_surrogates, record.sighting.named)),
+        "readable": record.sighting.readable,
         "concerns_me": record.affects_this_vm,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import parse_history
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
     with_approvals,
 )
@@ -47,7 +51,8 @@ def event_of(**changes):
         "over": None,
         "recovered": None,
     }
-    return dict(usual, **changes)
+    event = dict(usual, **changes)
+    return {"listed": True, "named": list(map(vm_key, event["resources"])), "readable": True, **event}
 
 
 def result_of(vm, *events, **changes):
@@ -60,6 +65,7 @@ def result_of(vm, *events, **changes):
         "dry_run": False,
         "paused": None,
         "imds_ok": True,
+        "confirmed": True,
         "journal_ok": True,
         "events": list(events),
         "history": [],
@@ -102,6 +108,9 @@ def test_event_is_approved_by_the_first_vm_when_all_have_prepared():
             "prepare/10-a failed",
         ),
         (result_of("vm2"), "does not list this event for itself"),
+        (result_of("vm2", event_of(listed=False, named=[])), "its last document does not list this event for it"),
+        (result_of("vm2", event_of(named=["vm1"])), "its last document does not list this event for it"),
+        (result_of("vm2", event_of(), confirmed=False), "one document was read"),
         (result_of("vm2", event_of(resources=["vm1", "vm2", "vm3"])), "no host of this play is known to be this VM"),
         (result_of("vm2", event_of(), paused={"by": "anna", "reason": "work"}), "is paused by anna: work"),
         (result_of("vm2", event_of(), dry_run=True), "dry_run"),
@@ -117,6 +126,11 @@ def test_event_is_not_approved_while_a_vm_prevents_it(second, reason):
     state = after(result_of("vm1", event_of()), second)
     assert state["decisions"] == [] and reason in withheld(state)
     assert withheld(state).startswith(("VM2: ", "vm3: "))
+
+
+def test_event_whose_vms_one_hook_runner_cannot_read_is_not_approved():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(readable=False)))
+    assert state["decisions"] == [] and state["withheld"]["ab-1"]["code"] == "unreadable"
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
@@ -170,6 +184,16 @@ def test_event_that_has_started_on_one_host_is_not_approved():
 def test_event_of_one_vm_is_left_to_its_hook_runner():
     state = after(result_of("vm1", event_of(resources=["vm1"])), result_of("vm2"))
     assert state["decisions"] == [] and "the policy of its hook runner decides" in withheld(state)
+
+
+def test_event_that_is_over_on_one_host_is_not_approved():
+    record = {"event": event_of(), "first_status": "Scheduled", "first_seen": AT, "closed_at": AT, "concerned": True}
+    lists = {name: result_of(vm, event_of()) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
+    state = next_state(first_state(HOSTS, 0.0), dict(lists, h2=result_of("vm2")), 0.0, LIMITS)
+    state = next_state(state, lists, 1.0, LIMITS)
+    closed = result_of("vm2", history=parse_history(json.dumps([record])))
+    state = next_state(state, dict(lists, h2=closed), 2.0, LIMITS)
+    assert state["decisions"] == [] and not state["over"]
 
 
 def test_event_that_is_not_due_or_of_another_type_ends_the_run():
