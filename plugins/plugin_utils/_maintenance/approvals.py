@@ -35,6 +35,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     MaintenanceHost,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
+    hosts_by_vm,
     reports_by_vm,
     sighting_of,
 )
@@ -67,8 +68,9 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
         patience: seconds for which events wait for hosts that are lost.
     """
     known = before or dict(no_attempts(), open=None, restarted=[], released={}, lost=[], lost_since=None, round=0)
+    owners = hosts_by_vm({host.name: host.approval_vm for host in hosts})
     decisions = [
-        _decision(event, hosts, known)
+        _decision(event, hosts, owners, known)
         for event in _scheduled_events(hosts)
         if known["open"] is None or event["key"] in known["open"]
     ]
@@ -122,12 +124,11 @@ def _scheduled_events(hosts: t.Sequence[MaintenanceHost]) -> list[Event]:
     return list(events.values())
 
 
-def _decision(event: Event, hosts: t.Sequence[MaintenanceHost], state: State) -> Decision:
+def _decision(
+    event: Event, hosts: t.Sequence[MaintenanceHost], owners: t.Mapping[str, t.Sequence[str]], state: State
+) -> Decision:
     by_name = {host.name: host for host in hosts}
-    reports, hosts_of = reports_by_vm(
-        {host.name: host.approval_vm for host in hosts},
-        lambda name: _report(by_name[name], event["key"], state),
-    )
+    reports, hosts_of = reports_by_vm(owners, {host.name: _report(host, event["key"], state) for host in hosts})
     nameless = [host.name for host in hosts if not host.approval_vm]
     known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
     hint = known_by + (f" (not known: {', '.join(nameless)})" if nameless else "")

@@ -32,7 +32,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     withheld_by,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    hosts_of_vm,
+    hosts_by_vm,
     reports_by_vm,
     sighting_of,
 )
@@ -98,14 +98,18 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
         _take_events(state, name, result, limits)
     events = _open_events(state)
     is_fresh = all(each["wait_for"] == "nothing" for each in before["read"].values())
-    decisions = [_decision(state, key, event) for key, event in events.items()]
+    owners = hosts_by_vm({name: known["vm"] for name, known in state["hosts"].items()})
+    decisions = [_decision(state, key, event, owners) for key, event in events.items()]
     state["withheld"] = withheld_by(before["withheld"], decisions)
     ready = [each for each in decisions if each["approve"]]
     # each VM is read once more, because a wait for others may have made its state old
     state["decisions"] = ready if is_fresh else []
     state["check_mode"] = limits.check_mode
     state["over"] = limits.check_mode or not events or now - before["began"] >= limits.patience
-    _plan_reads(state, before, events, bool(ready) and not is_fresh, now, limits)
+    involved = {
+        key: {name for vm in event["resources"] for name in owners.get(vm_key(vm), ())} for key, event in events.items()
+    }
+    _plan_reads(state, before, involved, bool(ready) and not is_fresh, now, limits)
     return state
 
 
@@ -183,11 +187,9 @@ def _open_events(state: State) -> dict[str, Variables]:
     }
 
 
-def _decision(state: State, key: str, event: Variables) -> Decision:
+def _decision(state: State, key: str, event: Variables, owners: t.Mapping[str, t.Sequence[str]]) -> Decision:
     """Return the decision about one event."""
-    reports, hosts_of = reports_by_vm(
-        {name: known["vm"] for name, known in state["hosts"].items()}, lambda name: _report(state, key, name)
-    )
+    reports, hosts_of = reports_by_vm(owners, {name: _report(state, key, name) for name in state["hosts"]})
     resources = event["resources"]
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:
@@ -232,11 +234,14 @@ def _report(state: State, key: str, name: str) -> Report:
 
 
 def _plan_reads(
-    state: State, before: State, events: t.Mapping[str, Variables], confirms: bool, now: float, limits: Limits
+    state: State, before: State, involved: t.Mapping[str, set[str]], confirms: bool, now: float, limits: Limits
 ) -> None:
-    """Set what the next round reads, how long each read may wait, and the pause before the round."""
+    """Set what the next round reads, how long each read may wait, and the pause before the round.
+
+    ``involved`` has the hosts of each open event.
+    """
     ends = before["began"] + limits.patience
-    undecided = [key for key in events if key not in state["approved"] and _is_scheduled(state, key)]
+    undecided = [key for key in involved if key not in state["approved"] and _is_scheduled(state, key)]
     shortest = limits.patience / _ROUNDS
     length = max(DECISION_ROUND if undecided else LONGEST_ROUND, shortest)
     has_changed = _outline(before) != _outline(state)
@@ -247,10 +252,6 @@ def _plan_reads(
     state["read"] = {}
     if state["over"]:
         return
-    vms = {name: known["vm"] for name, known in state["hosts"].items()}
-    involved = {
-        key: {name for vm in event["resources"] for name in hosts_of_vm(vm, vms)} for key, event in events.items()
-    }
     reads = {}
     for name, known in state["hosts"].items():
         own = [key for key, event in state["events"][name].items() if not event.get("closed")]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
@@ -30,7 +31,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    hosts_of_vm,
+    hosts_by_vm,
 )
 
 # the action of the run for an event
@@ -126,8 +127,8 @@ class MaintenancePlan:
 
     def _due_events(self) -> list[_Planned]:
         """Return the due events, first those that no limit holds, and all of these in the order of their urgency."""
-        vms = {host.name: host.vm for host in self._hosts}
-        approval_vms = {host.name: host.approval_vm for host in self._hosts}
+        hosts = hosts_by_vm({host.name: host.vm for host in self._hosts})
+        owners = hosts_by_vm({host.name: host.approval_vm for host in self._hosts})
         found: dict[str, _Planned] = {}
         for host in self._hosts:
             for event in host.events_due:
@@ -137,8 +138,8 @@ class MaintenancePlan:
                 known["begun"] = known["begun"] or event["key"] in host.keys_of_note
         for key, event in found.items():
             event["resources"] = list(all_vms(host.resources_of(key) for host in self._hosts).values())
-            event["hosts"] = [name for vm in event["resources"] for name in hosts_of_vm(vm, vms)]
-            event["owners"] = {vm: hosts_of_vm(vm, approval_vms) for vm in event["resources"]}
+            event["hosts"] = [name for vm in event["resources"] for name in hosts.get(vm_key(vm), ())]
+            event["owners"] = {vm: owners.get(vm_key(vm), []) for vm in event["resources"]}
             event["left"] = self._seconds_left(event)
             event["starts_at"] = self._clocks.now + event["left"]
             event["begin_by"] = event["starts_at"] - self._limits.deadline

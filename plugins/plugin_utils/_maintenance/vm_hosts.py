@@ -10,10 +10,7 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     ScheduledEvent,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    is_same_vm,
-    vm_key,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
@@ -27,15 +24,17 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 _WILDCARDS = frozenset("*?[")
 
 
-def hosts_of_vm(resource: str, vms: t.Mapping[str, str]) -> list[str]:
-    """Return the hosts that are this entry of Resources; more than one if a host claims the name of another VM.
+def hosts_by_vm(vms: t.Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the hosts that are each VM, by `vm_key`; more than one if a host claims the name of another VM.
 
-    An entry with a wildcard is no VM. A compromised host of that name would release VMs that Azure adds to the event.
-    ``vms`` has the name of the VM by host, "" if unknown.
+    A name with a wildcard is that of no VM. A compromised host of that name would release VMs that Azure adds to the
+    event. ``vms`` has the name of the VM by host, "" if unknown.
     """
-    if _WILDCARDS.intersection(resource):
-        return []
-    return [host for host, vm in vms.items() if is_same_vm(resource, vm)]
+    hosts: dict[str, list[str]] = {}
+    for host, vm in vms.items():
+        if vm and not _WILDCARDS.intersection(vm):
+            hosts.setdefault(vm_key(vm), []).append(host)
+    return hosts
 
 
 def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None], also: t.Iterable[str] = ()) -> Sighting | None:
@@ -64,27 +63,23 @@ def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None], also: t.Iter
 
 
 def reports_by_vm(
-    vms: t.Mapping[str, str], report_of: t.Callable[[str], Report]
+    owners: t.Mapping[str, t.Sequence[str]], report_of: t.Mapping[str, Report]
 ) -> tuple[dict[str, Report], dict[str, str]]:
     """Return the reports for `obstacles`, and the host of each VM whose host is known.
 
     Args:
-        vms: name of the VM by host, "" if unknown.
-        report_of: returns what a host says.
+        owners: as `hosts_by_vm` returns them.
+        report_of: what each host says.
     """
     reports: dict[str, Report] = {}
+    # what the others list counts, though they are no VM that the run knows
+    others = dict(report_of)
     hosts: dict[str, str] = {}
-    for host, vm in vms.items():
-        report = report_of(host)
-        key = vm_key(vm)
-        rivals = hosts_of_vm(vm, vms)
-        if not rivals:
-            reports[f"host {host}"] = report  # what it lists counts, though it is no VM that the run knows
-        elif len(rivals) > 1:
-            names = ", ".join(rivals)
-            text = f"several hosts claim to be this VM: {names}; leave out the wrong one"
-            reports[f"host {host}"] = report
-            reports[key] = Report(None, False, Obstacle("claimed_twice", text))
+    for key, names in owners.items():
+        if len(names) == 1:
+            hosts[key] = names[0]
+            reports[key] = others.pop(names[0])
         else:
-            reports[key], hosts[key] = report, host
-    return reports, hosts
+            text = f"several hosts claim to be this VM: {', '.join(names)}; leave out the wrong one"
+            reports[key] = Report(None, False, Obstacle("claimed_twice", text))
+    return {**reports, **{f"host {name}": report for name, report in others.items()}}, hosts

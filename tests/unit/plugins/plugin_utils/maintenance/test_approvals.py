@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     EVENT_TYPES,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     counts_for,
 )
@@ -174,3 +175,26 @@ def test_event_that_has_started_is_not_approved_by_another_host():
     run.read()
     run.approve(["started"])
     assert run.sent == ["vm1"] and not run.state["open"] and run.state["refusals"]["ab-1"]["code"] == "started"
+
+
+def _keys_of_a_round(number):
+    """Return how often a round of so many hosts, each with an event of its own, asks for the key of a VM."""
+    event = CalmRun(random.Random(1)).listing()[0]
+    variables = {}
+    for name in map("vm{}".format, range(number)):
+        events = [dict(event, event_id=name, key=name, resources=[name])]
+        variables[name] = {
+            "maintenance__info": {"available": True, "resource_name": name, "events": events},
+            "maintenance__note": {"note": {"events": events}},
+            "maintenance__prepared": {"at": AT, "types": [event["event_type"]]},
+            "maintenance__seen": {"available": True, "events": events},
+        }
+    before = vm_key.cache_info()
+    state = decide_approvals(hosts_of(variables, variables), None, 0.0, PATIENCE)
+    assert all(decision["approve"] for decision in state["decisions"]) and len(state["decisions"]) == number
+    after = vm_key.cache_info()
+    return after.hits + after.misses - before.hits - before.misses
+
+
+def test_work_of_a_round_does_not_grow_with_the_cube_of_the_hosts():
+    assert _keys_of_a_round(60) < 5 * _keys_of_a_round(30)
