@@ -9,9 +9,10 @@ import contextlib
 import time
 import typing as t
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
     parse_seconds,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
@@ -49,10 +50,14 @@ class ActionModule(ActionBase):
         this = this_run()
         options = dict(self._task.args, run_id=this["id"])
         attempt, grace = float(options.get("attempt", 60)), float(options.get("grace", 30))
-        rules = WaitRules(task_vars or {}, parse_seconds(options.pop("removed_after", 120)))
+        try:
+            removed_after = parse_option("removed_after", options.pop("removed_after", 120), parse_seconds)
+            patience = parse_option("timeout", options.get("timeout", 3600), parse_seconds)
+        except ValueError as error:
+            raise AnsibleActionFail(str(error)) from None
+        rules = WaitRules(task_vars or {}, removed_after)
         release_fork()
         started = answered = time.monotonic()
-        patience = parse_seconds(options.get("timeout", 3600))
         allowed = rules.patience(patience)
         deadline = started + allowed
         known: dict[str, Result] = {}

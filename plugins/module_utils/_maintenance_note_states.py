@@ -14,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     run_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
     parse_seconds,
 )
 
@@ -37,8 +38,8 @@ Result = t.Dict[str, t.Any]
 def set_note(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) -> Result:
     """Write, leave or remove the note, and return the result of the module.
 
-    The result has ``failed`` if the note belongs to another run, or cannot be written. ``options`` are those of module
-    maintenance_note.
+    The result has ``failed`` if the note belongs to another run or cannot be written, or if an option cannot be used.
+    ``options`` are those of module maintenance_note.
     """
     try:
         result = (
@@ -48,6 +49,8 @@ def set_note(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) 
         result = _failure(
             f"{notes.path}: the note cannot be written: {error.strerror}; use become or set maintenance_notes"
         )
+    except ValueError as error:
+        result = _failure(str(error))
     return dict(result, file=notes.path)
 
 
@@ -56,7 +59,7 @@ def _write(notes: NoteFile, options: t.Mapping[str, t.Any], check_mode: bool) ->
         note = notes.claim(
             options["run"],
             options["events"],
-            parse_seconds(options["expires"]),
+            parse_option("expires", options["expires"], parse_seconds),
             options["replaces"],
             options["take_over"],
             write=not check_mode,

@@ -75,6 +75,17 @@ def test_fewer_forks_than_hosts_delay_the_recovery_only_under_host_pinned(
     assert ("1 of 2 hosts begin to wait only after others have recovered" in said) is warns
 
 
+@pytest.mark.parametrize("option", ["patience", "within", "removed_after", "note_expires"])
+def test_duration_of_a_recovery_is_refused_before_the_host_waits(
+    azure: Simulator, tmp_path: Path, option: str
+) -> None:
+    fleet = Fleet(azure, tmp_path)
+    play = own_plays(tmp_path, {"strategy": "free", "tasks": [entry("wait_and_recover")]})
+    ran = fleet.hosts.playbook(play, {**fleet.steps(), f"maintenance_{option}": "1 hour"})
+    assert failed(ran) == {"vm1", "vm2"} and f"maintenance_{option}: expected seconds as a number" in ran.stdout
+    assert not has_had_requests(azure)
+
+
 def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet(azure, tmp_path)
