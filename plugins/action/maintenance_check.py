@@ -105,7 +105,10 @@ class ActionModule(ActionBase):
             if name not in options and not name.startswith(_OWN_VARIABLES)
         }
         return [
-            f"{name}: no such option; did you mean {option}?" for name, option in near.items() if option is not None
+            f"{name}: no such option; did you mean {option}?"
+            for name, option in near.items()
+            # a variable of the user may have an option's name with an ending, such as maintenance_recovered
+            if option is not None and abs(len(name) - len(option)) < 2
         ]
 
     def _strategy(self, entry_point: str) -> list[str]:

@@ -88,6 +88,8 @@ def test_file_and_role_beside_the_playbook_are_found(check, tmp_path):
         ("maintenance_prepere", "maintenance_prepare"),
         ("maintenance_recoevr", "maintenance_recover"),
         ("maintenence_recover", "maintenance_recover"),
+        # the similarity of this one is the lowest
+        ("maintenance_donw", "maintenance_down"),
     ],
 )
 def test_misspelt_variable_is_refused_with_the_right_name(check, name, meant):
@@ -95,8 +97,9 @@ def test_misspelt_variable_is_refused_with_the_right_name(check, name, meant):
     assert result["failed"] and f"{name}: no such option; did you mean {meant}?" in result["msg"]
 
 
-def test_other_variables_of_the_same_prefix_are_the_users_own(check):
-    assert not check(variables={"maintenance_window": "at night"}).get("failed")
+@pytest.mark.parametrize("name", ["window", "recovered", "end", "with"])
+def test_other_variables_of_the_same_prefix_are_the_users_own(check, name):
+    assert not check(variables={f"maintenance_{name}": "at night"}).get("failed")
 
 
 @pytest.mark.parametrize("entry_point", ["prepare_and_approve", "coordinate"])
