@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from ansible.plugins.filter.core import FilterModule
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import LIBRARY, MARK, STAGES
 
+from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.yaml_lines import load_with_lines
 from ready_hooks import hooks
 from support.repository import REPOSITORY
@@ -64,6 +66,18 @@ def test_hook_runner_reads_a_configuration_with_a_value_in_two_places() -> None:
     configuration = {"hooks": {"10-a": {"types": types}, "20-b": {"types": types}}, "interval": "2s"}
     read = load_with_lines(template.render(hook_runner__configuration=configuration), "config.yml", "configuration")
     assert read is not None and read.data == configuration
+
+
+def test_maintenance_passes_a_short_rest_of_a_round_as_a_duration() -> None:
+    (read,) = (
+        task["azure_imds.scheduled_events.hook_runner_info"]
+        for task in loaded("maintenance/tasks/coordinate_round.yml")
+        if "azure_imds.scheduled_events.hook_runner_info" in task
+    )
+    # as Ansible without native types renders it
+    environment = jinja2.Environment()
+    environment.globals["now"] = lambda: datetime.fromtimestamp(1.0, timezone.utc)
+    assert parse_seconds(environment.from_string(read["timeout"]).render(maintenance__read={"until": 1.00001})) == 0
 
 
 def test_imds_simulator_deploys_all_of_its_files() -> None:
