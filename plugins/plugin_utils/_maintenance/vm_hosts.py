@@ -82,4 +82,5 @@ def reports_by_vm(
         else:
             text = f"several hosts claim to be this VM: {', '.join(names)}; leave out the wrong one"
             reports[key] = Report(None, False, Obstacle("claimed_twice", text))
-    return {**reports, **{f"host {name}": report for name, report in others.items()}}, hosts
+    # no `vm_key` has an upper-case letter
+    return {**reports, **{f"HOST {name}": report for name, report in others.items()}}, hosts

@@ -175,6 +175,13 @@ def test_event_of_a_vm_outside_of_the_play_is_not_approved():
     assert state["decisions"] == [] and withheld(state) == "vm9: no host of this play is known to be this VM"
 
 
+@pytest.mark.parametrize("name", ["host h2", "HOST h2"])
+def test_host_whose_vm_is_unknown_is_no_vm_whatever_its_name(name):
+    both = event_of(resources=["vm1", name])
+    state = after(result_of("vm1", both), result_of(None, both))
+    assert state["decisions"] == [] and "no host of this play is known to be this VM" in withheld(state)
+
+
 def test_event_that_has_started_on_one_host_is_not_approved():
     started = event_of(status="Started", stage="started")
     state = after(result_of("vm1", event_of()), result_of("vm2", started))
