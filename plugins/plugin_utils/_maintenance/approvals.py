@@ -142,8 +142,11 @@ def _decision(
     if names and not readers and not by_name[names[0]].approves_by_arm:
         found.append(Obstacle("no_reader", "no host of the event reads IMDS; set maintenance_approve_by to arm"))
     resources = release_set(reports.values()).values()
+    # the type may have changed since the first read; without an obstacle all hosts list the same one
+    event_type = next(report.sighting.event.event_type for report in reports.values() if report.sighting is not None)
     waits = bool(found) and all(obstacle.code in _MAY_PASS for obstacle in found)
-    return dict(decision(state, event, resources, readers or names, found), waits=waits)
+    now = dict(event, event_type=event_type)
+    return dict(decision(state, now, resources, readers or names, found), waits=waits)
 
 
 def _report(host: MaintenanceHost, key: str, state: State) -> Report:

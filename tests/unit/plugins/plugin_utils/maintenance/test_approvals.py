@@ -37,7 +37,7 @@ class Run:
         self.chance = chance
         self.kind = chance.choice(EVENT_TYPES)
         self.boots = dict.fromkeys(VMS, 1)
-        self.variables = {vm: self._prepared(vm) for vm in VMS}
+        self.variables = {vm: self.prepared(vm) for vm in VMS}
         self.state = None
         self.sent = []
         # of all rounds
@@ -61,7 +61,7 @@ class Run:
         kind = self.chance.choice(EVENT_TYPES) if self.happens(10) else self.kind
         return {"at": AT, "boot": str(boot), "types": [kind]}
 
-    def _prepared(self, vm):
+    def prepared(self, vm):
         events = self.listing()
         info = {"available": True, "resource_name": vm, "events": events, "note": None, "boot": "1"}
         return {
@@ -198,3 +198,13 @@ def _keys_of_a_round(number):
 
 def test_work_of_a_round_does_not_grow_with_the_cube_of_the_hosts():
     assert _keys_of_a_round(60) < 5 * _keys_of_a_round(30)
+
+
+def test_event_that_became_less_severe_is_approved_as_what_it_is_now():
+    run = CalmRun(random.Random(1))
+    run.kind = "Redeploy"
+    run.variables = {vm: run.prepared(vm) for vm in VMS}
+    run.kind = "Freeze"
+    run.read()
+    (decision,) = run.state["decisions"]
+    assert (decision["approve"], decision["event_type"]) == (True, "Freeze")
