@@ -48,8 +48,8 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
     """Return the members of the status that the module documents.
 
     They are ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``,
-    ``confirmed``, ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard output
-    and standard error.
+    ``confirmed``, ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard
+    output and standard error.
 
     Raises:
         Unreadable: there is no status.

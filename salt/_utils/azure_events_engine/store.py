@@ -190,7 +190,9 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "resources": [list(resources) for resources in lists],
         "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
-        "forced": dict(order._asdict(), types=sorted(order.types), vms=sorted(order.vms)) if order is not None else None,
+        "forced": dict(order._asdict(), types=sorted(order.types), vms=sorted(order.vms))
+        if order is not None
+        else None,
         "announced": sorted(maintenance.announced),
         "withheld": maintenance.withheld,
         "over": maintenance.is_over,

@@ -76,9 +76,7 @@ def test_fewer_forks_than_hosts_delay_the_recovery_only_under_host_pinned(
 
 
 @pytest.mark.parametrize("option", ["patience", "within", "removed_after", "note_expires"])
-def test_duration_of_a_recovery_is_refused_before_the_host_waits(
-    azure: Simulator, tmp_path: Path, option: str
-) -> None:
+def test_duration_of_a_recovery_is_refused_before_the_host_waits(azure: Simulator, tmp_path: Path, option: str) -> None:
     fleet = Fleet(azure, tmp_path)
     play = own_plays(tmp_path, {"strategy": "free", "tasks": [entry("wait_and_recover")]})
     ran = fleet.hosts.playbook(play, {**fleet.steps(), f"maintenance_{option}": "1 hour"})

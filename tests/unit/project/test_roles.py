@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_maintenance_passes_a_short_rest_of_a_round_as_a_duration() -> None:
     )
     # as Ansible without native types renders it
     environment = jinja2.Environment()
-    environment.globals["now"] = lambda: datetime.fromtimestamp(1.0, timezone.utc)
+    environment.globals["now"] = lambda: datetime.fromtimestamp(1.0, UTC)
     assert parse_seconds(environment.from_string(read["timeout"]).render(maintenance__read={"until": 1.00001})) == 0
 
 

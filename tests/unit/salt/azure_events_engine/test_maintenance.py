@@ -157,9 +157,7 @@ def test_vms_of_an_event_count_while_its_resources_are_unreadable() -> None:
         ),
     ],
 )
-def test_reason_in_the_event_is_given_once(
-    changed: dict[str, Any], records: list[dict[str, Any]], reason: str
-) -> None:
+def test_reason_in_the_event_is_given_once(changed: dict[str, Any], records: list[dict[str, Any]], reason: str) -> None:
     fleet = Driver("vm1")
     for _answer in range(2):
         fleet.poll({"vm1": status("vm1", event("vm1", **changed), records=records)})
