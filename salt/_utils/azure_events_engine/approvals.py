@@ -105,7 +105,7 @@ def report_of(state: State | StateUpdate, maintenance: Maintenance, vm: str, own
         _conflict(state, vm, owner, known, member)
         or _answer_problem(owner, known, member)
         or _unprepared(owner, known, member)
-        or (ONE_DOCUMENT if known.documents < 2 else None)
+        or (ONE_DOCUMENT if member.listed and known.documents < 2 else None)
     )
     return Report(member.sighting, member.is_prepared, obstacle)
 

@@ -165,6 +165,13 @@ def test_reason_in_the_event_is_given_once(changed: dict[str, Any], records: lis
     assert fleet.count("approve_prepared") == 0
 
 
+def test_first_answer_that_lacks_the_event_is_the_reason() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2")})
+    rows = {row["vm"]: row["why_not"] for row in fleet.request("status")["rows"]}
+    assert rows["vm2"] == "it does not list this event for itself"
+
+
 def test_event_stays_started_whatever_a_slower_backend_lists() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", status="Started"))})
