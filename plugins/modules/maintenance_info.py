@@ -28,7 +28,7 @@ extends_documentation_fragment:
 options:
   timeout:
     description: Seconds for all requests to IMDS. The first answer on a VM may take two minutes.
-    type: float
+    type: raw
     default: 130
 seealso:
   - module: azure_imds.scheduled_events.event_info

@@ -204,11 +204,11 @@ class Transport:
 
     def _attempt(self, request: Request, total: float) -> Response:
         self.requests_sent += 1
-        response: Any = self._pool.urlopen(
+        response: Any = self._pool.request(
             request.method,
             request.path,
-            request.body,
-            request.headers,
+            body=request.body,
+            headers=request.headers,
             retries=False,
             redirect=False,
             timeout=Timeout(connect=min(self._connect_timeout, total), read=total),
