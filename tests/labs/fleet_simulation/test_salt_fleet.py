@@ -11,7 +11,9 @@ import pytest
 
 from azure_events_engine import answer_handling, approvals, maintenance_jobs
 from azure_events_engine.answers import PREPARED, parse_status
+from azure_events_engine.state import Maintenance, Member, State
 from azure_scheduled_events import tracking
+from azure_scheduled_events.release import Report
 from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
 from support.salt_simulation.simulation import Result
 
@@ -59,6 +61,10 @@ class Defect(NamedTuple):
     invariants: tuple[str, ...]
 
 
+def _prepared(_state: State, maintenance: Maintenance, _vm: str, owner: str) -> Report:
+    return Report(maintenance.members.get(owner, Member()).sighting, True)
+
+
 def _unknown_is_empty(answer: Any) -> Any:
     return parse_status(answer)._replace(available=True, complete=True)
 
@@ -70,9 +76,7 @@ DEFECTS = {
     "an error counts as a document without events": Defect(
         answer_handling, "parse_status", _unknown_is_empty, ("recovery after the end",)
     ),
-    "each VM counts as prepared": Defect(
-        approvals, "_is_prepared", lambda member: True, ("approval after all have prepared",)
-    ),
+    "each VM counts as prepared": Defect(approvals, "report_of", _prepared, ("approval after all have prepared",)),
     "a preparation before a reboot counts": Defect(
         answer_handling, "OLD_BOOT", PREPARED, ("approval after all have prepared",)
     ),
