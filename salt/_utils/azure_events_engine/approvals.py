@@ -74,10 +74,11 @@ def release_of(state: State | StateUpdate, maintenance: Maintenance) -> Release:
         return Release({}, vms, [])
     owners = {vm: owner for vm in vms if (owner := state.names.minion_of(vm)) is not None}
     reports = {vm: report_of(state, maintenance, vm, owner) for vm, owner in owners.items()}
+    own = next((report.sighting.event for report in reports.values() if report.sighting is not None), None)
     for minion, member in maintenance.members.items():
         if member.sighting is not None and owners.get(state.names.vm_of(minion) or "") != minion:
-            # what it lists counts, but a false start must not withhold the approval of another minion's event
-            event = member.sighting.event._replace(status=SCHEDULED)
+            # its VMs count, but a false status or type must not withhold the approval of another minion's event
+            event = (own or member.sighting.event)._replace(status=SCHEDULED, resources=member.resources)
             reports[f"minion {minion}"] = Report(member.sighting._replace(event=event), False)
     without_report, is_covered = _vms_without_minion(state) if len(owners) < len(vms) else ("", False)
     return Release(reports, vms, obstacles(reports, without_report, is_covered))
