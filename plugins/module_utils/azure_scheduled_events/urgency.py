@@ -9,7 +9,7 @@ from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from .event_types import advises, severity
 
-Item = TypeVar("Item")
+T = TypeVar("T")
 
 # seconds; of the events whose NotBefore is at most so much later than the nearest one, the most severe is first
 CLOSE = 30.0
@@ -29,7 +29,7 @@ class Urgency(NamedTuple):
     key: str
 
 
-def most_urgent_first(items: Iterable[Item], urgency: Callable[[Item], Urgency]) -> list[Item]:
+def most_urgent_first(items: Iterable[T], urgency: Callable[[T], Urgency]) -> list[T]:
     """Return the items in the order in which their events are handled.
 
     The event with the nearest NotBefore is first, or the most severe one of those within CLOSE behind it; then the same
@@ -55,7 +55,7 @@ def counts_for(done_type: str, needed_type: str) -> bool:
     return 0 < severity(needed_type) <= severity(done_type)
 
 
-def _in_order(found: list[tuple[Urgency, Item]]) -> Iterator[Item]:
+def _in_order(found: list[tuple[Urgency, T]]) -> Iterator[T]:
     """Yield the items whose NotBefore is still to come, and then the others."""
     ahead = sorted((each for each in found if each[0].seconds_left > 0), key=lambda each: each[0].seconds_left)
     # those that are close to the nearest one that is left, the most severe first; the last member is the index
