@@ -105,7 +105,7 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     with open(writer, "w") as stream, open(reader, "rb") as pipe:
         logger = log(stream)
         for number in range(3000):
-            logger.info(f"{number} {'x' * 100}")
+            logger.info("%d %s", number, "x" * 100)
         lines = os.read(pipe.fileno(), 1 << 20).decode().splitlines()
         logger.info("again")
         assert 0 < len(lines) < 3000

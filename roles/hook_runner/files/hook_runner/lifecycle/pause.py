@@ -78,7 +78,7 @@ class Pausing:
             return None
         pause = Pause(now, until, printable(by), printable(reason))
         self._journal.note(NOTE, json.dumps(pause.as_data()))
-        log.warning(f"{pause.text()}; no prepare hook begins, and nothing is approved")
+        log.warning("%s; no prepare hook begins, and nothing is approved", pause.text())
         return pause
 
     def end(self, by: str) -> bool:
@@ -86,7 +86,7 @@ class Pausing:
         was = self.current()
         if was is not None:
             self._journal.note(NOTE, "")
-            log.log(NOTICE, f"the pause since {as_utc_text(was.since)} is over: {by} resumed")
+            log.log(NOTICE, "the pause since %s is over: %s resumed", as_utc_text(was.since), by)
         return was is not None
 
     def expire(self) -> None:
@@ -94,7 +94,7 @@ class Pausing:
         pause = self._noted()
         if pause is not None and self.current() is None:
             self._journal.note(NOTE, "")
-            log.log(NOTICE, f"the pause since {as_utc_text(pause.since)} is over: its time has passed")
+            log.log(NOTICE, "the pause since %s is over: its time has passed", as_utc_text(pause.since))
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the pause ends by itself; None if it does not."""

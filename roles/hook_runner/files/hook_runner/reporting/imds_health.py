@@ -52,15 +52,15 @@ class ImdsHealth:
         """
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
-            log.log(NOTICE, f"IMDS answers again, after {seconds:.0f} s")
+            log.log(NOTICE, "IMDS answers again, after %.0f s", seconds)
         elif self.last_good is None:
-            log.info(f"IMDS answers: {len(document.events)} events")
+            log.info("IMDS answers: %s events", len(document.events))
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
         if document.warnings != self._warned:
             for warning in document.warnings:
                 if warning not in self._warned:
-                    log.warning(f"IMDS: the document has an error: {warning}")
+                    log.warning("IMDS: the document has an error: %s", warning)
             self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
@@ -80,7 +80,7 @@ class ImdsHealth:
                 "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this"
                 " is not repeated"
             )
-            log.warning(text % document.incarnation)
+            log.warning(text, document.incarnation)
 
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """Record a failed poll; ``outage``: whether it is worth an alarm.
@@ -96,13 +96,15 @@ class ImdsHealth:
         if kind != self._kind:
             self._kind = kind
             log.warning(
-                f"IMDS gives no good answer; events keep their state: {error}", extra=with_fields(azure_imds_error=kind)
+                "IMDS gives no good answer; events keep their state: %s",
+                error,
+                extra=with_fields(azure_imds_error=kind),
             )
         if outage and not self._alarmed and (now - self.failing_since).total_seconds() >= 60:
             self._alarmed = True
             since = as_utc_text(self.failing_since)
             log.error(
-                f"IMDS: the known events are stale since {since}: {error}", extra=with_fields(azure_imds_error=kind)
+                "IMDS: the known events are stale since %s: %s", since, error, extra=with_fields(azure_imds_error=kind)
             )
 
     def unchanged_document_at(self, clock: ServerClock, at: float) -> None:
@@ -118,7 +120,7 @@ class ImdsHealth:
                 "this VM's resource name is not known yet: the daemon does nothing about new events, and requests"
                 " the name again; or set resource_name: %s"
             )
-            log.warning(text % reason)
+            log.warning(text, reason)
 
     def as_data(self) -> dict[str, Any]:
         """Return the state for `status`, as JSON values."""

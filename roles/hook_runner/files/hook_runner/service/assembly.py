@@ -154,7 +154,8 @@ def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier) -> No
         journal.reload()
     if not journal.is_known:
         log.error(
-            f"the journal {path} is not readable: hooks may run again for events that it has",
+            "the journal %s is not readable: hooks may run again for events that it has",
+            path,
         )
 
 
@@ -195,5 +196,5 @@ def _group_id(key: str, name: str) -> int | None:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        log.error(f"{key}: there is no group {name!r}; only root has its rights")
+        log.error("%s: there is no group %r; only root has its rights", key, name)
         return None

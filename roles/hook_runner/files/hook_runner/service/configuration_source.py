@@ -44,7 +44,10 @@ class Configuration:
             for hook in hooks:
                 if hook.problem is not None:
                     log.error(
-                        f"hook {hook.stage}/{hook.name} will not be run, and counts as failed: {hook.problem}",
+                        "hook %s/%s will not be run, and counts as failed: %s",
+                        hook.stage,
+                        hook.name,
+                        hook.problem,
                     )
         self.in_force.use(settings, self._owners, found, restart_needed)
         return found

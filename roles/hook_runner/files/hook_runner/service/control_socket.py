@@ -189,7 +189,7 @@ class ControlSocket:
             return json.dumps(answer).encode("ascii") + b"\n"
         except Exception as error:  # no request may end the daemon
             text = f"the request causes an error of this program: {error!r}"
-            log.error(f"the control socket {self.path}: {text}")
+            log.error("the control socket %s: %s", self.path, text)
             return json.dumps({"error": text}).encode("ascii") + b"\n"
 
     def _leave(self, descriptor: int) -> None:

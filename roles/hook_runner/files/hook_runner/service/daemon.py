@@ -101,12 +101,8 @@ class Service:
                 control.close()
             self._parts.journal.close()
         log.info(
-            "stopped%s"
-            % (
-                "; running hooks continue, and the next start adopts them"
-                if self._engine.stage_runner.is_busy()
-                else ""
-            ),
+            "stopped%s",
+            "; running hooks continue, and the next start adopts them" if self._engine.stage_runner.is_busy() else "",
         )
 
     def _awaits_observation(self) -> bool:
@@ -138,15 +134,15 @@ class Service:
             lost, self._instance_lock = self._instance_lock, lock_instance(directory)
             os.close(lost)
             self._clock_saved_at = float("-inf")
-            log.warning(f"the lock in {directory} was removed: it is created again")
+            log.warning("the lock in %s was removed: it is created again", directory)
         for control in self._parts.controls:
             if control.renew():
-                log.warning(f"the control socket {control.path} was removed: it is created again")
+                log.warning("the control socket %s was removed: it is created again", control.path)
 
     def _adopt_late_records(self) -> None:
         """Continue with the events of a journal that was not readable when the daemon started."""
         for record in self._parts.journal.take_late_records():
-            log.warning(f"the journal is readable again: event {record.event.event_id} is continued")
+            log.warning("the journal is readable again: event %s is continued", record.event.event_id)
             self._engine.take_over(record)
 
     def _refuse_defaults(self, settings: Settings) -> None:
@@ -206,7 +202,7 @@ class Service:
                 self._engine.poll_failed()
             elif isinstance(event, NameResolved):
                 self._engine.name_resolved(event.name, event.vm_id)
-                log.info(f"this VM is {self._engine.own_name}")
+                log.info("this VM is %s", self._engine.own_name)
             elif isinstance(event, NameUnavailable):
                 self._engine.name_unavailable()
                 if self._engine.own_name is None:
@@ -261,13 +257,13 @@ class Service:
         try:
             settings = self._parts.configuration.load(self._refuse_defaults)
         except ConfigError as error:
-            log.error(f"the configuration is not changed: {error}")
+            log.error("the configuration is not changed: %s", error)
         else:
             changed = [
                 name for name in RESTART_ONLY_SETTINGS if getattr(settings, name) != getattr(self._settings, name)
             ]
             if changed:
-                log.warning(f"these settings take effect with the next restart only: {', '.join(changed)}")
+                log.warning("these settings take effect with the next restart only: %s", ", ".join(changed))
             self._settings = settings._replace(
                 **{name: getattr(self._settings, name) for name in RESTART_ONLY_SETTINGS}
             )
@@ -283,12 +279,12 @@ class Service:
 
     def _log_startup(self) -> None:
         settings = self._settings
-        log.info(f"version {__version__} watches {settings.endpoint}, policy {settings.policy.name}")
+        log.info("version %s watches %s, policy %s", __version__, settings.endpoint, settings.policy.name)
         pause = self._engine.pausing.current()
         if pause is not None:
-            log.warning(f"{pause.text()}; no prepare hook begins, and nothing is approved")
+            log.warning("%s; no prepare hook begins, and nothing is approved", pause.text())
         if not settings.policy.may_approve():
-            log.warning(NO_APPROVAL_WARNING % settings.policy.name)
+            log.warning(NO_APPROVAL_WARNING, settings.policy.name)
         self._log_warnings()
         if settings.dry_run:
             log.warning("dry run: hooks run, but nothing is approved")

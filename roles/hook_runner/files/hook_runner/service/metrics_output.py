@@ -42,7 +42,7 @@ class MetricsOutput:
         try:
             self._metrics.step_ended(record, step, self._clock)
         except Exception as reason:
-            log.warning(f"a hook run is missing in the metrics: {reason!r}")
+            log.warning("a hook run is missing in the metrics: %r", reason)
         self._updated_at = 0.0
 
     def approval_answered(self, error: ImdsError | None) -> None:
@@ -92,14 +92,14 @@ def open_metrics(settings: Settings, clock: ServerClock, owners: frozenset[int])
     path, address = settings.metrics_file, settings.metrics_address
     obstacle = metrics_obstacle(path, owners) if path else ""
     if obstacle:
-        log.error(f"metrics_file: nothing is written: {obstacle}")
+        log.error("metrics_file: nothing is written: %s", obstacle)
         path = ""
     metrics = _collector() if path or address else None
     if metrics is not None and address:
         try:
             metrics.serve(address)
         except OSError as error:
-            log.error(f"metrics_address: {address} is not available: {error.strerror}; use another port")
+            log.error("metrics_address: %s is not available: %s; use another port", address, error.strerror)
             metrics = metrics if path else None
     return MetricsOutput(metrics, path, clock)
 
