@@ -96,6 +96,7 @@ def test_host_is_lost_before_azure_resource_manager_is_asked(azure: Simulator, t
     assert fleet.did("recover") == BOTH and all(row["approved"] for row in rows(ran).values())
 
 
+@pytest.mark.all
 def test_host_that_has_restarted_prepares_again_before_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", LATE)
     boot, python = tmp_path / "boot", tmp_path / "python"
