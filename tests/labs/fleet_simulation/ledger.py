@@ -49,15 +49,19 @@ class Run:
 
 
 class Presence:
-    """Whether the documents that this host received list an event for it, and how the last of them listed it."""
+    """Whether the documents that this host received list an event for it, and how the last of them listed it.
 
-    __slots__ = ("absences", "first_seen", "is_gone", "latest", "missing_since")
+    An event that comes back after it was gone is a new one since then; what ran for the earlier one does not count.
+    """
+
+    __slots__ = ("absences", "came_back_at", "first_seen", "is_gone", "latest", "missing_since")
 
     def __init__(self, now: float, latest: ScheduledEvent) -> None:
         self.absences = 0
         self.missing_since = 0.0
         self.is_gone = False
         self.first_seen = now
+        self.came_back_at = float("-inf")
         self.latest = latest
 
 
@@ -128,8 +132,10 @@ class Ledger:
             presence = self._presence.get(key)
             if presence is None:
                 self._presence[key] = Presence(now, event)
-            else:
-                presence.absences, presence.is_gone, presence.latest = 0, False, event
+                continue
+            if presence.is_gone:
+                presence.came_back_at = now
+            presence.absences, presence.is_gone, presence.latest = 0, False, event
         for key, presence in self._presence.items():
             if key not in listed:
                 presence.missing_since = presence.missing_since if presence.absences else now
@@ -257,6 +263,7 @@ class Ledger:
                 lost_at = max((at for each, at in self._undone_at.items() if self._undoes(each, name)), default=-1.0)
                 if not self._settings.hook(PREPARE, name).persists:
                     lost_at = max(lost_at, self._booted_at)
+                lost_at = max(lost_at, seen.came_back_at)
                 if self._undoes(hook, name) and any(run.key == other and run.began > lost_at for run in runs):
                     self.violated("recovery waits for others", key, f"{hook} begins; {name} ran for {other}", now)
                     return
