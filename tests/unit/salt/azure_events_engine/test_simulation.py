@@ -12,6 +12,9 @@ import pytest
 
 from support.salt_simulation.simulation import Plan, Result, Simulation
 
+# a worker simulates each seed once for its tests
+pytestmark = pytest.mark.xdist_group("salt_simulation")
+
 
 # seed 2 costs least; with seed 1 hostile minions withhold more than the test below permits: 14 of 60 are approved
 @pytest.fixture(scope="module", params=[2, *(pytest.param(seed, marks=pytest.mark.all) for seed in (3, 4))])
