@@ -43,8 +43,9 @@ except ImportError as error:
 
 __virtualname__ = "azure_events"
 
-# seconds to wait for the answer of the engine
-_WAIT = 10
+# how often a request is sent while no reply comes, because the bus of a busy master loses events, and seconds between
+_ATTEMPTS = 4
+_WAIT = 2.5
 
 
 def __virtual__():
@@ -209,8 +210,11 @@ def _request(do, event_id=None, force=False):
     except OSError as error:
         return _failed(f"azure_events: {path} cannot be read: {error}; run the command as the user of the master")
     with salt.utils.event.get_master_event(__opts__, __opts__["sock_dir"], listen=True) as bus:
-        bus.fire_event(request, REQUEST + request["request_id"])
-        reply = bus.get_event(wait=_WAIT, tag=REPLY + request["request_id"])
+        for _attempt in range(_ATTEMPTS):
+            bus.fire_event(request, REQUEST + request["request_id"])
+            reply = bus.get_event(wait=_WAIT, tag=REPLY + request["request_id"])
+            if reply is not None:
+                break
     if reply is None:
         return _failed(
             "azure_events: no engine answers on this master; wait some seconds if the master has just started; "

@@ -216,11 +216,12 @@ class MaintenanceEngine:
     def _take_request(self, request_id: str, data: Mapping[str, Any]) -> None:
         wall = self._wall()
         self._requests = {known: until for known, until in self._requests.items() if until > wall}
-        fresh = request_id not in self._requests and len(self._requests) < _MAX_REQUESTS
-        if not (fresh and data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)):
-            log.warning(
-                "azure_events: a request on the bus is ignored: it was not signed by this master, or is a repetition"
-            )
+        if request_id in self._requests:
+            return  # the runner sends it again until it gets the reply
+        is_genuine = data.get("request_id") == request_id and signature.is_genuine(data, self._secret, wall)
+        if not is_genuine or len(self._requests) >= _MAX_REQUESTS:
+            reason = f"{_MAX_REQUESTS} others came before" if is_genuine else "it was not signed by this master"
+            log.warning("azure_events: a request on the bus is ignored: %s", reason)
             return
         self._requests[request_id] = wall + 2 * signature.REQUEST_LIFETIME
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
