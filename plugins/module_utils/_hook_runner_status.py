@@ -48,7 +48,7 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
     """Return the members of the status that the module documents.
 
     They are ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``,
-    ``confirmed``, ``journal_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard
+    ``confirmed``, ``records_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard
     output and standard error.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
         "paused": _paused(data.get("paused")),
         "imds_ok": _member(data, "imds", "ok") is True,
         "confirmed": _member(data, "imds", "confirmed") is True,
-        "journal_ok": _member(data, "journal", "ok") is True,
+        "records_ok": _member(data, "records", "ok") is True,
         "events": [_open_event(each) for each in data["events"] if _has_id(each)],
     }
 

@@ -150,8 +150,8 @@ confirmed:
   returned: success
   type: bool
   sample: true
-journal_ok:
-  description: Whether the daemon can write its journal.
+records_ok:
+  description: Whether the daemon can write its records.
   returned: success
   type: bool
   sample: true
@@ -233,7 +233,7 @@ events:
   sample: []
 history:
   description:
-    - The newest records of the journal in the same form, but without C(listed), C(named) and C(readable), oldest first.
+    - The newest records in the same form, but without C(listed), C(named) and C(readable), oldest first.
   returned: success
   type: list
   elements: dict
@@ -270,7 +270,7 @@ _UNKNOWN: dict[str, t.Any] = dict(
     paused=None,
     imds_ok=False,
     confirmed=False,
-    journal_ok=False,
+    records_ok=False,
     events=[],
     history=[],
     reached=False,

@@ -152,7 +152,7 @@ def main() -> None:
     print_table(
         f"From a start of the daemon to the first instruction of a recover hook, median of {len(recovered)}, s",
         ["", "daemon", "a program with one request", "ratio"],
-        [["an event in the journal is over", f"{ours:.3f}", f"{other:.3f}", ratio(ours, other)]],
+        [["an event in the records is over", f"{ours:.3f}", f"{other:.3f}", ratio(ours, other)]],
     )
 
 

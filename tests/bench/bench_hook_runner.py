@@ -93,7 +93,7 @@ class Comparison:
         library = self._baseline if name.startswith("baseline") else self._library
         daemon = Daemon(library, self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
         self._daemons.append(daemon)
-        # measure the second start, because only the first one makes the journal
+        # measure the second start, because only the first one makes the folders
         daemon.start()
         daemon.wait_until_ready()
         self._pids[name] = daemon.start()

@@ -49,7 +49,7 @@ class Daemon:
         fixed = {
             "endpoint": endpoint,
             "hooks_directory": str(folder / "hooks.d"),
-            "journal": str(folder / "state" / "journal.db"),
+            "state_directory": str(folder / "state"),
             "run_directory": str(folder / "run"),
         }
         # JSON is YAML

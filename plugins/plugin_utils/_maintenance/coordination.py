@@ -137,8 +137,8 @@ def _blocked(result: Variables) -> str:
         return "its hook runner has dry_run: true"
     if not result.get("imds_ok"):
         return "its hook runner gets no answer of IMDS; its events may be old"
-    if not result.get("journal_ok"):
-        return "its hook runner cannot write its journal"
+    if not result.get("records_ok"):
+        return "its hook runner cannot write its records"
     return ""
 
 

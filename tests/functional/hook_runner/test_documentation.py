@@ -64,7 +64,7 @@ class Host:
             "endpoint": endpoint,
             "interval": 0.2,
             "hooks_directory": self._moved("/etc/azure-scheduled-events/hooks.d"),
-            "journal": self._moved("/var/lib/azure-scheduled-events/journal.db"),
+            "state_directory": self._moved("/var/lib/azure-scheduled-events/hook-runner"),
             "run_directory": self._moved("/run/azure-scheduled-events"),
             "environment": {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
         }
@@ -163,7 +163,7 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     azure.complete(reboot)
     host.wait_until_logged("closed: ")
     assert host.ready.exists()
-    host.run("azure-scheduled-events status")  # answered when the journal has the end, which the log has before
+    host.run("azure-scheduled-events status")  # answered when the end is on the disk, which the log has before
     see(0)  # history
     see(0, reboot)  # history of the event
     freeze = azure.schedule("Freeze", "vm1", "vm2")

@@ -21,4 +21,4 @@ def test_page_as_printed_prepares_approves_and_recovers() -> None:
         follow(PAGE, user, terminal)
         folder = user.home / "one-vm"
         assert (folder / "ready").exists()
-        assert (folder / "state" / "journal.db").exists()
+        assert (folder / "state" / "clean").exists()

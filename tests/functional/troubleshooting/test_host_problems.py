@@ -29,15 +29,15 @@ USER = pwd.getpwnam("nobody").pw_uid
 BEACON = "beacons:\n  azure_events:\n    - interval: 1\n"
 
 
-@pytest.mark.symptom("The journal cannot be written")
-def test_approval_waits_for_the_journal(section: Section, host: DaemonHost, azure: Azure) -> None:
+@pytest.mark.symptom("Records cannot be written")
+def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: Azure) -> None:
     disk = host.folder / "lib"
     host.prefix = command_on_full_disk(disk)
     host.hook("prepare/10-drain", "rm -f /srv/ready")
     host.start()
     event = azure.schedule("Reboot", id=section.event_id(), source="User")
     host.wait_for(event, prepared="ok")
-    host.wait(lambda: not host.status()["journal"]["ok"])
+    host.wait(lambda: not host.status()["records"]["ok"])
     section.see(host.run, 1)
     assert azure.approvals() == []
     free_disk(host.pid(), disk)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One process of the hook runner in virtual time: the real engine, poller and journal; hooks are simulated."""
+"""One process of the hook runner in virtual time: the real engine, poller and records; hooks are simulated."""
 
 from __future__ import annotations
 
 import collections
 import logging
 import math
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -18,9 +17,9 @@ from fleet_simulation.profiles import Profile
 from fleet_simulation.simulated_runs import SimulatedRuns
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import log_to
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.status import to_dict
@@ -45,22 +44,18 @@ ANSWER_IN = 1.0
 
 
 class Killed(BaseException):
-    """The process was killed at a commit of its journal."""
+    """The process was killed when it wrote its records."""
 
 
-class MortalJournal(Journal):
-    """The real journal, at whose next commit a test can kill the process."""
+class MortalStore(RecordStore):
+    """The real store, at whose next write a test can kill the process."""
 
     dies = ""
 
-    def abandon(self) -> None:
-        """Close the file as the end of the process does: nothing pending is written."""
-        self._close_file()
-
-    def _commit(self, connection: sqlite3.Connection) -> None:
+    def _write_all(self) -> None:
         if self.dies == "before":
             raise Killed
-        super()._commit(connection)
+        super()._write_all()
         if self.dies == "after":
             raise Killed
 
@@ -123,11 +118,10 @@ class Daemon:
         self.clock = ServerClock(monotonic, wall)
         log_to(logging.NullHandler())
         self.health = ImdsHealth()
-        journal = MortalJournal.open(
-            settings.journal, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
+        self.store = MortalStore(
+            settings.state_directory, boot, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
         )
-        assert isinstance(journal, MortalJournal)
-        self.journal = journal
+        self.store.load()
         self._inbox: collections.deque[PollerEvent] = collections.deque()
         self._approvals_waiting = 0
         self._poller = Poller(
@@ -147,7 +141,7 @@ class Daemon:
         self.engine = Engine(
             settings,
             profile.hooks,
-            self.journal,
+            self.store,
             runs,  # type: ignore[arg-type]  # has the methods that the engine calls
             self.clock,
             self._send,
@@ -161,7 +155,7 @@ class Daemon:
 
     def status(self) -> dict[str, Any]:
         """Return what `status --json` prints."""
-        return to_dict(self.engine, self.health, self.clock, self.journal.write_error)
+        return to_dict(self.engine, self.health, self.clock, self.store)
 
     def poll_soon(self, seconds: float) -> None:
         """Poll within these seconds: the document has changed since the last poll."""
@@ -186,7 +180,6 @@ class Daemon:
         if self._inbox or is_due or self._runs.has_result():
             while self._inbox:
                 self._handle(self._inbox.popleft())
-            self.journal.maintain()
             self.engine.tick()
             self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
             self._poller.deliver_unchanged(self._wants_all)

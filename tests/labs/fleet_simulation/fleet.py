@@ -86,8 +86,6 @@ class Fleet:
                 break
         else:
             self._check_end()
-        for host in self.hosts.values():
-            host.close()
         self.counts["hooks prepared"] = sum(host.ledger.prepared for host in self.hosts.values())
         self.counts["hooks recovered"] = sum(host.ledger.recovered for host in self.hosts.values())
         return self.violations()
@@ -313,7 +311,7 @@ class Fleet:
 
     def _disturb_all(self, last: float) -> None:
         names = list(self.hosts)
-        faults: tuple[Callable[[Host], None], ...] = (self._kill, self._kill_at_commit, self._crash, self._outage)
+        faults: tuple[Callable[[Host], None], ...] = (self._kill, self._kill_at_write, self._crash, self._outage)
         for _fault in range(int(self.plan.faults * self.plan.events)):
             host = self.hosts[self.chance.choice(names)]
             self.agenda.at(self.chance.uniform(10.0, last), partial(self.chance.choice(faults), host))
@@ -322,9 +320,9 @@ class Fleet:
         self.counts["daemons killed"] += 1
         host.kill_daemon(self.chance.choice((0.2, 5.0, 60.0)))
 
-    def _kill_at_commit(self, host: Host) -> None:
-        self.counts["daemons killed at a commit"] += 1
-        host.kill_at_commit(self.chance.choice(("before", "after")))
+    def _kill_at_write(self, host: Host) -> None:
+        self.counts["daemons killed at a write"] += 1
+        host.kill_at_write(self.chance.choice(("before", "after")))
 
     def _crash(self, host: Host) -> None:
         self.counts["hosts crashed"] += 1

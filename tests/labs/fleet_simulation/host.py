@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One VM of the fleet: its boots, its disk with the journal, its hook processes and its daemon."""
+"""One VM of the fleet: its boots, its disk with the records, its hook processes and its daemon."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Host:
             self.ledger.note(self.agenda.now, "daemon starts")
             runs = self._processes
             settings = self.profile.settings._replace(
-                leader=self.leader, journal=str(self._folder / "journal.db"), run_directory=str(self._folder / "run")
+                leader=self.leader, state_directory=str(self._folder / "state"), run_directory=str(self._folder / "run")
             )
             vm_id = f"{self.name}-{self._vm_number}"
             imds = ImdsOfHost(self._monotonic, self._events, partial(self._approve, self), self._instance(vm_id))
@@ -96,15 +96,14 @@ class Host:
         """End the daemon without notice, and start it again after these seconds."""
         if self.daemon is not None:
             self.ledger.disturbed(self.agenda.now, "daemon is killed")
-            self.daemon.journal.abandon()
             self.daemon = None
             self.agenda.after(back_in, self.start_daemon)
 
-    def kill_at_commit(self, when: str) -> None:
-        """Kill the daemon "before" or "after" the next commit of its journal."""
+    def kill_at_write(self, when: str) -> None:
+        """Kill the daemon "before" or "after" the next write of its records."""
         if self.daemon is not None:
-            self.daemon.journal.dies = when
-            self.ledger.disturbed(self.agenda.now, f"the next commit kills the daemon ({when})")
+            self.daemon.store.dies = when
+            self.ledger.disturbed(self.agenda.now, f"the next write kills the daemon ({when})")
 
     def fail_imds(self, seconds: float) -> None:
         """Let IMDS not answer for this host."""
@@ -160,11 +159,6 @@ class Host:
             self._wake_at = at
             self.agenda.at(at, partial(self._step, at))
 
-    def close(self) -> None:
-        """Close the journal after the simulation."""
-        if self.daemon is not None:
-            self.daemon.journal.close()
-
     @property
     def is_idle(self) -> bool:
         """Whether the host runs, and its daemon has nothing left to do."""
@@ -219,8 +213,6 @@ class Host:
         return HostProcesses(self._draw_run, self._began, self._ended, self.agenda.at, lambda: self.agenda.now)
 
     def _power_off(self, text: str) -> None:
-        if self.daemon is not None:
-            self.daemon.journal.abandon()
         self.is_up, self.daemon = False, None
         self.ledger.boot_ended(self.agenda.now, text, self._processes)
         self._processes.end_boot()

@@ -17,19 +17,16 @@ from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from fleet_simulation.fleet import Fleet
 from fleet_simulation.plan import Plan
-from hook_runner.journal.journal import Journal
-from hook_runner.journal.known_records import KnownRecords
 from hook_runner.lifecycle import engine, leader, stage_plan, stage_runner
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.stage_runner import StageRunner
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord
 from hook_runner.service.poller import Poller
 
 # runs of a plan until a defect counts as not found
 SEEDS = (3, 1, 2, 4)
-# as in the test with many faults
-MANY_FAULTS = {"vms": 40, "events": 150, "faults": 2.0, "failing_hooks": 0.15, "lost_requests": 0.3, "changes": 0.6}
 
 
 class Defect(NamedTuple):
@@ -77,7 +74,7 @@ DEFECTS = {
         ("recovered in time", "idle at the end"),
     ),
     "a start does not read the open records": Defect(
-        Journal,
+        RecordStore,
         "open_records",
         lambda self: [],
         ("prepare once", "recovered in time", "recover once", "recovery waits for others"),
@@ -88,13 +85,6 @@ DEFECTS = {
         lambda self, event: True,
         ("approval after preparation", "approval by the leader", "approval of a scheduled event"),
         {"changes_at_approval": 0.6},
-    ),
-    "a restart closes an occurrence that came back": Defect(
-        KnownRecords,
-        "supersedes",
-        lambda self, record: record.occurrence > 1,
-        ("prepare once", "recovery after the end", "recovery waits for others"),
-        {**MANY_FAULTS, "changes_at_approval": 0.4},
     ),
     "an accepted approval is forgotten": Defect(Approver, "answer_received", _forgets_the_answer, ("approval once",)),
 }

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from pathlib import Path
 
@@ -15,15 +14,8 @@ from fleet_simulation.fleet import Fleet
 from fleet_simulation.plan import Plan, without_faults
 from fleet_simulation.report import counts_as_text, violations_as_text
 
-# of each host: the journal, and the files beside it
-FILES_PER_HOST = 4
-
 
 def run(plan: Plan, disks: Path) -> Fleet:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 256 + FILES_PER_HOST * plan.vms
-    if soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))
     fleet = Fleet(plan, disks)
     began = time.process_time()
     violations = fleet.run(stops_at_violation=True)

@@ -160,21 +160,21 @@ class Actions:
     def do_clock(self, skew: int) -> None:
         self.testbed.host.set_clock(skew)
 
-    def do_journal_locked(self, seconds: float) -> str:
-        return "" if self.testbed.journal.lock(seconds) else "the journal could not be locked"
+    def do_disk_full(self, seconds: float) -> None:
+        self.testbed.records.fill(seconds)
 
-    def do_journal_removed(self) -> None:
-        self.testbed.journal.remove()
+    def do_records_removed(self) -> None:
+        self.testbed.records.remove()
 
-    def do_journal_overwritten(self) -> str:
-        return "" if self.testbed.journal.overwrite(b"junk" * 256) else "the journal does not exist"
+    def do_records_overwritten(self) -> str:
+        return "" if self.testbed.records.overwrite(b"junk" * 256) else "there are no records"
 
-    def do_journal_emptied(self) -> str:
-        return "" if self.testbed.journal.overwrite(b"") else "the journal does not exist"
+    def do_records_emptied(self) -> str:
+        return "" if self.testbed.records.overwrite(b"") else "there are no records"
 
-    def do_killed_and_journal_removed(self) -> None:
+    def do_killed_and_records_removed(self) -> None:
         self.testbed.end("kill")
-        self.testbed.journal.remove()
+        self.testbed.records.remove()
         self.testbed.start()
 
     def _restart(self, how: str, pause: float) -> None:

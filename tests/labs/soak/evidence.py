@@ -23,8 +23,8 @@ CLOCK_TOLERANCE = 0.02
 LOG_RESOLUTION = 0.001
 
 
-# seconds until a process of the daemon has opened the journal, on a busy machine
-JOURNAL_OPEN_TIMEOUT = 3.0
+# seconds until a process of the daemon has read its records, on a busy machine
+READ_TIMEOUT = 3.0
 
 
 class Listed(NamedTuple):
@@ -62,7 +62,7 @@ class Evidence(NamedTuple):
         post_faults: whether approvals could get lost.
         restarts: restarts of the daemon.
         performed: the actions of the plan.
-        history: the journal at the end, as `history --json` prints it.
+        history: the records at the end, as `history --json` prints it.
     """
 
     plan: Plan
@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
         return [run for run in self.runs if run.hook == hook and key in (None, run.key)]
 
     def steps(self, key: str, hook: str) -> list[str]:
-        """Return the states of a hook's runs for an event in the journal."""
+        """Return the states of a hook's runs for an event in the records."""
         stage, name = hook.split("/")
         return [
             step["state"]
@@ -97,7 +97,7 @@ class Evidence(NamedTuple):
     def forgotten(self, key: str, hook: str, since: float, until: float) -> bool:
         """Return True if a process of the daemon started within these times without knowledge of the run.
 
-        The journal lacked the run, or was destroyed before the process had opened it.
+        The records lacked the run, or were destroyed before the process had read them.
         """
         began = [restart for restart in self.restarts if since <= restart.ended and restart.began <= until]
         if any((key, hook) not in restart.known for restart in began):
@@ -105,9 +105,9 @@ class Evidence(NamedTuple):
         faults = [
             performed_action.began
             for performed_action in self.performed
-            if performed_action.action.verb.startswith("journal-") and performed_action.action.verb != "journal-locked"
+            if performed_action.action.verb.startswith("records-")
         ]
-        return any(restart.ended <= at <= restart.began + JOURNAL_OPEN_TIMEOUT for restart in began for at in faults)
+        return any(restart.ended <= at <= restart.began + READ_TIMEOUT for restart in began for at in faults)
 
     def rebooted(self, since: float, until: float) -> bool:
         return any(restart.how == "reboot" and since <= restart.ended <= until for restart in self.restarts)

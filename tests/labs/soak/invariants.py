@@ -14,7 +14,7 @@ INVARIANTS = (
     approval_invariants.approvals_release_no_others,
     approval_invariants.approvals_are_sent_once,
     preparation_invariants.preparations_succeed_once,
-    preparation_invariants.events_are_in_the_journal,
+    preparation_invariants.events_are_in_the_records,
     recovery_invariants.recoveries_succeed,
     recovery_invariants.recoveries_succeed_once,
     recovery_invariants.recoveries_wait_for_the_end,

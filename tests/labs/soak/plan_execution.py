@@ -68,7 +68,7 @@ class _PlanExecution:
                 warm = self.testbed.footprint() if rests == WARM_UP_EVENTS else warm
         self._heal()
         if self._wait_for_status("8 works again", _has_settled):
-            self._check_journal()
+            self._check_records()
         self._end_events()
         if self._wait_for_status("3 recovered", self._is_over, RECOVERY_TIMEOUT):
             if warm is not None:
@@ -79,7 +79,7 @@ class _PlanExecution:
 
     def _heal(self) -> None:
         self.actions.do_heal()
-        self.testbed.journal.heal()
+        self.testbed.records.heal()
         self.testbed.harness.folder.joinpath("marks.healed").touch()
         if not self.testbed.is_running():
             self._report("7 daemon alive", f"the daemon had ended by itself, with {self.testbed.daemon.process}")
@@ -120,12 +120,14 @@ class _PlanExecution:
                 except ControlError:
                     pass  # the event has ended since then
 
-    def _check_journal(self) -> None:
-        """Check that the journal has all open events, also if its first file was destroyed."""
+    def _check_records(self) -> None:
+        """Check that the records have all open events, unless they were destroyed."""
+        if self.testbed.records.destroyed_at is not None:
+            return
         wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["concerns_me"]}
-        if not wait_until(lambda: wanted <= self.testbed.journal.content(), REWRITE_TIMEOUT, 0.2):
-            missing = [key for key, _hook in wanted - self.testbed.journal.content()]
-            self._report("5 event in the journal", f"it lacks open events: {', '.join(missing)}")
+        if not wait_until(lambda: wanted <= self.testbed.records.content(), REWRITE_TIMEOUT, 0.2):
+            missing = [key for key, _hook in wanted - self.testbed.records.content()]
+            self._report("5 event in the records", f"they lack open events: {', '.join(missing)}")
 
     def _check_commands(self) -> None:
         status, data = self.testbed.daemon.data("status")
@@ -157,7 +159,7 @@ class _PlanExecution:
         polls = polls_from(requests, listed, self.actions.stale)
         exit_status, history = self.testbed.daemon.data("history", "--limit", "10000")
         # the daemon detects a destroyed file only at its next write
-        if exit_status != 0 and any(poll.keys for poll in polls if poll.at > (self.testbed.journal.destroyed_at or 0)):
+        if exit_status != 0 and any(poll.keys for poll in polls if poll.at > (self.testbed.records.destroyed_at or 0)):
             self._report("7 history", f"`history` exits {exit_status}: {history}")
         names = [
             each["moment"]
@@ -187,8 +189,8 @@ class _PlanExecution:
 
 
 def _has_settled(status: dict[str, Any]) -> bool:
-    """Return True if IMDS and journal are good, no hook runs, and no approval is missing."""
-    if not status["imds"]["ok"] or not status["journal"]["ok"] or not status["resource_name"]:
+    """Return True if IMDS and records are good, no hook runs, and no approval is missing."""
+    if not status["imds"]["ok"] or not status["records"]["ok"] or not status["resource_name"]:
         return False
     return all(_is_idle(event, status["leader"]) for event in status["events"])
 

@@ -98,7 +98,7 @@ class _PlanBuilder:
         self._chance = chance
         self._events: list[str] = []
         # remaining number of actions of a kind; those that take seconds to heal are rare
-        self._left = {self._restart: 2, self._journal: 1, self._fault: 2, self._stale: 1, self._host: 1}
+        self._left = {self._restart: 2, self._records: 1, self._fault: 2, self._stale: 1, self._host: 1}
 
     def actions(self) -> list[Action]:
         chance = self._chance
@@ -177,13 +177,13 @@ class _PlanBuilder:
         first = [Action("clock", (chance.choice(SKEWS),))] if chance.random() < 0.2 else []
         return [*first, Action(verb, (chance.choice((0.0, 0.0, 0.3, 0.8)),))]
 
-    def _journal(self) -> list[Action]:
+    def _records(self) -> list[Action]:
         chance = self._chance
         verb = chance.choice(
-            ("journal-locked",) * 3
-            + ("journal-removed", "journal-overwritten", "journal-emptied", "killed-and-journal-removed")
+            ("disk-full",) * 3
+            + ("records-removed", "records-overwritten", "records-emptied", "killed-and-records-removed")
         )
-        return [Action(verb, (chance.choice((1.0, 2.0, 3.0)),) if verb == "journal-locked" else ())]
+        return [Action(verb, (chance.choice((1.0, 2.0, 3.0)),) if verb == "disk-full" else ())]
 
     def _host(self) -> list[Action]:
         chance = self._chance

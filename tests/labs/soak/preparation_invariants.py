@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Invariants of preparations, and of events in the journal."""
+"""Invariants of preparations, and of events in the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from soak.plan import PREPARE
 from soak.violations import Violation
 
 INTERRUPTED_STATES = ("interrupted", "stopped", "timeout")
-# an event in so many documents must be in the journal
+# an event in so many documents must be in the records
 ENOUGH_POLLS = 3
 
 
@@ -63,12 +63,9 @@ def preparations_succeed_once(evidence: Evidence) -> Iterator[Violation]:
                 )
 
 
-def events_are_in_the_journal(evidence: Evidence) -> Iterator[Violation]:
-    """Each event that several documents listed is in the journal."""
-    if any(
-        "journal-" in performed_action.action.verb and performed_action.action.verb != "journal-locked"
-        for performed_action in evidence.performed
-    ):
+def events_are_in_the_records(evidence: Evidence) -> Iterator[Violation]:
+    """Each event that several documents listed is in the records."""
+    if any("records-" in performed_action.action.verb for performed_action in evidence.performed):
         return
     recorded = {record["event"]["event_id"].casefold() for record in evidence.history}
     for key in evidence.event_ids():
@@ -79,6 +76,6 @@ def events_are_in_the_journal(evidence: Evidence) -> Iterator[Violation]:
             and not evidence.forgotten(key, "", seen[0], seen[-1] + 3600)
         ):
             yield Violation(
-                "5 event in the journal",
-                f"event {key[:8]} was in {len(seen)} documents and is not in the journal",
+                "5 event in the records",
+                f"event {key[:8]} was in {len(seen)} documents and is not in the records",
             )

@@ -130,8 +130,8 @@ def test_recovery_while_another_event_is_prepared_is_found() -> None:
 
 
 def test_lost_event_is_found() -> None:
-    assert found(history=[]) == ["5 event in the journal"]
-    assert found(history=[], performed=[PerformedAction(1.0, 1.0, Action("journal-removed"))]) == []
+    assert found(history=[]) == ["5 event in the records"]
+    assert found(history=[], performed=[PerformedAction(1.0, 1.0, Action("records-removed"))]) == []
 
 
 def test_documents_follow_from_the_simulators_log_and_requests() -> None:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from hook_runner.service.control_socket import send_request
 from soak.emulated_host import EmulatedHost
 from soak.hooks import Mark, read_marks, write_hook
-from soak.journal_faults import JournalFaults
 from soak.plan import VM, Setup
+from soak.record_faults import RecordFaults
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import is_alive, processes_with
@@ -38,7 +38,7 @@ class Restart(NamedTuple):
     Attributes:
         ended, began: Unix times.
         how: "kill", "term", "reboot" or "died".
-        known: the content of the journal between them.
+        known: the content of the records between them.
     """
 
     ended: float
@@ -61,7 +61,7 @@ class Testbed:
         self.harness = EngineHarness(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
             write_hook(self.harness.hooks_directory, hook.path, hook.does)
-        self.journal = JournalFaults(Path(self.harness.settings.journal))
+        self.records = RecordFaults(Path(self.harness.settings.state_directory), folder / "full")
         self.daemon = DaemonProcess(self.harness)
         self.restarts: list[Restart] = []
         self.exits: list[tuple[str, int]] = []
@@ -72,10 +72,10 @@ class Testbed:
         """Start the daemon, and do not wait until it is ready."""
         if self._ended_at is not None:
             ended, how = self._ended_at
-            self.restarts.append(Restart(ended, time.time(), how, frozenset(self.journal.known())))
+            self.restarts.append(Restart(ended, time.time(), how, frozenset(self.records.content())))
         self._ended_at = None
         self._ready_before = self.daemon.times_notified("READY=1")
-        self.daemon.start(first=self.host.program() + _SHORT_ABSENCES, until="")
+        self.daemon.start(first=self.host.program() + self.records.program() + _SHORT_ABSENCES, until="")
 
     def end(self, how: str) -> None:
         """End the daemon; "reboot" also ends its hooks, empties the run directory and changes the boot id."""
@@ -132,7 +132,7 @@ class Testbed:
         return len(os.listdir(process / "fd")), pages * os.sysconf("SC_PAGE_SIZE") // 1024
 
     def close(self) -> None:
-        self.journal.heal()
+        self.records.heal()
         self.daemon.close()
 
     def _signal(self, number: int) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Child processes for the tests of the journal: they die, have no disk space, or may not write."""
+"""Child processes for the tests of the records: they die, have no disk space, or may not write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon without its process: a real client, journal, hooks and engine, with a clock of the test."""
+"""The daemon without its process: a real client, records, hooks and engine, with a clock of the test."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.permissions import trusted_owners
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.service.poller import Date, DocumentReceived, confirmed
@@ -72,7 +72,7 @@ class EngineHarness(HarnessViews):
         self.config.update(config)
         fixed = {
             "hooks_directory": str(self.hooks_directory),
-            "journal": str(self.folder / "state" / "journal.db"),
+            "state_directory": str(self.folder / "state"),
             "run_directory": str(self.folder / "run"),
             "environment": {"MARKS": str(self.marks_file)},
             "endpoint": self.azure.simulator.endpoints[self.name],
@@ -91,13 +91,14 @@ class EngineHarness(HarnessViews):
     def start(self) -> Engine:
         """Create the engine, as the service does when it starts."""
         settings = self.settings
-        for folder in (settings.run_directory, os.path.dirname(settings.journal)):
-            os.makedirs(folder, exist_ok=True)
+        os.makedirs(settings.run_directory, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
         log_to(LogHandler(self.log))
         set_level("debug")
         self.health = ImdsHealth()
-        self.journal = Journal.open(settings.journal, log.error, self.monotonic)
+        boot = f"boot {self.boot_number}"
+        self.store = RecordStore(settings.state_directory, boot, log.error, self.monotonic)
+        self.store.load()
         self.runs = HookRuns(settings.run_directory, settings.environment, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
@@ -109,12 +110,12 @@ class EngineHarness(HarnessViews):
         self._engine = Engine(
             settings,
             self._hooks(),
-            self.journal,
+            self.store,
             self.runs,
             self.clock,
             lambda record, event: self._queue.append((record, event)),
             lambda record, step: self.ended.append((record, step)),
-            f"boot {self.boot_number}",
+            boot,
         )
         return self._engine
 
@@ -122,20 +123,18 @@ class EngineHarness(HarnessViews):
         """Read settings and hooks again, as on SIGHUP."""
         self.engine.reconfigure(self.settings, self._hooks())
 
-    def restart(self, how: str = "stop") -> None:
+    def restart(self, how: str = "kill") -> None:
         """End the daemon and start it again.
 
-        ``how``: "stop" (close everything), "kill" (close nothing) or "reboot" (also end hooks and empty /run).
+        ``how``: "kill" (close nothing) or "reboot" (also end hooks and empty /run).
         """
-        if how == "stop":
-            self.journal.close()
         if how == "reboot":
             self.end_processes()
             shutil.rmtree(self.settings.run_directory)
             self._booted = self._elapsed - 1.0
             self.boot_number += 1
         # a killed process closes nothing; therefore the garbage collector must not either
-        _ABANDONED.append((self._engine, self.journal, self.runs))
+        _ABANDONED.append((self._engine, self.runs))
         self.start()
 
     @property
@@ -195,7 +194,6 @@ class EngineHarness(HarnessViews):
         """Tick until no hook runs, or only hooks that wait for the test."""
 
         def is_quiet() -> bool:
-            self.journal.maintain()
             self.engine.tick()
             return not self._deliver() and all(self._is_waiting(step) for step in self.running())
 
@@ -233,10 +231,9 @@ class EngineHarness(HarnessViews):
         self.wait(is_over)
 
     def close(self) -> None:
-        """End the processes and close the journal after the test."""
+        """End the processes after the test."""
         if self._engine is not None:
             self.end_processes()
-            self.journal.close()
             self.imds.close()
 
     def _gate(self, hook: str) -> Path:

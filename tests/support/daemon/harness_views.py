@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
+from hook_runner import record_files
 from hook_runner.clock import ServerClock
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -25,7 +26,7 @@ class HarnessViews(ABC):
     marks_file: Path
     log: io.StringIO
     health: ImdsHealth
-    journal: Journal
+    store: RecordStore
     clock: ServerClock
 
     @property
@@ -49,7 +50,13 @@ class HarnessViews(ABC):
         for record in reversed(self.engine.records):
             if record.key == event_id.casefold():
                 return record
-        return self.journal.reader().records(1, event_id)[0]
+        return next(record for record in self.stored() if record.key == event_id.casefold())
+
+    def stored(self) -> list[EventRecord]:
+        """Return the records on the disk, newest first."""
+        found = record_files.stored(self.store.directory)
+        assert found.unreadable == []
+        return [record_files.from_data(data) for data in found.records]
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
         """Return (STAGE/NAME, state) of each run of an event."""
@@ -60,7 +67,7 @@ class HarnessViews(ABC):
         return [entry.what for entry in self.record(event_id).timeline]
 
     def status(self) -> dict[str, Any]:
-        return status.to_dict(self.engine, self.health, self.clock, self.journal.write_error)
+        return status.to_dict(self.engine, self.health, self.clock, self.store)
 
     def times_logged(self, text: str) -> int:
         return sum(text in line for line in self.log.getvalue().splitlines())

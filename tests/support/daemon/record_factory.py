@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Values for the tests of the journal and the history: events, records, and everything that a record holds."""
+"""Values for the tests of the records and the history: events, records, and everything that a record holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.outcome import COMPLETED
-from hook_runner.journal.journal import Journal
 from hook_runner.records import ACCEPTED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=timezone.utc)
@@ -67,12 +66,6 @@ def close_record(record: EventRecord) -> None:
     )
     record.gone_at, record.closed_at = after(60), after(61)
     record.timeline.append(TimelineEntry(after(61), "closed", "recovered"))
-
-
-def last_occurrence(journal: Journal, key: str) -> int:
-    """Return the occurrence of the newest record of an event; 0 without one."""
-    record = journal.last_of(key)
-    return 0 if record is None else record.occurrence
 
 
 def everything(record: EventRecord) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class DaemonHost:
             "endpoint": endpoint,
             "interval": 0.2,
             "hooks_directory": str(folder / "etc" / "hooks.d"),
-            "journal": str(folder / "lib" / "journal.db"),
+            "state_directory": str(folder / "lib" / "hook-runner"),
             "run_directory": str(folder / "run"),
             "environment": {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
         }

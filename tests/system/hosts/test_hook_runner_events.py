@@ -157,7 +157,7 @@ def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: obj
 def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: object) -> None:
     event = azure.announce("Freeze", VM, hold=True, duration=0)
     azure.wait_for_approval(event, site)
-    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the journal", site.log)
+    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the record", site.log)
     down_and_up(site.host, way)
     wait_until(
         lambda: site.watches() and site.sees("approval", "accepted"), "the daemon remembers the approval", site.log

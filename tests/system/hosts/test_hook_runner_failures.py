@@ -164,19 +164,23 @@ def test_ten_minutes_of_imds_errors_end_no_event(site: RoleHost, azure: Azure) -
     finish_event(site, azure, event)
 
 
-def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
+def test_full_disk_stops_no_hook_and_no_approval_is_lost(site: RoleHost, azure: Azure) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
     site.host.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL},mode=750", "small", STATE])
     site.host.run(["systemctl", "start", SERVICE])
     wait_until(site.watches, "the daemon polls", site.log)
     site.host.run(["dd", "if=/dev/zero", f"of={STATE}/others", "bs=64k"], check=False)
     event = azure.announce("Freeze", VM, duration=0)
-    finish_event(site, azure, event)
+    site.release("prepare")
+    site.wait_for("ended", "prepare")
+    wait_until(lambda: not site.status()["records"]["ok"], "the daemon cannot write", site.log)
+    assert azure.approvals(event) == 0
     site.host.run(["rm", f"{STATE}/others"])
+    finish_event(site, azure, event)
     site.reset()
     later = azure.announce("Freeze", VM, duration=0)
     finish_event(site, azure, later)
-    assert site.status()["journal"] == {"ok": True, "error": None, "since": None}
+    assert site.status()["records"] == {"ok": True, "error": None, "since": None, "set_aside": []}
     history = json.dumps(site.history())
     assert event in history and later in history
     site.host.run(["systemctl", "stop", SERVICE])
@@ -185,12 +189,14 @@ def test_full_disk_stops_no_event(site: RoleHost, azure: Azure) -> None:
     wait_until(site.watches, "the daemon polls", site.log)
 
 
-def test_broken_journal_is_quarantined(site: RoleHost) -> None:
+def test_record_that_cannot_be_read_is_set_aside_and_recovered(site: RoleHost) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
-    site.host.run(["sh", "-c", f"echo this is no database >{STATE}/journal.db; rm -f {STATE}/journal.db-*"])
+    site.host.run(["sh", "-c", f"echo this is no record >{STATE}/hook-runner/open/1.json"])
     site.host.run(["systemctl", "start", SERVICE])
     wait_until(site.watches, "the daemon polls", site.log)
-    assert site.host.run(["sh", "-c", f"ls {STATE}/journal.db.corrupt-*"]).stdout != ""
+    (aside,) = site.status()["records"]["set_aside"]
+    assert site.host.run(["cat", f"{aside}/1.json"]).stdout == "this is no record\n"
+    wait_until(lambda: not site.status()["events"], "the host is recovered", site.log)
 
 
 def test_approval_by_hand(site: RoleHost, azure: Azure) -> None:

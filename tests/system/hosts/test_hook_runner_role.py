@@ -24,7 +24,7 @@ from support.wait import wait_until
 
 README = Path(__file__).resolve().parents[3] / "roles" / "hook_runner" / "README.md"
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
-JOURNAL = "/var/lib/azure-scheduled-events"
+STATE = "/var/lib/azure-scheduled-events"
 HOOKS_FOLDER = "/etc/azure-scheduled-events/hooks.d"
 GROUP = "azure-scheduled-events"
 STATUS_GROUP = "azure-scheduled-events-status"
@@ -211,7 +211,7 @@ def test_setting_that_needs_a_restart_restarts_the_daemon(site: RoleHost) -> Non
 @pytest.mark.all
 def test_lost_reload_is_repeated(site: RoleHost) -> None:
     # the sandbox allows the unit to write there
-    lost = f"{JOURNAL}/lost"
+    lost = f"{STATE}/lost"
     lose = f"/bin/sh -c 'test -e {lost} || {{ touch {lost}; exit 0; }}; kill -HUP $MAINPID'"
     site.write_drop_in("ExecReload=", f"ExecReload={lose}")
     site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3}, policy="documented")
@@ -238,13 +238,13 @@ def test_settings_that_need_a_restart_are_those_of_the_daemon() -> None:
 
 
 @pytest.mark.all
-def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
+def test_upgrade_restarts_and_keeps_records_and_hooks(site: RoleHost) -> None:
     site.host.run(
         [
             "sh",
             "-c",
             f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py;"
-            f" touch {LIBRARY}/hook_runner/removed.py {JOURNAL}/mine",
+            f" touch {LIBRARY}/hook_runner/removed.py {STATE}/mine",
         ]
     )
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
@@ -252,7 +252,7 @@ def test_upgrade_restarts_and_keeps_journal_and_hooks(site: RoleHost) -> None:
     upgraded = site.must_apply(hooks=changed(HOOKS), config={"interval": 0.3})
     assert upgraded.changed_tasks == [NEW_PACKAGE, INSTALLED, RESTART], upgraded.text
     wait_until(lambda: site.process() not in (process, "0"), "the daemon is restarted", site.log)
-    kept = (f"{JOURNAL}/mine", f"{JOURNAL}/journal.db", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
+    kept = (f"{STATE}/mine", f"{STATE}/hook-runner/clean", f"{HOOKS_FOLDER}/recover/90-of-an-administrator")
     assert [
         site.host.run(["test", "-e", file], check=False).returncode
         for file in (*kept, f"{LIBRARY}/hook_runner/removed.py")
@@ -307,10 +307,11 @@ def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost
     assert tried("member") == [0, 0, 4]
     assert tried("monitor") == [0, 0, 77]
     assert tried("stranger") == [77, 77, 77]
-    found = site.host.run(["find", JOURNAL, "-printf", "%f %m %u\n"]).stdout.splitlines()
+    found = site.host.run(["find", STATE, "-printf", "%f %m %u\n"]).stdout.splitlines()
     assert {line for line in found if "mine" not in line} >= {
         "azure-scheduled-events 700 root",
-        "journal.db 600 root",
+        "hook-runner 700 root",
+        "state.json 600 root",
     }, found
 
 
@@ -370,13 +371,13 @@ def test_service_state_and_enabled_stop_and_disable_the_unit(site: RoleHost) -> 
     assert (site.unit("ActiveState"), site.unit("UnitFileState")) == ("inactive", "disabled")
 
 
-def test_absent_leaves_the_journal_only(site: RoleHost) -> None:
+def test_absent_leaves_the_records_only(site: RoleHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and len(installed_paths(site)) > 3, check.text
     gone = site.must_apply(state="absent")
     # a test file that follows installs the role again
     site.first_run = None
-    assert installed_paths(site) == [JOURNAL], gone.text
+    assert installed_paths(site) == [STATE], gone.text
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
     assert [site.host.run(["getent", "group", each], check=False).returncode for each in (GROUP, STATUS_GROUP)] == [
         2,
@@ -392,6 +393,6 @@ def test_absent_twice_changes_nothing(site: RoleHost) -> None:
 
 
 @pytest.mark.all
-def test_absent_with_remove_journal_removes_the_journal(site: RoleHost) -> None:
-    site.must_apply(state="absent", remove_journal=True)
+def test_absent_with_remove_records_removes_the_records(site: RoleHost) -> None:
+    site.must_apply(state="absent", remove_records=True)
     assert installed_paths(site) == []

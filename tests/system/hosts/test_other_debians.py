@@ -69,7 +69,7 @@ def test_daemon_that_is_killed_finds_its_hook_again(site: RoleHost, azure: Azure
     assert site.began("started") == 0
 
 
-def test_absent_leaves_nothing_but_the_journal_and_ends_hooks_that_run(site: RoleHost, azure: Azure) -> None:
+def test_absent_leaves_nothing_but_the_records_and_ends_hooks_that_run(site: RoleHost, azure: Azure) -> None:
     site.hold("started")
     azure.advance(START)
     site.wait_for("began", "started")

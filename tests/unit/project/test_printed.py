@@ -249,7 +249,7 @@ LEFT_OUT = {
             "tests/functional/hook_runner/test_documentation.py loads what it gives the role, "
             "and tests/system/recipes/test_readme.py runs the README's playbook of the same kind"
         ),
-        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/journal"': (
+        'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/records"': (
             "tests/system/hosts/test_hook_runner_role.py gives the variable another value"
         ),
         "hook_runner_hook_unit_overrides: |": "tests/system/hosts/test_hook_runner_role.py applies it",

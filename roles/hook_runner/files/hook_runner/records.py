@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Records of events and hook runs: the engine changes them, the journal stores them."""
+"""Records of events and hook runs: the engine changes them, the store keeps them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEP_STATES = (RUNNING, OK, FAILED, TIMEOUT, STOPPED, INTERRUPTED, SKIPPED)
 
 
 class Cause(str, Enum):
-    """Why a run has its state, as the journal and the result of a run store it.
+    """Why a run has its state, as its record and its result store it.
 
     supervisor.py writes the first four without importing this class.
     """
@@ -51,7 +51,6 @@ class Cause(str, Enum):
     SIGNAL = "signal"  # a signal ended it that the supervisor had not sent
     REFUSED = "refused"  # users who are not trusted could change the program
     SUPERVISOR_LOST = "supervisor-lost"  # its supervisor left no result
-    JOURNAL_LOST = "journal-lost"  # the journal could not be read when it ended
     NO_TIME = "no-time"  # too little time was left before NotBefore
     DEADLINE = "deadline"  # the event was about to start
     MORE_URGENT = "more-urgent"  # a more urgent event needed the time
@@ -190,7 +189,7 @@ class EventRecord:
             done.
         closed_at: when the daemon had finished with it; None before that.
         steps: every hook run, in the order of their start.
-        timeline: entries in order. The journal writes those that it does not have yet.
+        timeline: entries in order.
         is_missing: whether the last document lacks the event, or this VM in it; it may be over. Not stored.
         sighting: the event as the tracker knows it; not listed before the first document. Not stored.
         on_hold: whether the policy holds the event; nothing is prepared for it. Not stored.
@@ -256,6 +255,11 @@ class EventRecord:
     def key(self) -> str:
         """The event's identity: its EventId with letter case folded."""
         return self.event.key
+
+    @property
+    def is_of_lost_records(self) -> bool:
+        """True if it stands for events whose records are lost: see `RecordStore.load`."""
+        return not self.event.event_type
 
     @property
     def phase(self) -> str:

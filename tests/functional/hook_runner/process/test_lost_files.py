@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The running service while its files are locked, removed or emptied: journal, run directory, configuration."""
+"""The running service while its disk is full, or its files are removed or emptied."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +16,7 @@ from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import HANGS
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
+from support.daemon.small_disk import program_on_full_disk
 
 pytestmark = pytest.mark.all
 
@@ -24,20 +24,23 @@ MakeDaemon = Callable[..., DaemonProcess]
 
 # the service comes round sooner than it does while nothing happens
 SOON = """
-from hook_runner.journal import journal
 from hook_runner.service import daemon, metrics_output
 metrics_output.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
-journal.REOPEN_INTERVAL = journal.CHECK_INTERVAL = 0.3
-# as little of the time as it is otherwise: the service answers no command while it waits
-journal.BUSY_TIMEOUT = 0.03
 """
 
 
-def lock(vm: DaemonProcess) -> sqlite3.Connection:
-    """Hold the journal's write lock, until the connection is closed."""
-    holder = sqlite3.connect(str(vm.harness.folder / "state" / "journal.db"), isolation_level=None, timeout=30)
-    holder.execute("BEGIN IMMEDIATE")
-    return holder
+def start(vm: DaemonProcess) -> None:
+    """Start the service on a disk that takes no records while a file exists."""
+    folder = vm.harness.folder
+    vm.start(first=SOON + program_on_full_disk(str(folder / "state"), str(folder / "full")))
+
+
+def fill_disk(vm: DaemonProcess) -> None:
+    (vm.harness.folder / "full").touch()
+
+
+def free_disk(vm: DaemonProcess) -> None:
+    (vm.harness.folder / "full").unlink()
 
 
 def preparations(vm: DaemonProcess) -> list[str]:
@@ -45,33 +48,26 @@ def preparations(vm: DaemonProcess) -> list[str]:
     return [event["prepared"] for event in vm.data("status")[1].get("events", [])]
 
 
-def with_hook_that_ended_while_the_journal_was_locked(
-    azure: Azure, vm: DaemonProcess
-) -> tuple[str, sqlite3.Connection]:
-    vm.harness.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.start(first=SOON)
-    vm.wait(lambda: vm.harness.marks("hang"))
-    holder = lock(vm)
-    vm.harness.release("prepare/10-a")
-    vm.wait(lambda: preparations(vm) == ["ok"])
-    return event, holder
-
-
-def test_withheld_approval_is_sent_when_the_journal_can_be_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_withheld_approval_is_sent_when_records_can_be_written_again(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
-    event, holder = with_hook_that_ended_while_the_journal_was_locked(azure, vm)
-    since = ("journal_degraded_since_timestamp_seconds", ())
+    vm.harness.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    start(vm)
+    vm.wait(lambda: vm.harness.marks("hang"))
+    fill_disk(vm)
+    vm.harness.release("prepare/10-a")
+    vm.wait(lambda: preparations(vm) == ["ok"])
+    since = ("records_degraded_since_timestamp_seconds", ())
     vm.wait(lambda: abs(read(vm.harness.folder / "metrics.prom").get(since, 0) - azure.now().timestamp()) < 60)
     code, data = vm.data("status")
-    assert code == 1 and not data["journal"]["ok"] and data["journal"]["since"].endswith("Z")
+    assert code == 1 and not data["records"]["ok"] and data["records"]["since"].endswith("Z")
     assert "; since 20" in vm.command("status").stdout
     assert vm.data("approve", event)[0] == 1 and azure.approvals() == []
-    holder.close()
+    free_disk(vm)
     vm.wait(azure.approvals)
     vm.wait(lambda: vm.data("status")[0] == 0)
-    assert vm.data("status")[1]["journal"] == {"ok": True, "error": None, "since": None}
+    assert vm.data("status")[1]["records"] == {"ok": True, "error": None, "since": None, "set_aside": []}
     vm.stop(signal.SIGKILL)
     vm.start(first=SOON)
     azure.schedule("Freeze", "vm2")
@@ -79,16 +75,16 @@ def test_withheld_approval_is_sent_when_the_journal_can_be_written_again(azure: 
     assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_approval_by_hand_tries_the_journal_before_it_is_refused(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_approval_by_hand_tries_to_write_before_it_is_refused(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(policy="observe")
-    vm.start()
+    start(vm)
     event = azure.schedule("Reboot", hold=True)
     vm.wait(lambda: preparations(vm))
-    holder = lock(vm)
+    fill_disk(vm)
     azure.schedule("Redeploy", hold=True)
     vm.wait(lambda: vm.data("status")[0] == 1)
     assert vm.data("approve", event)[0] == 1
-    holder.close()
+    free_disk(vm)
     assert vm.data("approve", event)[0] == 0  # although the last attempt was a moment ago
     vm.wait(azure.approvals)
 

@@ -43,7 +43,7 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert found["hook_duration_seconds_count", (("hook", "10-a"), ("stage", "prepare"))] == 1
     assert 850 <= found["prepare_end_seconds_left", ()] <= 900
     assert abs(found["last_good_poll_timestamp_seconds", ()] - azure.now().timestamp()) < 60
-    assert found["journal_degraded", ()] == 0 == found["journal_degraded_since_timestamp_seconds", ()]
+    assert found["records_degraded", ()] == 0 == found["records_degraded_since_timestamp_seconds", ()]
     assert file.stat().st_mode & 0o777 == 0o644
     assert [path.name for path in vm.harness.folder.glob("metrics*")] == ["metrics.prom"]
 

@@ -192,6 +192,27 @@ def test_success_of_a_run_that_began_for_a_less_severe_type_does_not_count(azure
     assert azure.approvals() == [("vm1", event)]
 
 
+def test_an_id_that_comes_back_after_a_restart_is_another_event_and_ends_after_a_minute(
+    azure: Azure, vm: EngineHarness
+) -> None:
+    entry = azure.entry()
+    azure.show(entry)
+    vm.poll()
+    azure.show()
+    vm.poll(after=1)
+    for _restart in range(2):
+        vm.restart("kill")
+        azure.show(entry)
+        vm.poll(after=1)
+        assert vm.record(entry["EventId"]).occurrence == 2
+    azure.show()
+    vm.poll_once(after=1)
+    vm.poll_once(after=30)
+    assert vm.record(entry["EventId"]).gone_at is None
+    vm.poll_once(after=30)
+    assert vm.record(entry["EventId"]).gone_at is not None
+
+
 def test_an_id_that_comes_back_is_another_event(azure: Azure, vm: EngineHarness) -> None:
     entry = azure.entry()
     azure.show(entry)
@@ -202,7 +223,7 @@ def test_an_id_that_comes_back_is_another_event(azure: Azure, vm: EngineHarness)
     vm.poll(after=61)
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    assert [record.occurrence for record in vm.journal.reader().records(5, entry["EventId"])] == [2, 1]
+    assert [record.occurrence for record in vm.stored()] == [2, 1]
     assert "anomaly" in vm.timeline(entry["EventId"])
 
 

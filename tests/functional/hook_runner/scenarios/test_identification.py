@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Which VM this is: remembered for a start at which IMDS does not say it, and compared with the journal's."""
+"""Which VM this is: remembered for a start at which IMDS does not say it, and compared with that of the records."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +20,11 @@ MakeVm = Callable[..., EngineHarness]
 
 def copied(source: EngineHarness, target: EngineHarness) -> None:
     """Give a VM the disk of another one, which has been stopped."""
-    source.journal.close()
-    os.makedirs(Path(target.settings.journal).parent)
-    shutil.copy(source.settings.journal, target.settings.journal)
+    shutil.copytree(source.settings.state_directory, target.settings.state_directory)
     target.boot_number = 9
 
 
-@pytest.mark.parametrize("how", ["stop", "kill", "reboot"])
+@pytest.mark.parametrize("how", ["kill", "reboot"])
 def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(
     azure: Azure, vm: EngineHarness, how: str
 ) -> None:
@@ -49,7 +46,7 @@ def test_name_is_unknown_where_no_earlier_run_has_noted_it(azure: Azure, vm: Eng
     assert vm.ran() == ["prepare/10-a"]
 
 
-def test_journal_of_another_vm_is_set_aside_and_none_of_its_hooks_runs(azure: Azure, make_vm: MakeVm) -> None:
+def test_records_of_another_vm_are_set_aside_and_none_of_their_hooks_runs(azure: Azure, make_vm: MakeVm) -> None:
     one, two = make_vm("vm1"), make_vm("vm2")
     for harness in (one, two):
         for stage in ("prepare", "recover"):
@@ -66,13 +63,14 @@ def test_journal_of_another_vm_is_set_aside_and_none_of_its_hooks_runs(azure: Az
     assert two.ran() == []
     two.poll(after=1)
     assert two.ran() == [] and [record.affects_this_vm for record in two.engine.records] == [False]
-    assert [name for name in os.listdir(Path(two.settings.journal).parent) if "other-vm" in name]
+    (aside,) = two.status()["records"]["set_aside"]
+    assert sorted(os.listdir(aside)) == ["history", "open", "state.json"] and len(os.listdir(aside + "/open")) == 2
     mine = azure.schedule("Reboot", "vm2", hold=True)
     two.poll(after=1)
     assert two.ran() == ["prepare/10-a"] and azure.approvals()[-1] == ("vm2", mine)
 
 
-def test_journal_of_another_vm_is_noticed_by_a_configured_name(azure: Azure, make_vm: MakeVm) -> None:
+def test_records_of_another_vm_are_noticed_by_a_configured_name(azure: Azure, make_vm: MakeVm) -> None:
     one, two = make_vm("vm1", resource_name="vm1"), make_vm("vm2", resource_name="vm2")
     for harness in (one, two):
         harness.hook("prepare/10-a")

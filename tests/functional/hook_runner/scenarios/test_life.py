@@ -159,7 +159,7 @@ def test_t17_an_event_of_others_is_seen_and_left_alone(azure: Azure, make_vm: Ma
     vm.poll(after=1000)
     vm.poll(after=1000)
     assert vm.ran() == [] and azure.requests("POST") == [] and vm.engine.records == []
-    assert vm.journal.reader().records(10) == []
+    assert vm.stored() == []
 
 
 def test_t18_another_client_approves_during_prepare(azure: Azure, make_vm: MakeVm) -> None:

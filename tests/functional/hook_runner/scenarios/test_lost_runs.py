@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The journal cannot be written, or is lost, and the daemon is killed: run folders have the results of hooks."""
+"""Records cannot be written, or are lost, and the daemon is killed: run folders have the results of hooks."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,13 @@ def folders(vm: EngineHarness) -> list[str]:
     return os.listdir(runs) if runs.exists() else []
 
 
-def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(
+def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
     azure: Azure, vm: EngineHarness, disk: Disk
 ) -> None:
     vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot")
+    event = azure.schedule("Reboot", hold=True)
     vm.poll()
-    disk.fail(vm)
+    disk.fail()
     vm.release("prepare/10-a")
     vm.settle()
     assert vm.steps(event) == [("prepare/10-a", "ok")]
@@ -44,18 +45,18 @@ def test_result_stays_until_the_journal_has_it_so_that_a_kill_prepares_once(
     assert folders(vm) == []
 
 
-def test_folders_go_once_the_journal_is_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+def test_folders_go_once_records_are_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     vm.hook("prepare/20-b", HANGS)
     azure.schedule("Reboot")
     vm.engine.runtime.hooks = {}
-    disk.fail(vm)
+    disk.fail()
     vm.engine.reconfigure(vm.settings, vm._hooks())
     vm.poll()
     assert len(folders(vm)) == 2
     disk.heal()
     vm.release("prepare/20-b")
     vm.settle()
-    assert vm.journal.write_error is None and folders(vm) == []
+    assert vm.store.error is None and folders(vm) == []
 
 
 @pytest.mark.parametrize("ends_before", [True, False], ids=["ended", "runs"])
@@ -64,7 +65,7 @@ def test_run_whose_start_was_never_written_is_adopted(
 ) -> None:
     vm.hook("prepare/10-a", HANGS)
     vm.start()
-    disk.fail(vm)
+    disk.fail()
     event = azure.schedule("Reboot")
     vm.poll()
     if ends_before:
@@ -86,7 +87,7 @@ def test_run_whose_start_was_never_written_is_adopted(
 
 def test_event_that_came_back_after_a_recovery_is_prepared_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     vm.start()
-    disk.fail(vm)
+    disk.fail()
     entry = azure.entry()
     azure.show(entry)
     vm.poll()
@@ -101,10 +102,10 @@ def test_event_that_came_back_after_a_recovery_is_prepared_again(azure: Azure, v
     assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
 
 
-def test_recovery_that_the_journal_lost_is_not_repeated(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+def test_event_whose_end_was_not_written_is_recovered_once_more(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
-    disk.fail(vm)
+    disk.fail()
     azure.cancel(event)
     vm.poll(after=1)
     vm.poll(after=1)
@@ -112,18 +113,19 @@ def test_recovery_that_the_journal_lost_is_not_repeated(azure: Azure, vm: Engine
     vm.restart("kill")
     vm.poll(after=1)
     vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    assert vm.ran() == ["prepare/10-a", "recover/10-a", "recover/10-a"]
     assert vm.engine.records == []
 
 
-def test_lost_run_of_an_event_that_is_gone_is_ended(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+def test_lost_run_of_an_event_that_is_gone_is_ended_and_undone(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     vm.hook("prepare/10-a", HANGS)
     vm.start()
-    disk.fail(vm)
+    disk.fail()
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     vm.restart("kill")
     assert len(folders(vm)) == 1
+    disk.heal()
     azure.cancel(event)
     vm.poll(after=1)
 
@@ -132,4 +134,40 @@ def test_lost_run_of_an_event_that_is_gone_is_ended(azure: Azure, vm: EngineHarn
         return folders(vm) == []
 
     vm.wait(has_ended)
-    assert vm.engine.records == [] and vm.ran() == ["prepare/10-a"]
+    vm.poll(after=1)
+    assert vm.engine.records == [] and vm.ran() == ["prepare/10-a", "recover/10-a"]
+
+
+def test_event_of_which_a_full_disk_has_no_record_is_recovered_after_a_reboot(
+    azure: Azure, make_vm: Callable[..., EngineHarness], disk: Disk
+) -> None:
+    vm = make_vm(hooks={"recover/10-a": {"types": ["Freeze"]}})
+    vm.hook("prepare/10-a")
+    vm.hook("recover/10-a")
+    vm.start()
+    disk.fail()
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    azure.cancel(event)
+    disk.heal()
+    vm.restart("reboot")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.engine.records == []
+
+
+def test_no_success_counts_after_a_full_disk_and_a_reboot(
+    azure: Azure, make_vm: Callable[..., EngineHarness], disk: Disk
+) -> None:
+    vm = make_vm(hooks={"10-a": {"persists": True}})
+    vm.delivers_approvals = False
+    vm.hook("prepare/10-a")
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    disk.fail()
+    vm.engine.pausing.begin("root", None, "")
+    vm.engine.tick()
+    disk.heal()
+    vm.restart("reboot")
+    vm.delivers_approvals = True
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "prepare/10-a"] and azure.approvals() == [("vm1", event)]

@@ -216,17 +216,15 @@ def test_a_person_does_not_approve_in_a_dry_run(azure: Azure, make_vm: MakeVm) -
     assert azure.requests("POST") == []
 
 
-def test_without_a_journal_nothing_is_approved_that_would_be_forgotten(
-    azure: Azure, make_vm: MakeVm, disk: Disk
-) -> None:
+def test_on_a_full_disk_nothing_is_approved_that_would_be_forgotten(azure: Azure, make_vm: MakeVm, disk: Disk) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a")
     vm.start()
-    disk.fail(vm)
+    disk.fail()
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-    assert "journal cannot be written" in vm.status()["events"][0]["reason"]
+    assert "records cannot be written" in vm.status()["events"][0]["reason"]
     assert by_hand(vm, event)[0] is False
     disk.heal()
     vm.poll(after=1)

@@ -46,8 +46,6 @@ class Coordinated:
         disturb(self._world, self._hosts)
         self._coordinator.begin()
         self._world.agenda.run_until(HORIZON)
-        for host in self._hosts.values():
-            host.close()
 
     def _approve_alone(self, host: Host, event_id: str) -> None:
         """Take the approval of a daemon whose VM is the only one of the event."""

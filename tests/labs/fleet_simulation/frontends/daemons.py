@@ -71,8 +71,6 @@ class Daemons:
             if chance.random() < OPERATOR:
                 self._world.agenda.at(chance.uniform(3.0, HORIZON), partial(self._ask, host))
         self._world.agenda.run_until(HORIZON)
-        for host in self.hosts.values():
-            host.close()
 
     def _approve(self, host: Host, event_id: str) -> None:
         self._world.approve(host.name, event_id)

@@ -24,7 +24,7 @@ OWNERS = trusted_owners()
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
-@pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
+@pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
 def test_a_folder_that_others_can_write_is_refused(
     azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int
@@ -49,7 +49,7 @@ def test_folder_of_another_user_is_refused(azure: Azure, make_daemon: MakeDaemon
 
 
 @needs_root
-@pytest.mark.parametrize("name, key", [("state", "journal"), ("run", "run_directory")])
+@pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode, owner", [(0o755, NOBODY), (0o777, 0), (0o775, 0)])
 def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
     azure: Azure, make_daemon: MakeDaemon, name: str, key: str, mode: int, owner: int
@@ -60,9 +60,7 @@ def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
     above.chmod(mode)
     os.chown(above, owner, -1)
     place = above / "cache" / "not" / "there" / name
-    vm.harness.configure(
-        **{"journal": str(place / "journal.db")} if key == "journal" else {"run_directory": str(place)}
-    )
+    vm.harness.configure(**{key: str(place)})
     code, found = vm.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == key] == ["error"], found
     done = vm.command("run")

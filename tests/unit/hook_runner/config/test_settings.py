@@ -49,7 +49,7 @@ kill_after: 0
 when_started: finish
 dry_run: true
 hooks_directory: /srv/hooks.d
-journal: /srv/journal.db
+state_directory: /srv/state
 run_directory: /run/x
 control_group: adm
 history_events: 20
@@ -95,7 +95,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         when_started="finish",
         dry_run=True,
         hooks_directory="/srv/hooks.d",
-        journal="/srv/journal.db",
+        state_directory="/srv/state",
         run_directory="/run/x",
         control_group="adm",
         history_events=20,
@@ -164,7 +164,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("leader: frist\n", "config.yml:1: leader: unknown value 'frist'; did you mean first?"),
         ("when_started: go\n", "config.yml:1: when_started: unknown value 'go'; there are: stop, finish"),
         ("dry_run: 1\n", "config.yml:1: dry_run: expected true or false, not 1"),
-        ("journal: journal.db\n", "config.yml:1: journal: expected an absolute path, not 'journal.db'"),
+        ("state_directory: state\n", "config.yml:1: state_directory: expected an absolute path, not 'state'"),
         ("metrics_address: 9758\n", "config.yml:1: metrics_address: expected a text, not 9758"),
         ("metrics_address: localhost:9758\n", "config.yml:1: metrics_address: expected an address and a port"),
         ("metrics_address: 0.0.0.0:9758\n", "config.yml:1: metrics_address: 0.0.0.0 is not an address of the loopback"),

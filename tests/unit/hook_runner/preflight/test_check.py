@@ -30,7 +30,7 @@ class Stage:
         self.folder = folder
         self.config: dict[str, Any] = {
             "policy": "documented",
-            "journal": str(folder / "lib" / "journal.db"),
+            "state_directory": str(folder / "lib"),
             "run_directory": str(folder / "run"),
             "hooks_directory": str(folder / "hooks.d"),
         }
@@ -199,13 +199,13 @@ def test_hooks_of_another_directory_are_checked_on_request(stage: Stage) -> None
 def test_folders_that_are_not_there_yet_need_only_a_place(stage: Stage) -> None:
     assert (
         said(
-            stage.check(journal="/var/lib/azure-scheduled-events-absent/journal.db", run_directory="/run/x-absent/y"),
+            stage.check(state_directory="/var/lib/azure-scheduled-events-absent", run_directory="/run/x-absent/y"),
             ERROR,
         )
         == ""
     )
-    errors = said(stage.check(journal="/proc/x/journal.db"), ERROR if os.geteuid() == 0 else WARNING)
-    assert "journal: /proc: " in errors
+    errors = said(stage.check(state_directory="/proc/x"), ERROR if os.geteuid() == 0 else WARNING)
+    assert "state_directory: /proc: " in errors
     (stage.folder / "file").write_text("")
     assert "run_directory: " in said(
         stage.check(run_directory=str(stage.folder / "file" / "x")), ERROR if os.geteuid() == 0 else WARNING
@@ -213,7 +213,7 @@ def test_folders_that_are_not_there_yet_need_only_a_place(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["lib", "run"])
-def test_a_folder_of_journal_or_runs_that_others_can_write_is_an_error(stage: Stage, name: str) -> None:
+def test_a_folder_of_records_or_runs_that_others_can_write_is_an_error(stage: Stage, name: str) -> None:
     (stage.folder / name).mkdir()
     assert said(stage.check(), ERROR) == ""
     (stage.folder / name).chmod(0o777)

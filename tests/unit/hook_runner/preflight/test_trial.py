@@ -35,7 +35,7 @@ class Site:
         fixed = {
             "hooks_directory": str(self.folder / "hooks.d"),
             "run_directory": str(self.folder / "run"),
-            "journal": str(self.folder / "journal.db"),
+            "state_directory": str(self.folder / "state"),
         }
         self.config.write_text(json.dumps({**fixed, **keys}))
         self.config.chmod(0o600)

@@ -64,7 +64,7 @@ def test_a_question_is_answered(control: ControlSocket, tmp_path: Path) -> None:
 
 
 def test_question_that_has_arrived_is_answered_in_one_loop_of_the_daemon(control: ControlSocket) -> None:
-    """A loop takes seconds while another program has locked the journal."""
+    """A loop takes seconds while the disk is slow."""
     with client(control) as asking:
         asking.sendall(b'{"ask": "status"}\n')
         control.serve()

@@ -22,7 +22,7 @@ STATUS = {
     "leader": "external",
     "resource_name": "vm1",
     "imds": {"ok": True, "confirmed": True},
-    "journal": {"ok": True},
+    "records": {"ok": True},
     "events": [OPEN],
 }
 RECORD = {
@@ -49,7 +49,7 @@ def status_of(**changes):
 
 def test_status_has_the_documented_members():
     found = status_of()
-    assert found["resource_name"] == "vm1" and found["paused"] is None and found["imds_ok"] and found["journal_ok"]
+    assert found["resource_name"] == "vm1" and found["paused"] is None and found["imds_ok"] and found["records_ok"]
     assert found["confirmed"]
     (event,) = found["events"]
     assert {name: event[name] for name in SIGHTING} == SIGHTING
@@ -85,13 +85,13 @@ def test_odd_members_become_null_and_entries_without_an_id_are_left_out():
     )
     odd.update(listed=1, named=["vm1", 7], readable=None)
     found = status_of(
-        events=[odd, {"prepared": "ok"}, 7, None, dict(OPEN, event_id=5)], imds=None, journal=[], paused=1
+        events=[odd, {"prepared": "ok"}, 7, None, dict(OPEN, event_id=5)], imds=None, records=[], paused=1
     )
     (event,) = found["events"]
     assert event["resources"] == ["vm1"] and event["seconds_left"] is None and event["stage"] is None
     assert event["failed_hooks"] == ["prepare/None failed"]
     assert (event["listed"], event["named"], event["readable"]) == (False, ["vm1"], False)
-    assert not found["imds_ok"] and not found["confirmed"] and not found["journal_ok"]
+    assert not found["imds_ok"] and not found["confirmed"] and not found["records_ok"]
     # an odd value of paused counts as a pause
     assert found["paused"] == {"since": None, "until": None, "by": None, "reason": None}
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from functools import partial
 from typing import Any
@@ -14,17 +13,16 @@ from typing import Any
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.options import Parser, parse_choice, parse_integer, parse_seconds
 from azure_scheduled_events.printable import printable
-from hook_runner import __version__, event_ids
+from hook_runner import __version__, event_ids, record_files
 from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, exit_with_error, print_error, print_result
 from hook_runner.cli.run import load_settings_for, run_service
 from hook_runner.config.settings import DEFAULT_PATH, Settings
-from hook_runner.journal.reader import JournalUnreadable
 from hook_runner.lifecycle.pause import moment
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight import trial
 from hook_runner.preflight.check import run_checks
-from hook_runner.reporting import history_table, status
-from hook_runner.service import history_source
+from hook_runner.records import EventRecord
+from hook_runner.reporting import history, history_table, status
 from hook_runner.service.control_socket import send_request
 
 
@@ -69,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many events at most (default: %(default)s)",
     )
-    amount.add_argument("--all", action="store_true", help="all events that the journal has")
+    amount.add_argument("--all", action="store_true", help="all events that were kept")
 
     approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
     approve.add_argument(
@@ -101,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     attempt = verb(
         "try",
         try_hook,
-        "really run one hook by hand, with a made-up event of which neither the journal nor Azure learns",
+        "really run one hook by hand, with a made-up event of which neither the daemon nor Azure learns",
     )
     attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
     attempt.add_argument(
@@ -164,40 +162,60 @@ def show_status(options: argparse.Namespace) -> int:
 def show_history(options: argparse.Namespace) -> int:
     """Run the verb `history`; return the exit status."""
     settings = load_settings_for(options.config)
-    limit = history_source.ALL if options.all else options.limit
     try:
-        found = history_of(settings, options.event_id, limit)
+        found = stored_records(settings, None if options.all or options.event_id else options.limit)
     except FileNotFoundError:
-        return exit_with_error(PROBLEM, f"there is no journal {settings.journal}: the service never ran", options.json)
-    except JournalUnreadable as error:
-        return exit_with_error(PROBLEM, str(error), options.json)
+        text = f"there are no records in {settings.state_directory}: the service never ran"
+        return exit_with_error(PROBLEM, text, options.json)
+    records = []
+    for data in found.records:
+        try:
+            records.append(record_files.from_data(data))
+        except ValueError as error:
+            print_error(PROBLEM, f"record {data.get('id')} cannot be read: {error}")
     for sentence in found.unreadable:
         print_error(PROBLEM, sentence)
-    ambiguous = event_ids.explain_mismatch(options.event_id, found.candidates)
-    if ambiguous is not None:
-        return exit_with_error(NO_SUCH_EVENT, ambiguous, options.json, found=False, candidates=found.candidates)
-    if options.event_id and not found.events:
-        return exit_with_error(NO_SUCH_EVENT, f"the journal has no event {options.event_id}", options.json, found=False)
-    print_result(
-        found.events,
-        "\n\n".join(found.texts) if options.event_id else history_table.as_text(found.events),
-        options.json,
-    )
+    if options.event_id:
+        known = {record.key: record.event.event_id for record in records}
+        keys = event_ids.matching_ids(options.event_id, known)
+        candidates = [known[key] for key in keys]
+        if not keys:
+            text = f"no record is of the event {options.event_id}"
+            return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False)
+        if len(keys) > 1:
+            text = event_ids.explain_mismatch(options.event_id, candidates) or ""
+            return exit_with_error(NO_SUCH_EVENT, text, options.json, found=False, candidates=candidates)
+        records = [record for record in records if record.key == keys[0]]
+    print_history(records[: None if options.all else options.limit][::-1], options)
     return OK
 
 
-def history_of(settings: Settings, event_id: str | None, limit: int) -> history_source.Found:
-    """Return the history from the daemon, or from the journal's file if no daemon answers."""
+def print_history(records: list[EventRecord], options: argparse.Namespace) -> None:
+    """Print records, oldest first."""
+    data = history.to_dict(records)
+    print_result(data, history.as_text(records) if options.event_id else history_table.as_text(data), options.json)
+
+
+def stored_records(settings: Settings, most: int | None) -> record_files.Stored:
+    """Return the newest records in the files, or those that the daemon returns if this user may not read the files.
+
+    ``most``: how many, or all.
+
+    Raises:
+        FileNotFoundError: there are none.
+        PermissionError: this user may do neither.
+        OSError: they cannot be read.
+    """
     try:
-        found = history_source.from_daemon(settings.run_directory, event_id, limit)
+        return record_files.stored(settings.state_directory, most)
     except PermissionError:
-        raise
-    except OSError:
-        found = None  # no daemon runs, or it does not answer
-    if found is None:
-        os.stat(settings.journal)
-        found = history_source.from_file(settings.journal, event_id, limit)
-    return found
+        try:
+            answer = send_request(settings.run_directory, {"ask": "history"})
+        except (FileNotFoundError, ConnectionRefusedError):
+            answer = {}
+        if "records" not in answer:
+            raise
+        return record_files.Stored(answer["records"], answer["unreadable"])
 
 
 def approve_event(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from hook_runner.permissions import location_problem, permission_problem
 
 def check_directory_permissions(settings: Settings, owners: frozenset[int]) -> None:
     """Raise ConfigError if other users than `owners` could write or replace a folder of the daemon."""
-    for key, folder in (("run_directory", settings.run_directory), ("journal", os.path.dirname(settings.journal))):
+    for key, folder in (("run_directory", settings.run_directory), ("state_directory", settings.state_directory)):
         reason = location_problem(folder, owners)
         if reason is not None:
             raise ConfigError(f"{key}: the folder {folder} is not safe: {reason}")

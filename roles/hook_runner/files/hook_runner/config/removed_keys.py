@@ -9,6 +9,7 @@ REMOVED_KEYS: dict[str, str] = {
     "facts_file": "set hook_runner_facts of the role, which installs an executable fact",
     "facts_stale_after": "remove it, the executable fact of the role is never stale",
     "hook_timeout": "set timeout of single hooks below hooks, without it a hook has 10 minutes",
+    "journal": "set state_directory, a folder for the records, if the default does not suit you",
     "log_format": "remove it, journalctl --output=json prints JSON",
     "minimum_budget": "remove it, a prepare hook has 30 s when NotBefore has passed",
     "output_tail": "remove it, the last 4096 bytes of each hook's output are kept",

@@ -92,7 +92,7 @@ class Settings(NamedTuple):
     when_started: str = "stop"
     dry_run: bool = False
     hooks_directory: str = "/etc/azure-scheduled-events/hooks.d"
-    journal: str = "/var/lib/azure-scheduled-events/journal.db"
+    state_directory: str = "/var/lib/azure-scheduled-events/hook-runner"
     run_directory: str = "/run/azure-scheduled-events"
     control_group: str = ""
     status_group: str = ""
@@ -133,7 +133,7 @@ RESTART_ONLY_SETTINGS = (
     "interval",
     "timeout",
     "first_timeout",
-    "journal",
+    "state_directory",
     "run_directory",
     "control_group",
     "status_group",
@@ -156,7 +156,7 @@ _PARSERS: dict[str, Parser] = {
     "when_started": partial(parse_choice, known=("stop", "finish")),
     "dry_run": parse_boolean,
     "hooks_directory": values.path,
-    "journal": values.path,
+    "state_directory": values.path,
     "run_directory": values.path,
     "control_group": values.text,
     "status_group": values.text,

@@ -45,7 +45,7 @@ _PAUSE_AFTER_REFUSAL = 30.0
 _PAUSE_IN_SHORT_TIME = 5.0
 _SHORT_TIME = 120.0
 
-_NOT_DURABLE = Obstacle("not_durable", "the journal cannot be written, and a restart would forget the approval")
+_NOT_DURABLE = Obstacle("not_durable", "records cannot be written, and a restart would forget the approval")
 _NOT_BEFORE_PASSED = Obstacle("not_before_passed", "NotBefore has passed; Azure starts the event without an approval")
 _NO_ANSWER = Obstacle("no_answer", "IMDS gives no good answer; the event may have changed")
 _LAST_REQUEST_FAILED = Obstacle("last_request_failed", "the last request failed; the events are read again first")
@@ -85,9 +85,9 @@ class Approver:
     """Decides, for one record at a time, whether an approval is sent now.
 
     `send` hands (record, event) to the poller, and the answer arrives by `answer_received`. `is_durable`
-    returns whether the journal has everything on disk. Otherwise nothing is approved unless an operator forces
-    it, because a restart would forget the approval. `record` adds (record, keyword, sentence, level) to the
-    timeline and saves the record.
+    writes everything to the disk, and returns whether it could. Otherwise nothing is approved unless an operator
+    forces it, because a restart would forget the approval. `record` adds (record, keyword, sentence, level) to
+    the timeline.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Approver:
         clock: ServerClock,
         send: Callable[[EventRecord, ScheduledEvent], None],
         is_durable: Callable[[], bool],
-        record: Callable[[EventRecord, str, str, str], bool],
+        record: Callable[[EventRecord, str, str, str], None],
         pausing: Pausing,
     ) -> None:
         self._runtime = runtime
@@ -170,7 +170,7 @@ class Approver:
            nothing blocks it (`_blocked_by`). The reasons are noted for `status`.
         3. It also waits for the answer to the last request, and for the pause after one that failed.
         4. In a dry run it is only noted, once for each event.
-        5. Otherwise the request is noted in the journal, and then handed to the poller. If it cannot be noted,
+        5. Otherwise the request is written to the disk, and then handed to the poller. If it cannot be written,
            it is sent only if an operator forces it.
         """
         attempt = record.attempt
@@ -189,7 +189,8 @@ class Approver:
             return
         record.approval, record.approval_reason = SENT, reason
         record.approval_attempts += 1
-        if self._record(record, "approval-sent", reason, "notice") or record.approval_forced:
+        self._record(record, "approval-sent", reason, "notice")
+        if self._is_durable() or record.approval_forced:
             attempt.in_flight = True
             self._send(record, record.event)
 
@@ -290,7 +291,7 @@ class Approver:
     def _refused_without_force(self, record: EventRecord, request: ManualRequest, prepared: str) -> str | None:
         """Return why the event can be approved only with --force, or None.
 
-        The reasons, in this order: it does not affect this VM; its preparation failed; the journal cannot be
+        The reasons, in this order: it does not affect this VM; its preparation failed; records cannot be
         written; the daemon is paused.
         """
         if request.force:
@@ -366,7 +367,7 @@ class Approver:
         2. The last document lacks a VM of the event that may not be gone.
         3. The last poll failed, fewer than two documents have come, or none has come since the last request
            failed. This blocks a forced approval too.
-        4. The journal cannot be written.
+        4. Records cannot be written.
         5. The daemon is paused.
         """
         event = record.event

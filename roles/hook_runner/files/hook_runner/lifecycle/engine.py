@@ -5,7 +5,7 @@
 
 Input: documents, finished hook runs and manual requests. Output: hook runs and approvals. It neither
 polls nor waits: the daemon hands in each document and calls `tick`. Its state is in the records;
-therefore it continues from the journal after a restart.
+therefore it continues from the stored ones after a restart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from azure_scheduled_events.policy import NEVER, Decision
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver, ManualAnswer, ManualRequest
 from hook_runner.lifecycle.event_tracker import EventTracker
 from hook_runner.lifecycle.identification import Identification
@@ -39,7 +38,8 @@ from hook_runner.lifecycle.stage_plan import (
     stage_state,
 )
 from hook_runner.lifecycle.stage_runner import StageRunner
-from hook_runner.lifecycle.timeline import Timeline, is_journalled
+from hook_runner.lifecycle.timeline import Timeline, is_stored
+from hook_runner.record_store import RecordStore
 from hook_runner.records import (
     ACCEPTED,
     EMERGENCY,
@@ -65,7 +65,7 @@ GIVEN_UP = "given-up"
 class Engine:
     """Decides what the daemon does about each event.
 
-    The journal stores the records of events that affect this VM or that were approved here. `send_approval`
+    The store keeps the records of events that affect this VM or that were approved here. `send_approval`
     hands (record, event) to the poller, and the answer arrives by `approval_answered`. `step_ended` is called
     with each hook run that has ended, for metrics. `boot` identifies this boot of the host.
     """
@@ -74,7 +74,7 @@ class Engine:
         self,
         settings: Settings,
         hooks: Hooks,
-        journal: Journal,
+        store: RecordStore,
         runs: HookRuns,
         clock: ServerClock,
         send_approval: Callable[[EventRecord, ScheduledEvent], None],
@@ -82,26 +82,26 @@ class Engine:
         boot: str = "",
     ) -> None:
         self.runtime = Runtime(settings, hooks)
-        self._journal = journal
+        self._store = store
         self._runs = runs
         self._clock = clock
-        self.identification = Identification(self.runtime, journal, boot)
-        self._timeline = Timeline(journal, clock)
-        add_entry, is_durable = self._timeline.add, journal.is_durable
+        self.identification = Identification(self.runtime, store, boot)
+        self._timeline = Timeline(store, clock)
+        add_entry, is_durable = self._timeline.add, store.write
         self.stage_runner = StageRunner(
-            self.runtime, runs, clock, journal.next_id, is_durable, add_entry, step_ended, boot
+            self.runtime, runs, clock, store.next_id, is_durable, add_entry, step_ended, boot
         )
-        self.pausing = Pausing(journal, clock)
+        self.pausing = Pausing(store, clock)
         self.approver = Approver(self.runtime, clock, send_approval, is_durable, add_entry, self.pausing)
-        self._tracker = EventTracker(self.runtime, journal, clock, self._timeline, self.approver, self.stage_runner)
+        self._tracker = EventTracker(self.runtime, store, clock, self._timeline, self.approver, self.stage_runner)
         self._has_document = False
         # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
-        records = journal.open_records()
-        if journal.is_known:  # otherwise these may be the hooks of events in it
-            self._runs.stop_orphans({step.id for record in records for step in record.steps})
+        records = store.open_records()
+        self._runs.stop_orphans({step.id for record in records for step in record.steps})
         for record in records:
-            self.take_over(record)
+            self._tracker.records.append(record)
+            self.stage_runner.adopt_runs(record)
         if settings.resource_name:
             self.name_resolved(settings.resource_name)
 
@@ -115,12 +115,6 @@ class Engine:
         """This VM's resource name, or None while it is unknown."""
         return self.runtime.own_name
 
-    def take_over(self, record: EventRecord) -> None:
-        """Continue with an event that the journal has."""
-        self._tracker.add_journalled(record)
-        self._is_behind = True
-        self.stage_runner.adopt_runs(record)
-
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; hooks that run go on."""
         self.runtime.settings, self.runtime.hooks = settings, hooks
@@ -129,7 +123,7 @@ class Engine:
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's resource name and vmId.
 
-        The journal of another VM is set aside, and no hook runs for its events.
+        The records of another VM are set aside, and no hook runs for its events.
         """
         other = self.identification.confirm(name, vm_id)
         if other is None:
@@ -137,34 +131,32 @@ class Engine:
         for record in self.records:
             self.stage_runner.withdraw_claims(record)
         self._tracker.clear()
-        self._journal.set_aside(
-            "other-vm",
-            f"it is the journal of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}",
+        self._store.begin_anew(
+            f"the records are those of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}"
         )
         self._runs.stop_orphans(set())
-        self.identification.confirm(name, vm_id)  # for the new journal
+        self.identification.confirm(name, vm_id)  # for the new records
 
     def name_unavailable(self) -> None:
-        """Use the name in the journal, because IMDS did not give one."""
+        """Use the stored name, because IMDS did not give one."""
         name = self.identification.fall_back()
         if name is not None:
             self._is_behind = True
-            text = f"IMDS does not give this VM's resource name; the daemon uses {name} from its journal"
+            text = f"IMDS does not give this VM's resource name; the daemon uses {name} from its records"
             log.warning(text)
 
     def observe(self, document: EventDocument) -> None:
         """Compare a document with the records, and act.
 
         1. An approval that waited for this document may be sent again.
-        2. The records are compared with the document, and all changes are saved in one transaction.
-        3. If this VM's name is known, each event that is not missing takes over its runs that the journal had
-           lost. When no event is missing, the remaining lost runs are ended.
+        2. The records are compared with the document.
+        3. If this VM's name is known, each event that is not missing takes over its runs that its record
+           lacks. When no event is missing, the remaining lost runs are ended.
         4. A tick follows.
         """
         self._has_document, self._is_behind = True, False
         self.approver.document_received(self.records, document.api_version)
-        with self._journal.batch():
-            self.approver.compared(self._tracker.compare(document))
+        self.approver.compared(self._tracker.compare(document))
         if self.own_name is not None:
             # the document shows whether the event of a lost run is over
             for record in self.records:
@@ -179,10 +171,10 @@ class Engine:
 
         1. A pause whose time has passed ends, once a document has come.
         2. The results of the hooks that have ended are recorded.
-        3. Each event is advanced: those that are over first, then the others by urgency. Until the journal is
+        3. Each event is advanced: those that are over first, then the others by urgency. Until the records are
            known to be this VM's, and for an event that is not over until the first document, only the deadlines
            of its prepare hooks are enforced, and this only once the clock has the server's time.
-        4. The records that were closed in step 3 are removed.
+        4. The records that were closed in step 3 are removed, and everything is written to the disk.
         """
         if self._has_document:
             self.pausing.expire()
@@ -193,12 +185,13 @@ class Engine:
         of_other_vms = [each for each in self.records if each.gone_at is None and not each.affects_this_vm]
         for record in (*over, *holders, *of_other_vms):
             # after a start, the state of an event is unknown before the first document, and the
-            # journal may be another VM's
+            # records may be another VM's
             if self.identification.is_confirmed and (self._has_document or record.gone_at is not None):
                 self._advance(record, holders)
             elif self._clock.is_synchronised():
                 self.stage_runner.enforce_deadline(record, PREPARE)  # a restart gives its hooks no more time
         self._tracker.drop_closed()
+        self._store.write()
 
     def awaits_observation(self) -> bool:
         """Return True if the engine needs the next document even if it is unchanged.
@@ -440,12 +433,12 @@ class Engine:
     def _close(self, record: EventRecord) -> None:
         """Note that the daemon has finished with the event.
 
-        A journalled event gets an entry that names the recover hooks that did not succeed, or says that an
+        A stored event gets an entry that names the recover hooks that did not succeed, or says that an
         operator gave the recovery up. Then the closed records beyond `history_events` are deleted.
         """
         record.closed_at = self._clock.now()
         self.stage_runner.withdraw_claims(record)
-        if is_journalled(record):
+        if is_stored(record):
             latest = {step.hook: step for step in record.runs_in_stage(RECOVER)}
             failed = [step.hook for step in latest.values() if step.state not in (OK, SKIPPED)]
             text = "recovered" if not failed else f"recovered, but for {', '.join(failed)}"
@@ -454,4 +447,4 @@ class Engine:
             self._timeline.add(
                 record, "closed", f"{text}; outcome: {record.outcome}", "notice" if not failed else "error"
             )
-            self._journal.prune(self.runtime.settings.history_events)
+            self._store.prune(self.runtime.settings.history_events)

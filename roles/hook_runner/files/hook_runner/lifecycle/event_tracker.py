@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Mapping
 
 from azure_scheduled_events.changes import GONE, Change
@@ -13,18 +12,19 @@ from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.identity import affects, vm_key
 from azure_scheduled_events.outcome import outcome_of
 from azure_scheduled_events.timestamps import as_utc_text
-from azure_scheduled_events.tracking import REMEMBERED_FOR, Observation, Sighting, Tracker
+from azure_scheduled_events.tracking import Observation, Sighting, Tracker
 from azure_scheduled_events.urgency import counts_for
 from hook_runner.clock import ServerClock
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import Approver
 from hook_runner.lifecycle.runtime import Runtime
 from hook_runner.lifecycle.stage_runner import StageRunner
 from hook_runner.lifecycle.timeline import Timeline
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord
 
-# how long the journal is asked for events that are gone
-_MEMORY = timedelta(seconds=REMEMBERED_FOR)
+# the name of the tracker's memory in the store: the occurrences of events that are gone by key, and the keys of those
+# that came back
+_MEMORY = "memory"
 NOT_LISTED = "it is not listed any more"
 NOT_AFFECTED = "it does not affect this VM any more"
 
@@ -32,14 +32,14 @@ NOT_AFFECTED = "it does not affect this VM any more"
 class EventTracker:
     """Keeps the records of the events that are listed, or whose recovery is not finished.
 
-    The journal has the earlier records of an event. Each change gets an entry in the timeline. The approver
+    The store has the memory of earlier processes. Each change gets an entry in the timeline. The approver
     withdraws the approvals of changed events, and the stage runner adapts their hooks.
     """
 
     def __init__(
         self,
         runtime: Runtime,
-        journal: Journal,
+        store: RecordStore,
         clock: ServerClock,
         timeline: Timeline,
         approver: Approver,
@@ -47,12 +47,14 @@ class EventTracker:
     ) -> None:
         self.records: list[EventRecord] = []
         self._runtime = runtime
-        self._journal = journal
+        self._store = store
         self._clock = clock
         self._timeline = timeline
         self._approver = approver
         self._stage_runner = stage_runner
         self._tracker = Tracker()
+        # of events that are gone, by key
+        self._occurrences: dict[str, int] = {}
         self._seen: Observation | None = None
         # whether the last document has an event without a record, because this VM's name was unknown
         self._has_unrecorded = False
@@ -61,12 +63,6 @@ class EventTracker:
     def is_in_doubt(self) -> bool:
         """True if one more document, even an unchanged one, may end something."""
         return self._seen is None or self._seen.doubt
-
-    def add_journalled(self, record: EventRecord) -> None:
-        """Add a record of the journal in place of one of the same event that was never journalled."""
-        self.records[:] = [other for other in self.records if other.key != record.key or other.gone_at is not None]
-        self.records.append(record)
-        self._seen = None
 
     def clear(self) -> None:
         """Forget all records."""
@@ -80,7 +76,7 @@ class EventTracker:
     def compare(self, document: EventDocument) -> int:
         """Update the records from the document, and create records of new events.
 
-        1. The first time, and after records of the journal were added, their events count as listed.
+        1. The first time, the events of stored records count as listed.
         2. The changes that the document brings are taken over, and events that are gone are noted.
         3. An event that no longer affects this VM is gone for it.
         4. An event without a record appears, once this VM's name is known.
@@ -105,7 +101,12 @@ class EventTracker:
         self._note_steps_back(document, present)
         for key, sighting in seen.events.items():
             record = present.get(key)
-            if record is not None and record.affects_this_vm and self._is_for_others(sighting.event):
+            if (
+                record is not None
+                and record.affects_this_vm
+                and sighting.listed
+                and self._is_for_others(sighting.event)
+            ):
                 self._gone(record, NOT_AFFECTED)
                 record = None
             record = record or self._appeared(sighting.event)
@@ -113,6 +114,7 @@ class EventTracker:
             if record is not None:
                 record.sighting = sighting
                 record.is_missing = not sighting.listed or (record.affects_this_vm and self._is_unnamed(sighting))
+        self._remember()
         return seen.documents
 
     def _note_steps_back(self, document: EventDocument, present: Mapping[str, EventRecord]) -> None:
@@ -128,9 +130,19 @@ class EventTracker:
         """Let the events of the records count as listed, each as Started if it ever was."""
         known = [record for record in self.records if record.gone_at is None]
         events = [record.event._replace(status="Started") if record.seen_started else record.event for record in known]
-        returned = {record.key for record in known if record.occurrence > 1}.union(self._tracker.returned)
-        gone = (*self._tracker.gone, *self._journal.keys_gone_since(self._clock.now() - _MEMORY))
-        self._tracker = Tracker(events, returned, gone)
+        memory = self._store.noted(_MEMORY, dict) or {}
+        gone, returned = memory.get("gone"), memory.get("returned")
+        found = gone.items() if isinstance(gone, dict) else ()
+        self._occurrences = {key: number for key, number in found if isinstance(number, int)}
+        self._tracker = Tracker(events, returned if isinstance(returned, list) else (), self._occurrences)
+
+    def _remember(self) -> None:
+        """Keep for the next process which events are gone or came back; the tracker forgets them after a day."""
+        assert self._seen is not None
+        gone = {key: self._occurrences.get(key, 1) for key in self._tracker.gone}
+        no_longer_ours = {key: number for key, number in self._occurrences.items() if key in self._seen.events}
+        self._occurrences = {**gone, **no_longer_ours}
+        self._store.note(_MEMORY, {"gone": dict(self._occurrences), "returned": sorted(self._tracker.returned)})
 
     def _is_for_others(self, event: ScheduledEvent) -> bool:
         """Return True if it is known that the event does not affect this VM."""
@@ -144,9 +156,8 @@ class EventTracker:
         """Begin a record; None while it is unknown whether the event affects this VM."""
         if self._runtime.own_name is None:
             return None
-        earlier = self._journal.last_of(event.key)
-        occurrence = 1 if earlier is None else earlier.occurrence + 1
-        record = EventRecord(self._journal.next_id(), occurrence, event, self._clock.now())
+        occurrence = self._occurrences.get(event.key, 0) + 1
+        record = EventRecord(self._store.next_id(), occurrence, event, self._clock.now())
         record.affects_this_vm = affects(event, self._runtime.own_name)
         self.records.append(record)
         self._timeline.add(record, "appeared", self._summary(record), "notice" if record.affects_this_vm else "info")
@@ -192,6 +203,7 @@ class EventTracker:
     def _gone(self, record: EventRecord, how: str) -> None:
         """Note that the event is over, for this VM at least, and how it ended."""
         record.gone_at, record.is_missing = self._clock.now(), False
+        self._occurrences[record.key] = record.occurrence
         record.outcome = outcome_of(record.seen_started)
         text = (
             how

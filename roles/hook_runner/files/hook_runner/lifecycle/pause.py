@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import datetime, timedelta
 from typing import Any, Mapping, NamedTuple
@@ -14,13 +13,13 @@ from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from hook_runner.clock import ServerClock
-from hook_runner.journal.journal import Journal
 from hook_runner.log import NOTICE
+from hook_runner.record_store import RecordStore
 
 log = logging.getLogger(__name__)
 
-# its name among the notes of the journal
-NOTE = "paused"
+# its name in the store
+NOTE = "pause"
 
 
 class Pause(NamedTuple):
@@ -39,7 +38,7 @@ class Pause(NamedTuple):
     reason: str
 
     def as_data(self) -> dict[str, str | None]:
-        """Return the pause as JSON values for `status` and the journal; times are ISO 8601 in UTC."""
+        """Return the pause as JSON values for `status` and the store; times are ISO 8601 in UTC."""
         until = None if self.until is None else as_utc_text(self.until)
         return {"since": as_utc_text(self.since), "until": until, "by": self.by, "reason": self.reason or None}
 
@@ -57,14 +56,13 @@ def described(data: Mapping[str, str | None]) -> str:
 
 
 class Pausing:
-    """The current pause, which the journal stores across restarts.
+    """The current pause, which the store keeps across restarts.
 
     It ends by the server's clock. The log gets a line when a pause begins and when it ends.
     """
 
-    def __init__(self, journal: Journal, clock: ServerClock) -> None:
-        self._journal, self._clock = journal, clock
-        self._parsed: tuple[str, Pause | None] = ("", None)
+    def __init__(self, store: RecordStore, clock: ServerClock) -> None:
+        self._store, self._clock = store, clock
 
     def current(self) -> Pause | None:
         """Return the pause that is in force, or None."""
@@ -77,7 +75,7 @@ class Pausing:
         if until is not None and until <= now:
             return None
         pause = Pause(now, until, printable(by), printable(reason))
-        self._journal.note(NOTE, json.dumps(pause.as_data()))
+        self._store.note(NOTE, pause.as_data())
         log.warning("%s; no prepare hook begins, and nothing is approved", pause.text())
         return pause
 
@@ -85,7 +83,7 @@ class Pausing:
         """End the pause; False if there is none."""
         was = self.current()
         if was is not None:
-            self._journal.note(NOTE, "")
+            self._store.note(NOTE, None)
             log.log(NOTICE, "the pause since %s is over: %s resumed", as_utc_text(was.since), by)
         return was is not None
 
@@ -93,7 +91,7 @@ class Pausing:
         """Remove a pause whose time has passed. Call it only once the clock has the server's time."""
         pause = self._noted()
         if pause is not None and self.current() is None:
-            self._journal.note(NOTE, "")
+            self._store.note(NOTE, None)
             log.log(NOTICE, "the pause since %s is over: its time has passed", as_utc_text(pause.since))
 
     def seconds_left(self) -> float | None:
@@ -106,7 +104,7 @@ class Pausing:
 
         1. A request to resume is accepted, also if there is no pause.
         2. A pause whose end has passed is not accepted, and changes nothing.
-        3. Any other pause begins and replaces the earlier one. If the journal cannot be written, the text says
+        3. Any other pause begins and replaces the earlier one. If it cannot be written, the text says
            that a restart forgets the pause.
         """
         if question.get("ask") == "resume":
@@ -118,8 +116,8 @@ class Pausing:
             text = "%s has passed; nothing is paused" % (until and as_utc_text(until))
             return {"accepted": False, "text": text, "paused": self._data()}
         text = f"{pause.text()}; no prepare hook begins, and nothing is approved"
-        if self._journal.write_error is not None:
-            text += "; the journal cannot be written: a restart forgets the pause"
+        if not self._store.write():
+            text += "; records cannot be written: a restart forgets the pause"
         return {"accepted": True, "text": text, "paused": self._data()}
 
     def _data(self) -> dict[str, str | None] | None:
@@ -127,10 +125,8 @@ class Pausing:
         return None if pause is None else pause.as_data()
 
     def _noted(self) -> Pause | None:
-        text = self._journal.noted(NOTE)
-        if text != self._parsed[0]:
-            self._parsed = (text, _pause(text))
-        return self._parsed[1]
+        data = self._store.noted(NOTE, dict)
+        return None if data is None else _pause(data)
 
 
 def moment(text: str) -> dict[str, Any]:
@@ -169,10 +165,9 @@ def _end(question: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-def _pause(text: str) -> Pause | None:
-    """Return the stored pause; None if there is none or it cannot be read."""
+def _pause(data: Mapping[str, Any]) -> Pause | None:
+    """Return the stored pause; None if it cannot be read."""
     try:
-        data = json.loads(text) if text else {}
         since = parse_time(data["since"])
         until = None if data["until"] is None else parse_time(data["until"])
         if since is None or (until is None and data["until"] is not None):

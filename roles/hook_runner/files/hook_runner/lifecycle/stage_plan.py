@@ -42,7 +42,7 @@ def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
 
     It is the order of `discover_hooks`: by file name. Without `types` a hook runs for all types but those that only
     advise. A recover hook also runs, whatever the type is now, for what it undoes: for its pair that has run for the
-    event, and without `types` and a pair for any prepare hook that has.
+    event, and without `types` and a pair for any prepare hook that has. It also runs for lost records.
     """
     return [
         hook
@@ -53,6 +53,8 @@ def hooks_for(hooks: Hooks, record: EventRecord, stage: str) -> list[Hook]:
 
 
 def _undoes_own(hooks: Hooks, record: EventRecord, hook: Hook) -> bool:
+    if record.is_of_lost_records:
+        return True
     prepared_by = partner(hooks, RECOVER, hook.name)
     if prepared_by is None and hook.settings.types:
         return False
@@ -233,13 +235,15 @@ def blocking_event(hook: Hook, record: EventRecord, hooks: Hooks, present: Seque
 
     A recover hook that is a pair with a prepare hook waits for the events that this one prepares for; other
     recover hooks wait for all. Every recover hook waits while its event is listed again: a reboot may have
-    ended what had prepared the VM for that occurrence. `record` is the hook's event, which is over; `present`
-    are the events for this VM that are not over.
+    ended what had prepared the VM for that occurrence. One that runs for lost records waits for every event that
+    the policy does not hold. `record` is the hook's event, which is over; `present` are the events for this VM that
+    are not over.
     """
     prepared_by = partner(hooks, RECOVER, hook.name)
     for other in present:
         if (
             other.key == record.key
+            or (record.is_of_lost_records and not other.on_hold)
             or has_prepared(hooks, other, prepared_by)
             or will_prepare(hooks, other, prepared_by)
         ):

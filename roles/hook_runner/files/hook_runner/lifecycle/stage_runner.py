@@ -66,10 +66,10 @@ AGAIN = "; NotBefore has moved, and the hook runs again"
 class StageRunner:
     """The hook runs of all events.
 
-    `is_durable` returns whether the journal has everything on disk. Until then the result of a run stays in its
-    folder for the next daemon. `record` adds (record, keyword, sentence, level) to the timeline and saves the
-    record. `ended` is called with each run that has ended. `next_id` numbers the runs, and `boot` identifies
-    this boot of the host.
+    `is_durable` writes everything to the disk, and returns whether it could. Until then the result of a run
+    stays in its folder for the next daemon. `record` adds (record, keyword, sentence, level) to the timeline.
+    `ended` is called with each run that has ended. `next_id` numbers the runs, and `boot` identifies this
+    boot of the host.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class StageRunner:
         clock: ServerClock,
         next_id: Callable[[], int],
         is_durable: Callable[[], bool],
-        record: Callable[[EventRecord, str, str, str], bool],
+        record: Callable[[EventRecord, str, str, str], None],
         ended: Callable[[EventRecord, HookRun], None],
         boot: str,
     ) -> None:
@@ -138,7 +138,7 @@ class StageRunner:
             self.void_after_reboot(record)
 
     def adopt_lost_runs(self, record: EventRecord) -> None:
-        """Take over the event's runs that the journal had lost, once a document has shown the event's state."""
+        """Take over the event's runs that its record lacks, once a document has shown the event's state."""
         for step_id, found in usable(self._runs.lost(record.key), record.occurrence, record.gone_at is not None):
             if record.affects_this_vm and self._runs.claim(step_id):
                 latest = record.latest_run(found.stage, found.hook)
@@ -151,7 +151,7 @@ class StageRunner:
                 self._record(
                     record,
                     "hook-adopted",
-                    f"{step.stage}/{step.hook} ran before the daemon's start; the journal had lost it",
+                    f"{step.stage}/{step.hook} ran before the daemon's start; the record of its event lacks it",
                     "warning",
                 )
 
@@ -167,8 +167,8 @@ class StageRunner:
         """Record the runs that have ended, also for the other events that they serve.
 
         The end of a recover hook counts for all events that were over when it began, the success of a prepare
-        hook for the more urgent events that wait for it. The folder of a run is removed when the journal has
-        everything on disk.
+        hook for the more urgent events that wait for it. The folder of a run is removed when everything is on
+        disk.
         """
         for step_id, result in self._runs.collect_finished():
             run = self._active.pop(step_id, None)
@@ -335,7 +335,7 @@ class StageRunner:
     def _blocked_by(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> str | None:
         """Return what a hook has to wait for, to complete a clause with "waits for"; None if it may run.
 
-        1. The host shuts down, or hooks that are not in the journal are still being ended.
+        1. The host shuts down, or hooks of no record are still being ended.
         2. The hook itself, or its partner, runs for any event. A more urgent event limits its time (`_claim`).
         3. A prepare hook waits for a recover hook without a pair, and limits the time of all recover hooks.
         4. A hook of another stage than recover waits for nothing else.
@@ -345,7 +345,7 @@ class StageRunner:
         if self._runs.is_held():
             return "the next boot; the host shuts down"
         if self._runs.has_orphans():
-            return "the end of hooks that are not in the journal"
+            return "the end of hooks that no record has"
         pair = (hook.name, partner(self._runtime.hooks, hook.stage, hook.name) or hook.name)
         same = [run for run in self._active.values() if run.step.hook in pair]
         self._claim(record, hook, same, others)
@@ -417,6 +417,7 @@ class StageRunner:
         step = self._new_run(record, hook, RUNNING, now)
         limit = max(1, math.floor(budget))
         self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
+        self._is_durable()  # the hook runs also if it is not
         given = input_of(record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
             identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)

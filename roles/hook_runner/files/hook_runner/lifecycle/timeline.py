@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Adds entries to the timelines of events, in the records, the log and the journal."""
+"""Adds entries to the timelines of events, in the records and the log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import logging
 
 from azure_scheduled_events.document import escape_surrogates
 from hook_runner.clock import ServerClock
-from hook_runner.journal.journal import Journal
 from hook_runner.log import LEVELS, with_fields
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord, TimelineEntry
 
 log = logging.getLogger(__name__)
@@ -19,26 +19,27 @@ log = logging.getLogger(__name__)
 MAX_TIMELINE_ENTRIES = 1000
 
 
-def is_journalled(record: EventRecord) -> bool:
-    """Return True if the journal stores the event: it affects this VM, or this VM approved it."""
-    return record.affects_this_vm or bool(record.approval)
+def is_stored(record: EventRecord) -> bool:
+    """Return True if the store has the event: it affects this VM, or an approval was sent for it."""
+    return record.affects_this_vm or record.approval_attempts > 0
 
 
 class Timeline:
     """Writes the timelines of all events; the log gets one line per entry."""
 
-    def __init__(self, journal: Journal, clock: ServerClock) -> None:
-        self._journal, self._clock = journal, clock
+    def __init__(self, store: RecordStore, clock: ServerClock) -> None:
+        self._store, self._clock = store, clock
 
-    def add(self, record: EventRecord, what: str, detail: str, level: str) -> bool:
-        """Add an entry, log it, and save the record; return False if the journal cannot be written.
+    def add(self, record: EventRecord, what: str, detail: str, level: str) -> None:
+        """Add an entry, log it, and let the store write the record.
 
         `what` is the keyword of the entry, `detail` one sentence, `level` that of the line in the log.
         """
         if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
             record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
         self.log(record, level, f"{what}: {detail}")
-        return self._journal.save(record) if is_journalled(record) else True
+        if is_stored(record):
+            self._store.save(record)
 
     def log(self, record: EventRecord, level: str, text: str) -> None:
         """Log a line about an event without an entry in its timeline."""

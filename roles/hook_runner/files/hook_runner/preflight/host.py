@@ -16,13 +16,13 @@ from hook_runner.gates import gate_problem
 from hook_runner.permissions import location_problem, nearest_existing, permission_problem
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 
-# free bytes for journal and runs: an error below the first, a warning below the second
+# free bytes for records and runs: an error below the first, a warning below the second
 MIN_FREE_BYTES, LOW_FREE_BYTES = 1 << 20, 16 << 20
 
 
 def check_host(settings: Settings, owners: frozenset[int], report: Report) -> None:
     """Check folders, groups and libraries that the settings need."""
-    _check_folder("journal", os.path.dirname(settings.journal), owners, report)
+    _check_folder("state_directory", settings.state_directory, owners, report)
     _check_folder("run_directory", settings.run_directory, owners, report)
     reason = location_problem(settings.hooks_directory, owners)
     if reason is not None:

@@ -21,7 +21,7 @@ class Finding(NamedTuple):
     Attributes:
         severity: "error" (it does not work, or is not safe), "warning" (probably a mistake) or
             "info".
-        what: the subject: configuration, policy, hooks, journal, run_directory,
+        what: the subject: configuration, policy, hooks, state_directory, run_directory,
             control_group, status_group, metrics, libraries, other handlers or imds.
         where: a path, an address, or "".
         text: one sentence.

@@ -43,12 +43,12 @@ METRICS: Mapping[str, Definition] = {
     "hook_duration_seconds": Definition("Histogram", "How long hooks ran", ("stage", "hook")),
     "hook_runs": Definition("Counter", "Hook runs by result", ("stage", "hook", "result")),
     "prepare_end_seconds_left": Definition("Gauge", "Seconds that were left when the latest preparation ended"),
-    "journal_degraded": Definition("Gauge", "1 while the journal cannot be written"),
+    "records_degraded": Definition("Gauge", "1 while records cannot be written"),
     "approval_answers": Definition("Counter", "Answers of IMDS to approvals", ("result",)),
     "not_recovered": Definition("Gauge", "Events that are over, whose recover hooks have not succeeded"),
     "paused": Definition("Gauge", "1 while an operator has paused the daemon"),
-    "journal_degraded_since_timestamp_seconds": Definition(
-        "Gauge", "Since when the journal cannot be written, in Unix time; 0 while it can"
+    "records_degraded_since_timestamp_seconds": Definition(
+        "Gauge", "Since when records cannot be written, in Unix time; 0 while they can"
     ),
 }
 
@@ -92,9 +92,7 @@ class Metrics:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._metrics["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
 
-    def update(
-        self, engine: Engine, health: ImdsHealth, degraded: bool, degraded_since: datetime | None = None
-    ) -> None:
+    def update(self, engine: Engine, health: ImdsHealth, degraded_since: datetime | None = None) -> None:
         """Set the metrics that show the present state."""
         self._begin_at_zero(engine)
         # texts of IMDS and file names may be invalid UTF-8
@@ -111,12 +109,12 @@ class Metrics:
         for kind, count in health.errors.items():
             self._metrics["imds_errors"].labels(kind).inc(count - self._reported[kind])
             self._reported[kind] = count
-        self._metrics["journal_degraded"].set(int(degraded))
+        self._metrics["records_degraded"].set(int(degraded_since is not None))
         self._metrics["not_recovered"].set(
             sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records)
         )
         self._metrics["paused"].set(int(engine.pausing.current() is not None))
-        self._metrics["journal_degraded_since_timestamp_seconds"].set(
+        self._metrics["records_degraded_since_timestamp_seconds"].set(
             0 if degraded_since is None else degraded_since.timestamp()
         )
 

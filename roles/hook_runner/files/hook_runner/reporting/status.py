@@ -15,22 +15,17 @@ from hook_runner.clock import ServerClock
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.lifecycle.pause import described
 from hook_runner.lifecycle.stage_plan import NEVER, hooks_for, not_recovered, retry_at
+from hook_runner.record_store import RecordStore
 from hook_runner.records import RECOVER, STAGES, EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import as_lines
 
 
-def to_dict(
-    engine: Engine,
-    health: ImdsHealth,
-    clock: ServerClock,
-    degraded: str | None,
-    degraded_since: datetime | None = None,
-) -> dict[str, Any]:
+def to_dict(engine: Engine, health: ImdsHealth, clock: ServerClock, store: RecordStore) -> dict[str, Any]:
     """Return the state of the daemon as plain JSON values.
 
     Keys: resource_name, policy, leader, dry_run, imds (ok, confirmed, last_good_poll, stale_since, error,
-    incomplete_since, errors), journal (ok, error, since),
+    incomplete_since, errors), records (ok, error, since, set_aside: paths of what could not be used),
     events: a list of the common shape of an event with listed, named, readable (see `Sighting`),
     concerns_me, seconds_left, stage, prepared,
     approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
@@ -38,30 +33,37 @@ def to_dict(
     version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
     operator has paused the daemon).
     """
+    since = failing_since(store, clock)
     return {
         "resource_name": engine.own_name,
         "policy": engine.runtime.settings.policy.name,
         "leader": engine.runtime.settings.leader,
         "dry_run": engine.runtime.settings.dry_run,
         "imds": {**health.as_data(), "confirmed": engine.approver.is_confirmed},
-        "journal": {
-            "ok": degraded is None,
-            "error": degraded,
-            "since": None if degraded_since is None else as_utc_text(degraded_since),
+        "records": {
+            "ok": store.error is None,
+            "error": store.error,
+            "since": None if since is None else as_utc_text(since),
+            "set_aside": store.set_aside(),
         },
         "events": [_event(engine, record, clock) for record in engine.records],
     }
 
 
+def failing_since(store: RecordStore, clock: ServerClock) -> datetime | None:
+    """Return the time since which records cannot be written; None while they can."""
+    return None if store.failing_since is None else clock.at(store.failing_since)
+
+
 def is_healthy(data: dict[str, Any]) -> bool:
     """Return True if no state needs the attention of an operator.
 
-    That is so if IMDS gives good documents without unreadable entries, the journal is written, this VM's name
-    is known, the daemon is not paused, the disk does not differ from the configuration in force, and no event
+    That is so if IMDS gives good documents without unreadable entries, records are written, this VM's name is
+    known, the daemon is not paused, the disk does not differ from the configuration in force, and no event
     has a failed preparation, a failed approval or a recover hook that has not succeeded.
     """
     imds = data["imds"]
-    sound = imds["ok"] and imds["incomplete_since"] is None and data["journal"]["ok"] and bool(data["resource_name"])
+    sound = imds["ok"] and imds["incomplete_since"] is None and data["records"]["ok"] and bool(data["resource_name"])
     sound = sound and not data.get("paused")
     # the operator who changed the disk expects the change to be in force
     sound = sound and not data.get("configuration", {}).get("differs")
@@ -139,9 +141,13 @@ def to_text(data: dict[str, Any]) -> str:
                 imds["incomplete_since"]
             )
         )
-    if not data["journal"]["ok"]:
-        error = data["journal"]["error"].removeprefix("the journal ")
-        lines.append(f"journal    {error}; since {data['journal']['since']}")
+    records = data["records"]
+    if not records["ok"]:
+        lines.append(f"records    {records['error']}; since {records['since']}")
+    lines += [
+        f"records    {path} has what could not be used; remove it when you do not need it"
+        for path in records["set_aside"]
+    ]
     for event in data["events"]:
         lines += _lines(event)
     if not data["events"]:
@@ -157,7 +163,8 @@ def _error_summary(imds: dict[str, Any]) -> str:
 
 def _lines(event: dict[str, Any]) -> list[str]:
     about = f"{event['event_type']} {event['status']}, {'hits this VM' if event['concerns_me'] else 'hits others'}"
-    lines = [f"event      {event['event_id']}", f"           {about} ({', '.join(event['resources'])})"]
+    about = f"{about} ({', '.join(event['resources'])})" if event["event_type"] else "it stands for lost records"
+    lines = [f"event      {event['event_id']}", f"           {about}"]
     if event["status"] == "Scheduled" and event["not_before"]:
         lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
     if event["concerns_me"]:
@@ -205,6 +212,10 @@ def _one_line(engine: Engine, health: ImdsHealth) -> str:
         record.id: "NOT RECOVERED" if not_recovered(engine.runtime.hooks, record) else record.phase
         for record in engine.records[:3]
     }
-    shown = [f"{record.event.event_type} {record.event.status}, {stages[record.id]}" for record in engine.records[:3]]
+    shown = [
+        "lost records" if record.is_of_lost_records else f"{record.event.event_type} {record.event.status}"
+        for record in engine.records[:3]
+    ]
+    shown = [f"{text}, {stages[record.id]}" for text, record in zip(shown, engine.records)]
     more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
     return f"watching as {printable(engine.own_name or '?')}: {printable('; '.join(shown))}{more}"

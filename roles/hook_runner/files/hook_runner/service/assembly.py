@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts the daemon up to its main loop: takes the lock, opens journal and sockets, connects the parts."""
+"""Starts the daemon up to its main loop: takes the lock, reads records, opens sockets, connects the parts."""
 
 from __future__ import annotations
 
 import grp
 import logging
 import os
-import time
 from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
@@ -18,10 +17,10 @@ from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.spawning import has_units
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
+from hook_runner.record_store import RecordStore
 from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.service.configuration_source import Configuration
@@ -37,11 +36,6 @@ log = logging.getLogger(__name__)
 
 # seconds for a TCP connection to IMDS
 CONNECT_TIMEOUT = 3.0
-# startup waits this long for an unreadable journal, because starting without it would run hooks again
-JOURNAL_TIMEOUT = 30.0
-JOURNAL_RETRY_INTERVAL = 1.0
-# seconds that systemd is asked to add to the start while it waits
-_EXTEND_TIMEOUT = 30.0
 
 
 class Parts(NamedTuple):
@@ -63,7 +57,7 @@ class Parts(NamedTuple):
     metrics: MetricsOutput
     inbox: Inbox
     instance_lock: int
-    journal: Journal
+    store: RecordStore
     runs: HookRuns
     poller: Poller
     engine: Engine
@@ -74,13 +68,10 @@ class Parts(NamedTuple):
 def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     """Return the parts of a daemon that is ready to poll.
 
-    Waits up to JOURNAL_TIMEOUT seconds for a journal that cannot be read. A signal may end the
-    process during this wait: no hook has been started, and no request been sent.
-
     Raises:
         ConfigError: the configuration is not usable.
         AlreadyRunning: another daemon works in the same directory.
-        OSError: a folder, a socket or the journal cannot be created.
+        OSError: a folder or a socket cannot be created.
     """
     notifier = SystemdNotifier()
     settings = configuration.load()
@@ -91,8 +82,9 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     instance_lock = lock_instance(settings.run_directory)
     clock.restore(clock_file(settings))
     metrics = open_metrics(settings, clock, owners)
-    journal = Journal.open(settings.journal, log.warning)
-    _await_journal(journal, settings.journal, notifier)
+    boot = boot_id().decode("ascii")
+    store = RecordStore(settings.state_directory, boot, log.warning)
+    store.load()
     runs = HookRuns(
         settings.run_directory,
         settings.environment,
@@ -109,14 +101,14 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     engine = Engine(
         settings,
         configuration.hooks(settings),
-        journal,
+        store,
         runs,
         clock,
         send_approval,
         metrics.step_ended,
-        boot_id().decode("ascii"),
+        boot,
     )
-    requests = ControlRequests(engine, journal, health, clock, configuration.in_force, poller)
+    requests = ControlRequests(engine, store, health, clock, configuration.in_force, poller)
     controls = _open_controls(settings, requests)
     return Parts(
         settings,
@@ -128,7 +120,7 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
         metrics,
         inbox,
         instance_lock,
-        journal,
+        store,
         runs,
         poller,
         engine,
@@ -140,23 +132,6 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
 def clock_file(settings: Settings) -> str:
     """Return the path of the file that carries the server's clock to the next process."""
     return os.path.join(settings.run_directory, "clock")
-
-
-def _await_journal(journal: Journal, path: str, notifier: SystemdNotifier) -> None:
-    """Wait for a journal that cannot be read, with a limit."""
-    until = time.monotonic() + JOURNAL_TIMEOUT
-    while not journal.is_known and time.monotonic() < until:
-        notifier.notify(
-            f"EXTEND_TIMEOUT_USEC={int(_EXTEND_TIMEOUT * 1000000.0)}",
-            "STATUS=waiting for the journal, which is not readable",
-        )
-        time.sleep(JOURNAL_RETRY_INTERVAL)
-        journal.reload()
-    if not journal.is_known:
-        log.error(
-            "the journal %s is not readable: hooks may run again for events that it has",
-            path,
-        )
 
 
 def _make_poller(settings: Settings, inbox: Inbox, clock: ServerClock) -> Poller:

@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Mapping
 
-from hook_runner import __version__, event_ids
+from hook_runner import __version__, event_ids, record_files
 from hook_runner.clock import ServerClock
-from hook_runner.journal.journal import Journal
 from hook_runner.lifecycle.approvals import ManualAnswer
 from hook_runner.lifecycle.engine import Engine
+from hook_runner.record_store import RecordStore
 from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.in_force import InForce
-from hook_runner.service import history_source
 from hook_runner.service.poller import Poller
+
+# records in one answer: the main loop does nothing else while it answers
+MOST_RECORDS = 200
 
 
 class ControlRequests:
@@ -26,13 +27,13 @@ class ControlRequests:
     def __init__(
         self,
         engine: Engine,
-        journal: Journal,
+        store: RecordStore,
         health: ImdsHealth,
         clock: ServerClock,
         in_force: InForce,
         poller: Poller,
     ) -> None:
-        self._engine, self._journal, self._health = engine, journal, health
+        self._engine, self._store, self._health = engine, store, health
         self._clock, self._in_force, self._poller = clock, in_force, poller
 
     def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
@@ -41,7 +42,7 @@ class ControlRequests:
         if verb == "status":
             return self._status()
         if verb == "history":
-            return self._history(request)
+            return record_files.stored(self._store.directory, MOST_RECORDS)._asdict()
         if verb in ("pause", "resume"):
             answer = self._engine.pausing.asked(request, user)
             self._engine.tick()
@@ -58,24 +59,15 @@ class ControlRequests:
         if at is not None and not self._health.error:
             self._health.unchanged_document_at(self._clock, at)
 
-    def degraded_since(self) -> datetime | None:
-        """Return the time since which the journal cannot be written, or None."""
-        since = self._journal.degraded_since
-        return None if since is None else self._clock.at(since)
-
     def _status(self) -> dict[str, Any]:
         self.refresh_last_poll()
-        data = status.to_dict(self._engine, self._health, self._clock, self._journal.write_error, self.degraded_since())
+        data = status.to_dict(self._engine, self._health, self._clock, self._store)
         pause = self._engine.pausing.current()
         paused = None if pause is None else pause.as_data()
         configuration = self._in_force.as_data()
         return {**data, "version": __version__, "configuration": configuration, "paused": paused}
 
-    def _history(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return history_source.page(self._journal.reader(), request)
-
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
-        self._journal.maintain(urgent=True)  # an approval is refused while the journal cannot be written
         found = self._matching(request.get("event_id"))
         if len(found) > 1:
             return {"found": False, "candidates": found}

@@ -40,7 +40,7 @@ CLOCK_SAVE_INTERVAL = 10.0
 
 
 class Service:
-    """The main loop. `run` closes the journal and the sockets of its parts."""
+    """The main loop. `run` closes the sockets of its parts."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -60,7 +60,7 @@ class Service:
         2. The loop waits for the poller, a client, the end of a hook, a signal or the end of the pause
            (`_pause`).
         3. The events of the poller are handled, and then the clients that are ready.
-        4. Lost files are created again, and events of a journal that has become readable are continued.
+        4. The lock and the sockets are created again if they were removed.
         5. The engine acts.
         6. The poller learns whether unchanged documents are needed, and systemd and the metrics learn the
            state.
@@ -91,7 +91,6 @@ class Service:
                     if control.fileno() in ready:
                         control.serve()
                 self._check_files()
-                self._adopt_late_records()
                 self._engine.tick()
                 self._parts.poller.deliver_unchanged(self._awaits_observation())
                 self._report_state()
@@ -99,7 +98,6 @@ class Service:
             self._parts.notifier.notify("STOPPING=1")
             for control in self._parts.controls:
                 control.close()
-            self._parts.journal.close()
         log.info(
             "stopped%s",
             "; running hooks continue, and the next start adopts them" if self._engine.stage_runner.is_busy() else "",
@@ -110,12 +108,11 @@ class Service:
         return self._engine.awaits_observation() or self._clock.is_doubtful
 
     def _check_files(self) -> None:
-        """Create the journal, the lock and the control socket again if they were removed.
+        """Create the lock and the control socket again if they were removed.
 
         Raises AlreadyRunning if another process has taken the lock: two daemons would prepare and
         approve the same events.
         """
-        self._parts.journal.maintain()
         error = ""
         try:
             self._restore_run_directory()
@@ -139,12 +136,6 @@ class Service:
             if control.renew():
                 log.warning("the control socket %s was removed: it is created again", control.path)
 
-    def _adopt_late_records(self) -> None:
-        """Continue with the events of a journal that was not readable when the daemon started."""
-        for record in self._parts.journal.take_late_records():
-            log.warning("the journal is readable again: event %s is continued", record.event.event_id)
-            self._engine.take_over(record)
-
     def _refuse_defaults(self, settings: Settings) -> None:
         """Raise ConfigError if the configuration was emptied during an event, which is probably a mistake."""
         if settings is DEFAULTS and self._engine.records:
@@ -166,15 +157,14 @@ class Service:
 
         `has_ended` is whether a hook may have ended before the last tick.
 
-        1. The wait is at most IDLE_INTERVAL. It ends earlier for the journal, the end of an operator's pause,
-           an event that depends on the time, and the watchdog; and after AFTERWARDS if a hook may have ended.
+        1. The wait is at most IDLE_INTERVAL. It ends earlier for the end of an operator's pause, an event
+           that depends on the time, and the watchdog; and after AFTERWARDS if a hook may have ended.
         2. The deadline of a hook that comes before that is the end of the wait. Only then the second value is
            True.
         3. If a deadline has passed already, the wait is AFTERWARDS.
         """
         pauses = [
             IDLE_INTERVAL,
-            self._parts.journal.due(),
             max(AFTERWARDS, self._engine.pausing.seconds_left() or IDLE_INTERVAL),
         ]
         due_in = self._engine.due_in()
@@ -243,8 +233,8 @@ class Service:
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()
-            is_degraded = self._parts.journal.write_error is not None
-            metrics.update(now, self._engine, self._parts.health, is_degraded, requests.degraded_since())
+            since = status.failing_since(self._parts.store, self._clock)
+            metrics.update(now, self._engine, self._parts.health, since)
 
     def _reload(self) -> None:
         """Read the configuration and the hooks again; the daemon tells systemd when this begins and ends.

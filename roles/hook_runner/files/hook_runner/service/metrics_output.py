@@ -55,25 +55,17 @@ class MetricsOutput:
         """Return True if the metrics are to be updated; ``now``: monotonic seconds."""
         return self._metrics is not None and now - self._updated_at >= METRICS_INTERVAL
 
-    def update(
-        self,
-        now: float,
-        engine: Engine,
-        health: ImdsHealth,
-        is_degraded: bool,
-        degraded_since: datetime | None,
-    ) -> None:
+    def update(self, now: float, engine: Engine, health: ImdsHealth, degraded_since: datetime | None) -> None:
         """Update the metrics, and write the file, whole or not at all.
 
-        `now` is in monotonic seconds. `is_degraded` is whether the journal cannot be written, since
-        `degraded_since`.
+        `now` is in monotonic seconds. Records cannot be written since `degraded_since`, if that is not None.
         """
         if self._metrics is None:
             return
         self._updated_at = now
         error = ""
         try:
-            self._metrics.update(engine, health, is_degraded, degraded_since)
+            self._metrics.update(engine, health, degraded_since)
             if self._path:
                 # node_exporter is another user
                 durable_file.write(self._path, self._metrics.as_text(), mode=0o644)

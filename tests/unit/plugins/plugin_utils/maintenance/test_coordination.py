@@ -66,7 +66,7 @@ def result_of(vm, *events, **changes):
         "paused": None,
         "imds_ok": True,
         "confirmed": True,
-        "journal_ok": True,
+        "records_ok": True,
         "events": list(events),
         "history": [],
     }
@@ -115,7 +115,7 @@ def test_event_is_approved_by_the_first_vm_when_all_have_prepared():
         (result_of("vm2", event_of(), paused={"by": "anna", "reason": "work"}), "is paused by anna: work"),
         (result_of("vm2", event_of(), dry_run=True), "dry_run"),
         (result_of("vm2", event_of(), imds_ok=False), "no answer of IMDS"),
-        (result_of("vm2", event_of(), journal_ok=False), "journal"),
+        (result_of("vm2", event_of(), records_ok=False), "records"),
         (result_of(None, event_of()), "no host of this play is known to be this VM"),
         ({"available": False, "state": "not_running", "reason": "it does not run"}, "it does not run"),
         ({"unreachable": True, "msg": "no route"}, "no route"),
