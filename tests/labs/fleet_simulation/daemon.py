@@ -118,9 +118,7 @@ class Daemon:
         self.clock = ServerClock(monotonic, wall)
         log_to(logging.NullHandler())
         self.health = ImdsHealth()
-        self.store = MortalStore(
-            settings.state_directory, boot, lambda text: None, monotonic, lambda: self.clock.now().timestamp()
-        )
+        self.store = MortalStore(settings.state_directory, boot, lambda text: None, self.clock.now)
         self.store.load()
         self._inbox: collections.deque[PollerEvent] = collections.deque()
         self._approvals_waiting = 0

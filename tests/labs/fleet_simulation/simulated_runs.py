@@ -179,10 +179,11 @@ class SimulatedRuns:
     def next_check_in(self) -> float | None:
         return None
 
-    def stop_orphans(self, known_ids: set[int]) -> None:
+    def stop_orphans(self, known_ids: set[int]) -> bool:
         for number, process in list(self._host.by_number.items()):
             if number not in known_ids and number not in self._watched:
                 self._lost[number] = process.identity
+        return bool(self._lost)
 
     def has_result(self) -> bool:
         """Return True if a run has ended that `collect_finished` would return."""

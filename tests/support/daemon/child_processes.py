@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 import traceback
@@ -16,11 +15,6 @@ from collections.abc import Callable
 
 def in_child(work: Callable[[], None]) -> int:
     """Run `work` in a child process; return 0, 1 if it raised, or minus the signal that ended it."""
-    return os.waitstatus_to_exitcode(os.waitpid(start_child(work), 0)[1])
-
-
-def start_child(work: Callable[[], None]) -> int:
-    """Start `work` in a child process; return its process id."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -35,7 +29,7 @@ def start_child(work: Callable[[], None]) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    return child
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def die() -> None:
@@ -67,8 +61,3 @@ def fill_up(path: str) -> int:
             except OSError:
                 pass
         return file.tell()
-
-
-def without_room(limit: int) -> None:
-    """From now on no file of this process can grow beyond `limit` bytes."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

@@ -97,7 +97,7 @@ class EngineHarness(HarnessViews):
         set_level("debug")
         self.health = ImdsHealth()
         boot = f"boot {self.boot_number}"
-        self.store = RecordStore(settings.state_directory, boot, log.error, self.monotonic)
+        self.store = RecordStore(settings.state_directory, boot, log.error, self.clock.now)
         self.store.load()
         self.runs = HookRuns(settings.run_directory, settings.environment, settings.kill_after, self.monotonic)
         self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()

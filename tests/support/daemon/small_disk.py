@@ -16,29 +16,39 @@ from azure_scheduled_events import durable_file
 
 
 class Disk:
-    """The disk of this process. When it is full, it takes no new content; files can be renamed and removed."""
+    """The disk of this process.
 
-    def __init__(self, create: Callable[..., None]) -> None:
-        self._create = create
-        self._is_full = False
+    When it is full, it takes no new content, but files can be renamed and removed. When it is read-only, they cannot
+    be renamed either.
+    """
 
-    def fail(self) -> None:
-        self._is_full = True
+    def __init__(self, create: Callable[..., None], rename: Callable[..., None]) -> None:
+        self._create, self._rename = create, rename
+        self._error = 0
+
+    def fail(self, error: int = errno.ENOSPC) -> None:
+        self._error = error
 
     def heal(self) -> None:
-        self._is_full = False
+        self._error = 0
 
     def create(self, path: str, *arguments: Any) -> None:
-        if self._is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        if self._error:
+            raise OSError(self._error, os.strerror(self._error), path)
         self._create(path, *arguments)
+
+    def rename(self, source: str, target: str, **options: Any) -> None:
+        if self._error == errno.EROFS:
+            raise OSError(self._error, os.strerror(self._error), target)
+        self._rename(source, target, **options)
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """A disk that can become full."""
-    made = Disk(durable_file.create)
+    """A disk that can become full or read-only."""
+    made = Disk(durable_file.create, os.replace)
     monkeypatch.setattr(durable_file, "create", made.create)
+    monkeypatch.setattr(os, "replace", made.rename)
     return made
 
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from hook_runner import record_files
 from hook_runner.record_store import RecordStore
 from hook_runner.records import OK, RUNNING, EventRecord
 from support.daemon.child_processes import die, fill_up, in_child, on_small_disk
-from support.daemon.record_factory import add_step, close_record, end_step, everything, make_record
+from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, everything, make_record
 from support.daemon.small_disk import Disk
 
 NOBODY = 65534
@@ -31,11 +33,9 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def start(
-    directory: Path, boot: str = "one", wall: float = 1_800_000_000.0, said: list[str] | None = None
-) -> RecordStore:
+def start(directory: Path, boot: str = "one", now: datetime = NOON, said: list[str] | None = None) -> RecordStore:
     """The store of a process."""
-    store = RecordStore(str(directory), boot, (said if said is not None else []).append, lambda: 5.0, lambda: wall)
+    store = RecordStore(str(directory), boot, (said if said is not None else []).append, lambda: now)
     store.load()
     return store
 
@@ -115,15 +115,15 @@ def test_numbers_are_never_used_again(directory: Path, lost: bool) -> None:
     used = {store.next_id() for _number in range(3)} | {saved(store).steps[0].id}
     if lost:
         shutil.rmtree(directory)
-        later = start(directory, wall=1_800_000_001.0)
+        later = start(directory, now=after(1))
     else:
-        later = start(directory, wall=1_700_000_000.0)
+        later = start(directory, now=after(-1e8))
     assert later.next_id() > max(used)
 
 
 def states_of_a_record() -> Iterator[EventRecord]:
     """One event from its appearance to its end, as it is at each write."""
-    record = make_record(1_800_000_000_000)
+    record = make_record(int(NOON.timestamp() * 1000))
     yield record
     step = add_step(record, record.id + 1)
     yield record
@@ -188,6 +188,11 @@ def replace_by_link(path: Path) -> None:
     path.symlink_to(path.with_suffix(".other"))
 
 
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -203,7 +208,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "no record": lambda path: path.write_text('{"version": 1}'),
     "number of another record": lambda path: path.write_text(path.read_text().replace('"id": ', '"id": 1')),
     "link": replace_by_link,
-    "pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "pipe": replace_by_pipe,
     "folder": replace_by_folder,
 }
 
@@ -278,7 +283,7 @@ def test_full_disk_keeps_everything_in_memory_until_there_is_room(directory: Pat
     store.save(record)
     assert not store.write() and not store.write()
     assert store.error is not None and FULL in store.error and str(directory) in store.error
-    assert store.failing_since == 5.0 and markers(directory) == ["stale-one"] and len(said) == 1
+    assert store.failing_since == NOON and markers(directory) == ["stale-one"] and len(said) == 1
     disk.heal()
     assert store.write() and store.error is None and store.failing_since is None
     assert markers(directory) == ["clean"] and content(directory) == [everything(record)] and len(said) == 2
@@ -314,6 +319,35 @@ def test_marker_of_another_boot_means_that_no_success_counts(
     assert [(step.state, bool(step.void)) for step in first.steps] == [(OK, True), (RUNNING, False)]
     assert first.steps[1].id == running.id and len(unknown_events(again)) == 1
     assert start(directory, boots[1]).open_records()[0].steps[0].void and markers(directory) == ["clean"]
+
+
+def test_process_killed_before_it_renames_the_marker_adds_no_second_record(directory: Path, disk: Disk) -> None:
+    start(directory)
+    disk.fail()
+    saved(start(directory))
+    disk.heal()
+    first = unknown_events(start(directory))
+    (directory / "clean").rename(directory / "stale-one")
+    second = unknown_events(start(directory))
+    assert len(first) == 1 and [everything(record) for record in second] == [everything(record) for record in first]
+
+
+def test_event_of_an_unreadable_type_does_not_stand_for_lost_records(directory: Path) -> None:
+    store = start(directory)
+    store.save(make_record(store.next_id(), event_type="", status=""))
+    store.write()
+    again = start(directory)
+    assert len(again.open_records()) == 1 and unknown_events(again) == []
+
+
+def test_read_only_disk_keeps_everything_in_memory_and_the_marker_its_name(directory: Path, disk: Disk) -> None:
+    store = start(directory)
+    disk.fail(errno.EROFS)
+    record = saved(store)
+    assert store.error is not None and "Read-only" in store.error and record in store.open_records()
+    assert markers(directory) == ["clean"]
+    disk.heal()
+    assert store.write() and content(directory) == [everything(record)] and markers(directory) == ["clean"]
 
 
 def test_marker_without_a_record_leads_to_a_recovery(directory: Path, disk: Disk) -> None:

@@ -43,23 +43,17 @@ def stored(directory: str, most: int | None = None) -> Stored:
         OSError: it cannot be read.
     """
     os.listdir(directory)
-    found = Stored([], [])
-    ids = {number for folder in (OPEN, HISTORY) for number in numbers(os.path.join(directory, folder))}
-    for number in sorted(ids, reverse=True)[:most]:
-        try:
-            found.records.append(_read_either(directory, number))
-        except FileNotFoundError:
-            pass  # it was the oldest, and is removed now
-        except (OSError, ValueError) as error:
-            found.unreadable.append(f"record {number} in {directory} cannot be read: {error}")
-    return found
-
-
-def _read_either(directory: str, number: int) -> dict[str, Any]:
-    try:
-        return read(os.path.join(directory, name_of(OPEN, number)))
-    except FileNotFoundError:
-        return read(os.path.join(directory, name_of(HISTORY, number)))
+    found, unreadable = {}, []
+    # in this order: a record that moves meanwhile is found in the history
+    for folder in (OPEN, HISTORY):
+        for number in numbers(os.path.join(directory, folder))[::-1][:most]:
+            try:
+                found[number] = read(os.path.join(directory, name_of(folder, number)))
+            except FileNotFoundError:
+                pass  # it has moved, or was the oldest one
+            except (OSError, ValueError) as error:
+                unreadable.append(f"record {number} in {directory} cannot be read: {error}")
+    return Stored([found[number] for number in sorted(found, reverse=True)[:most]], unreadable)
 
 
 def name_of(folder: str, number: int) -> str:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Callable, TypeVar
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import UNLISTED
 from hook_runner import record_files
+from hook_runner.clock import wall_clock
 from hook_runner.permissions import make_folder, trusted_owners
 from hook_runner.record_files import HISTORY, OPEN, name_of
 from hook_runner.records import OK, EventRecord, TimelineEntry
@@ -39,69 +39,74 @@ class RecordStore:
         directory: where the records are; it is created if it is missing.
         boot: identifies this boot of the host; "" if that is unknown.
         say: logs a sentence.
-        clock: monotonic seconds.
-        wall: seconds since 1970.
+        now: aware UTC time.
 
     Attributes:
         error: a sentence while something is not on disk; None while everything is.
-        failing_since: when that began, in seconds of `clock`; None while everything is on disk.
+        failing_since: when that began; None while everything is on disk.
     """
 
     def __init__(
-        self,
-        directory: str,
-        boot: str,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        self, directory: str, boot: str, say: Callable[[str], None], now: Callable[[], datetime] = wall_clock
     ) -> None:
         self.directory = directory
         self.error: str | None = None
-        self.failing_since: float | None = None
-        self._boot, self._say, self._clock, self._wall = boot, say, clock, wall
+        self.failing_since: datetime | None = None
+        self._boot, self._say, self._now = boot, say, now
         self._last_id = 0
         self._open: dict[int, EventRecord] = {}
-        self._pending: dict[int, EventRecord] = {}
         self._state: dict[str, Any] = {}
-        self._is_state_pending = True  # the first write shows whether the disk takes any
-        # names below the directory
+        # what the next write writes
+        self._pending: dict[int, EventRecord] = {}
+        self._is_state_pending = False
+        # what the next write moves away: names below the directory
         self._unusable: list[str] = []
-        self._stale: list[str] = []
 
     def load(self) -> None:
-        """Read everything. It never fails: see `error`.
+        """Read everything, and write it once, which shows whether the disk takes it. It never fails: see `error`.
 
-        1. A file that cannot be read is set aside.
+        1. A file that cannot be used is set aside.
         2. With a marker of another boot, no success in the records counts: something may have undone it later.
-        3. With any marker, or if a record cannot be read, another record stands for the events that may be missing:
-           the host recovers when documents confirm that they are over.
+        3. With any marker, or if a record cannot be used, events may be missing: see `add_lost`.
         """
-        for number in self._usable(OPEN, record_files.numbers, []):
-            record = self._usable(name_of(OPEN, number), _read_record, None)
+        for number in self._usable(OPEN, record_files.numbers) or ():
+            record = self._usable(name_of(OPEN, number), _read_record)
             if record is not None:
                 self._open[number] = record
-        # a closed record was to be moved
-        self._pending = {number: record for number, record in self._open.items() if record.closed_at is not None}
         doubts = [f"{name} cannot be used" for name in self._unusable]
         runs = [step.id for record in self._open.values() for step in record.steps]
-        self._last_id = max([0, *self._open, *runs, *self._usable(HISTORY, record_files.numbers, [])])
-        self._state = self._usable(STATE, record_files.read, {})
-        with contextlib.suppress(OSError):
-            self._stale = [name for name in os.listdir(self.directory) if name.startswith(STALE)]
-        if self._stale:
+        self._last_id = max([0, *self._open, *runs, *(self._usable(HISTORY, record_files.numbers) or ())])
+        self._state = self._usable(STATE, record_files.read) or {}
+        stale = [name for name in self._markers() if name != CLEAN]
+        if stale:
             doubts.append("the disk took no records when the last daemon ended")
-        if any(name != STALE + self._boot or not self._boot for name in self._stale):
+        if any(name != STALE + self._boot or not self._boot for name in stale):
             self._distrust()
+        self._rewrite()
         if doubts:
-            self._add_unknown("; ".join(doubts))
+            self.add_lost("; ".join(doubts))
         self.write()
+
+    def add_lost(self, reason: str) -> None:
+        """Add a record that stands for events without one: the host recovers when documents confirm their end.
+
+        ``reason``: why there may be such events, for the log.
+        """
+        if any(record.is_of_lost_records and record.gone_at is None for record in self.open_records()):
+            return
+        self._say(f"{self.directory}: {reason}; recover hooks run when no event of this VM is left")
+        number = self.next_id()
+        record = EventRecord(number, 1, UNLISTED._replace(event_id=f"unknown-{number}"), self._now())
+        record.affects_this_vm = record.is_of_lost_records = True
+        record.timeline.append(TimelineEntry(record.first_seen, "unknown", reason))
+        self.save(record)
 
     def next_id(self) -> int:
         """Return a number for a record or a run that no other one ever had.
 
         Numbers begin at the time in milliseconds; therefore they are new even if files were lost.
         """
-        self._last_id = max(self._last_id + 1, int(self._wall() * 1000))
+        self._last_id = max(self._last_id + 1, int(self._now().timestamp() * 1000))
         return self._last_id
 
     def open_records(self) -> list[EventRecord]:
@@ -145,12 +150,12 @@ class RecordStore:
                     os.unlink(self._path(name_of(HISTORY, number)))
 
     def begin_anew(self, reason: str) -> None:
-        """Set everything aside, and begin anew; ``reason``: why this VM cannot use it, for the log."""
+        """Set everything aside, and begin without it; ``reason``: why this VM cannot use it, for the log."""
         self._say(f"{self.directory}: {reason}; its content is moved to {ASIDE}")
         self._open.clear()
         self._pending.clear()
         self._state = {}
-        self._is_state_pending = True
+        self._rewrite()
         # the state last: by it the next process notices what this one could not finish
         self._unusable = [OPEN, HISTORY, STATE]
         self.write()
@@ -165,42 +170,34 @@ class RecordStore:
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
 
-    def _usable(self, name: str, read: Callable[[str], _Content], without: _Content) -> _Content:
-        """Return the content of a file or folder; `without` if there is none that can be used."""
+    def _usable(self, name: str, read: Callable[[str], _Content]) -> _Content | None:
+        """Return the content of a file or folder; None if there is none that can be used."""
         try:
             return read(self._path(name))
         except FileNotFoundError:
-            return without
+            return None
         except (OSError, ValueError) as error:
             self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
             self._unusable.append(name)
-            return without
+            return None
 
     def _distrust(self) -> None:
-        for record in self._open.values():
+        for record in self.open_records():
             for step in record.steps:
                 if step.state == OK:
                     step.void = "the disk took no records at the end of that boot"
-        self._pending.update(self._open)
 
-    def _add_unknown(self, reason: str) -> None:
-        """Add a record for events that no readable record has; no document lists its event."""
-        self._say(f"{self.directory}: {reason}; recover hooks run when no event of this VM is left")
-        now = datetime.fromtimestamp(self._wall(), timezone.utc)
-        number = self.next_id()
-        record = EventRecord(number, 1, UNLISTED._replace(event_id=f"unknown-{number}"), now)
-        record.affects_this_vm = True
-        record.timeline.append(TimelineEntry(now, "unknown", reason))
-        self.save(record)
+    def _rewrite(self) -> None:
+        """Let the next write write everything."""
+        self._pending.update(self._open)
+        self._is_state_pending = True
 
     def _write_all(self) -> None:
         """Write everything, and rename the marker. Raises OSError."""
         self._make_folder(self.directory)
         self._move_unusable()
-        for folder in (OPEN, HISTORY):
-            if self._make_folder(self._path(folder)):
-                self._pending.update(self._open)
-                self._is_state_pending = True
+        self._make_folder(self._path(OPEN))
+        self._make_folder(self._path(HISTORY))
         if self._is_state_pending:
             record_files.write(self._path(STATE), self._state)
             self._is_state_pending = False
@@ -210,18 +207,14 @@ class RecordStore:
                 self._move(name_of(OPEN, number), name_of(HISTORY, number))
                 del self._open[number]
             del self._pending[number]
-        while self._stale:
-            with contextlib.suppress(FileNotFoundError):
-                self._move(self._stale[-1], CLEAN)
-            self._stale.pop()
-        if not os.path.lexists(self._path(CLEAN)):
-            self._touch(CLEAN)
+        self._mark(CLEAN)
 
-    def _make_folder(self, path: str) -> bool:
-        is_missing = not os.path.isdir(path)
-        if is_missing:
+    def _make_folder(self, path: str) -> None:
+        """Make a folder; if it was missing, everything is to be written again. Raises OSError."""
+        if not os.path.isdir(path):
             make_folder(path, 0o700, trusted_owners())
-        return is_missing
+            durable_file.sync_folder(os.path.dirname(path))
+            self._rewrite()
 
     def _move_unusable(self) -> None:
         """Move what cannot be used into a new folder. Raises OSError."""
@@ -229,12 +222,17 @@ class RecordStore:
             return
         # a process that is killed now leaves the marker: the next one has to recover, too
         self._mark_stale()
-        aside = f"{ASIDE}/{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._wall()))}"
+        aside = f"{ASIDE}/{self._now():%Y%m%dT%H%M%SZ}"
         os.makedirs(self._path(aside), 0o700, exist_ok=True)
         while self._unusable:
             with contextlib.suppress(FileNotFoundError):
                 self._move(self._unusable[0], f"{aside}/{os.path.basename(self._unusable[0])}")
             self._unusable.pop(0)
+
+    def _move(self, name: str, to: str) -> None:
+        os.replace(self._path(name), self._path(to))
+        for folder in {os.path.dirname(self._path(each)) for each in (name, to)}:
+            durable_file.sync_folder(folder)
 
     def _note_failure(self, error: OSError) -> None:
         where = error.filename or self.directory
@@ -243,26 +241,29 @@ class RecordStore:
             self._say(text)
         self.error = text
         if self.failing_since is None:
-            self.failing_since = self._clock()
+            self.failing_since = self._now()
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
             self._mark_stale()
 
+    def _markers(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self.directory) if name == CLEAN or name.startswith(STALE)]
+        except OSError:
+            return []
+
     def _mark_stale(self) -> None:
-        if not self._stale:
-            stale = STALE + self._boot
-            if os.path.lexists(self._path(CLEAN)):
-                self._move(CLEAN, stale)
-            else:
-                self._touch(stale)
-            self._stale.append(stale)
+        if self._markers() in ([], [CLEAN]):  # else that of an earlier boot stays
+            self._mark(STALE + self._boot)
 
-    def _move(self, name: str, to: str) -> None:
-        os.replace(self._path(name), self._path(to))
-        for folder in {os.path.dirname(self._path(each)) for each in (name, to)}:
-            durable_file.sync_folder(folder)
-
-    def _touch(self, name: str) -> None:
-        os.close(os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    def _mark(self, name: str) -> None:
+        """Give the marker this name; create it if it is missing. Raises OSError."""
+        markers = self._markers()
+        if markers == [name]:
+            return
+        for each in markers:
+            os.replace(self._path(each), self._path(name))
+        if not markers:
+            os.close(os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         durable_file.sync_folder(self.directory)
 
 

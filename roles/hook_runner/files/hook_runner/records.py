@@ -176,6 +176,7 @@ class EventRecord:
         first_type: event type in the first document with it.
         first_status: status in the first document with it.
         affects_this_vm: whether it ever affected this VM.
+        is_of_lost_records: whether it stands for events whose records are lost: see `RecordStore.add_lost`.
         seen_started: whether it was ever listed as Started.
         gone_at: when it was over, because documents no longer listed it or this VM among its
             Resources; None before that.
@@ -215,6 +216,7 @@ class EventRecord:
         "gone_at",
         "id",
         "is_missing",
+        "is_of_lost_records",
         "occurrence",
         "on_hold",
         "outcome",
@@ -233,6 +235,7 @@ class EventRecord:
         self.first_type = event.event_type
         self.first_status = event.status
         self.affects_this_vm = False
+        self.is_of_lost_records = False
         self.seen_started = event.status == "Started"
         self.gone_at: datetime | None = None
         self.outcome = ""
@@ -255,11 +258,6 @@ class EventRecord:
     def key(self) -> str:
         """The event's identity: its EventId with letter case folded."""
         return self.event.key
-
-    @property
-    def is_of_lost_records(self) -> bool:
-        """True if it stands for events whose records are lost: see `RecordStore.load`."""
-        return not self.event.event_type
 
     @property
     def phase(self) -> str:

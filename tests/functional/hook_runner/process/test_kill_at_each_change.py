@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""kill -9 or a reboot before and after every change of the records on disk: no work is repeated or skipped."""
+"""kill -9 or a reboot before each write and effect of the daemon: no work is repeated or skipped."""
 
 from __future__ import annotations
 
 import collections
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,46 @@ from support.daemon.simulated_azure import Azure
 
 SIGKILL = -9
 # a life has fewer changes than this
-MOST = 80
+MOST = 200
+APPROVE = "send an approval"
+# changes after which another process finds something else than before
+COMMITS = {
+    *("write state/state.json", "write state/open/ID.json", "write state/history/ID.json"),
+    *("start a hook", "remove a result", APPROVE),
+}
+# the rest prepares or completes them
+STEPS = {
+    *("make state", "make open", "make history", "make state/clean", "make a draft"),
+    *("make run", "make run/runs", "make run/runs/ID", "make a file of a run", "remove a file of a run"),
+}
+_EFFECTS = {
+    "os.posix_spawn": "start a hook",
+    "subprocess.Popen": "start a hook",
+    "shutil.rmtree": "remove a result",
+    "os.remove": "remove a file of a run",
+    "os.rmdir": "remove a file of a run",
+}
+
+
+def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
+    """Name the change below the folder, or the effect, that an audit event announces; "" if it is neither."""
+    if event in _EFFECTS:
+        return _EFFECTS[event]
+    if event == "http.client.send":
+        return APPROVE if b"StartRequests" in arguments[1] else ""
+    if event not in ("open", "os.mkdir", "os.rename"):
+        return ""
+    path = str(arguments[event == "os.rename"])
+    is_read = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    # folders of the records are made relative to the folder above
+    if is_read or not (path.startswith(folder) or (event == "os.mkdir" and "/" not in path)):
+        return ""
+    if "/.durable-file-" in path:
+        return "make a draft"
+    name = re.sub(r"\d+", "ID", path[len(folder) + 1 :] if path.startswith(folder) else path)
+    if event == "open" and name.startswith("run/runs/ID/"):
+        return "make a file of a run"
+    return f"write {name}" if event == "os.rename" else f"make {name}"
 
 
 class Life:
@@ -35,11 +76,15 @@ class Life:
             self.harness.hook(hook, FAILS if fails and hook == "prepare/20-b" else ":")
         self.event = azure.schedule("Reboot", notice=120, started_for=60)
 
-    def until_it_dies(self, number: int, when: str) -> bool:
-        """Live in a process that ends itself at the change of this number; return False if there is none."""
-        status = in_child(lambda: self._die_at(number, when))
-        assert status in (0, SIGKILL)
-        return status == SIGKILL
+    def until_it_dies(self, number: int, kinds: set[str]) -> str:
+        """Live in a process that is killed before the change of this number; name it, or "" if there is none."""
+        found, end = os.pipe()
+        status = in_child(lambda: self._die_before(number, kinds, end))
+        os.close(end)
+        with open(found, encoding="ascii") as pipe:
+            name = pipe.read()
+        assert status == (SIGKILL if name else 0)
+        return name
 
     def go_on(self, how: str) -> EventRecord:
         """The next process, until all is done."""
@@ -60,43 +105,46 @@ class Life:
         for after in (0, 1, 1, 120, 61, 1):
             self.harness.poll(after=after)
 
-    def _die_at(self, number: int, when: str) -> None:
-        rename, count = os.replace, 0
+    def _die_before(self, number: int, kinds: set[str], end: int) -> None:
+        folder, count = str(self.harness.folder), 0
 
-        def deadly(source: str, target: str, **options: Any) -> None:
-            """Each change of a file ends with a rename, from a draft or from another folder."""
+        def watch(event: str, arguments: tuple[Any, ...]) -> None:
             nonlocal count
-            count += 1
-            if (count, when) == (number, "before"):
-                die()
-            rename(source, target, **options)
-            if (count, when) == (number, "after"):
-                die()
+            name = change(event, arguments, folder)
+            assert not name or name in COMMITS | STEPS, name
+            if name in kinds:
+                count += 1
+                if count == number:
+                    os.write(end, name.encode())
+                    die()
 
-        setattr(os, "replace", deadly)
+        sys.addaudithook(watch)
         self._live()
 
 
-def lives(folder: Path, azure: Azure, how: str, when: str, fails: bool = False) -> Iterator[tuple[Life, EventRecord]]:
-    """A life for each change at which it can be cut, and its record in the end."""
+def lives(
+    folder: Path, azure: Azure, how: str, kinds: set[str], fails: bool = False
+) -> Iterator[tuple[Life, EventRecord]]:
+    """A life for each change of these kinds, before which it is cut, and its record in the end."""
+    found = []
     for number in range(1, MOST):
         life = Life(folder / str(number), azure, fails)
-        was_cut = life.until_it_dies(number, when)
+        found.append(life.until_it_dies(number, kinds))
         try:
             yield life, life.go_on(how)
         finally:
             life.harness.close()
         azure.complete(life.event) if azure.status(life.event) != "Gone" else None
-        if not was_cut:
-            # the numbers before this one were all of them
-            assert number > 10
+        if not found[-1]:
+            print(f"{number - 1} kills:", dict(collections.Counter(found[:-1])))
+            assert set(found[:-1]) == kinds
             return
     raise AssertionError("there is no end of changes")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_kill_9_at_each_change(azure: Azure, tmp_path: Path, when: str) -> None:
-    for life, record in lives(tmp_path, azure, "kill", when):
+@pytest.mark.parametrize("kinds", [COMMITS, pytest.param(STEPS, marks=pytest.mark.all)], ids=["commits", "steps"])
+def test_kill_9_at_each_change(azure: Azure, tmp_path: Path, kinds: set[str]) -> None:
+    for life, record in lives(tmp_path, azure, "kill", kinds):
         once = {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
         assert life.count("begin") == life.count("end") == once, record.steps
         check_approval(azure, life, record)
@@ -104,9 +152,8 @@ def test_kill_9_at_each_change(azure: Azure, tmp_path: Path, when: str) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_the_end_of_the_host_at_each_change(azure: Azure, tmp_path: Path, when: str) -> None:
-    for life, record in lives(tmp_path, azure, "reboot", when):
+def test_the_end_of_the_host_at_each_change(azure: Azure, tmp_path: Path) -> None:
+    for life, record in lives(tmp_path, azure, "reboot", COMMITS):
         begun, ended = life.count("begin"), life.count("end")
         for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a"):
             states = [step.state for step in record.steps if f"{step.stage}/{step.hook}" == hook]
@@ -120,7 +167,7 @@ def test_the_end_of_the_host_at_each_change(azure: Azure, tmp_path: Path, when: 
 @pytest.mark.all
 @pytest.mark.parametrize("how", ["kill", "reboot"])
 def test_a_failed_preparation_is_not_approved_whatever_dies(azure: Azure, tmp_path: Path, how: str) -> None:
-    for life, record in lives(tmp_path, azure, how, "before", fails=True):
+    for life, record in lives(tmp_path, azure, how, COMMITS - {APPROVE}, fails=True):
         assert (life.azure.approvals(), record.approval) == ([], "")
         assert record.steps[-1].stage == "recover" and life.count("end")["recover/10-a"] >= 1
         assert [step.state for step in record.steps if step.hook == "20-b"] in (["failed"], ["interrupted", "failed"])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +137,23 @@ def test_lost_run_of_an_event_that_is_gone_is_ended_and_undone(azure: Azure, vm:
     vm.wait(has_ended)
     vm.poll(after=1)
     assert vm.engine.records == [] and vm.ran() == ["prepare/10-a", "recover/10-a"]
+
+
+def test_event_of_which_a_read_only_disk_has_no_record_is_recovered(
+    azure: Azure, vm: EngineHarness, disk: Disk
+) -> None:
+    vm.start()
+    disk.fail(errno.EROFS)
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    # the marker cannot be renamed; the folder of the run shows that a hook has run
+    assert os.path.exists(os.path.join(vm.settings.state_directory, "clean"))
+    azure.cancel(event)
+    disk.heal()
+    vm.restart("kill")
+    vm.poll(after=1)
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.engine.records == []
 
 
 def test_event_of_which_a_full_disk_has_no_record_is_recovered_after_a_reboot(

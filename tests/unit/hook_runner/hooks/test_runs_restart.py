@@ -158,7 +158,7 @@ def test_orphaned_runs_are_ended_and_removed(runs: RunsHarness, earlier: Earlier
     )
 
 
-def test_a_number_that_a_lost_journal_gives_again_ends_the_old_run_first(runs: RunsHarness, earlier: Earlier) -> None:
+def test_number_given_again_after_lost_records_ends_the_old_run_first(runs: RunsHarness, earlier: Earlier) -> None:
     earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 60\n"), wait="up")
     result = runs.run(runs.hook("echo new\n", "20-new"))
     assert (result.exit_status, result.output) == (0, "new\n")

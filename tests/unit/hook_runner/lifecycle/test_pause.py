@@ -23,6 +23,7 @@ MakeVm = Callable[..., EngineHarness]
 
 def pause(vm: EngineHarness, seconds: float = 0, reason: str = "") -> None:
     vm.engine.pausing.begin("root", vm.clock.now() + timedelta(seconds=seconds) if seconds else None, reason)
+    vm.store.write()
 
 
 @pytest.mark.parametrize(

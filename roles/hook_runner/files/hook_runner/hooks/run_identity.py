@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hook and event of a run folder, by which a daemon finds a run that its journal lacks."""
+"""The hook and event of a run folder, by which a daemon finds a run that no record has."""
 
 from __future__ import annotations
 

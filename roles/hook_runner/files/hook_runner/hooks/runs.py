@@ -140,7 +140,7 @@ class HookRuns:
         """Run a hook that gets `input` on stdin and `variables`, in addition to `environment`.
 
         The supervisor ends it after `limit` seconds, even without a daemon. By `identity` a daemon finds a run
-        that its journal lacks. `limits` are properties of the hook's unit, as `hook_limits.read_limits` returns
+        that no record has. `limits` are properties of the hook's unit, as `hook_limits.read_limits` returns
         them; without units they have no effect.
 
         Raises:
@@ -191,7 +191,7 @@ class HookRuns:
         return found
 
     def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
-        """Return the runs for an event that the journal did not have at the start, sorted by number."""
+        """Return the runs for an event that no record had at the start, sorted by number."""
         return sorted((number, identity) for number, identity in self._lost.items() if identity.key == key)
 
     def is_lost(self, hook: str) -> bool:
@@ -260,12 +260,15 @@ class HookRuns:
             times.append(self._held_until)
         return min((at for at in times if at is not None), default=None)
 
-    def stop_orphans(self, known_ids: set[int]) -> None:
-        """Examine the folders of unknown runs: adopt those with an identity as `lost`, and end all others."""
+    def stop_orphans(self, known_ids: set[int]) -> bool:
+        """Examine the folders of unknown runs: adopt those with an identity as `lost`, and end all others.
+
+        Returns whether there are lost ones.
+        """
         try:
             names = os.listdir(self._folder)
         except OSError:
-            return
+            return False
         for name in names:
             if not name.isdecimal() or int(name) in known_ids or int(name) in self._active:
                 continue
@@ -277,6 +280,7 @@ class HookRuns:
                 self._lost[int(name)] = identity
             else:
                 self._end_orphan(int(name))
+        return bool(self._lost)
 
     def discard(self, step_id: int) -> None:
         """Kill the processes of the run with this number, and remove its folder."""

@@ -97,9 +97,9 @@ class Engine:
         self._has_document = False
         # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
-        records = store.open_records()
-        self._runs.stop_orphans({step.id for record in records for step in record.steps})
-        for record in records:
+        if self._runs.stop_orphans({step.id for record in store.open_records() for step in record.steps}):
+            store.add_lost("hooks have run that no record has")
+        for record in store.open_records():
             self._tracker.records.append(record)
             self.stage_runner.adopt_runs(record)
         if settings.resource_name:

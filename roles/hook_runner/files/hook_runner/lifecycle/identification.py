@@ -41,7 +41,7 @@ class Identification:
            name than this VM. The configured name counts before the one of IMDS, and letter case does not count.
         3. If they are this VM's, the name is used from now on and noted. Otherwise nothing changes.
 
-        Call it once more when the store has begun anew.
+        Call it once more when the store has become empty.
         """
         noted, noted_id = self._store.noted(NAME, str) or "", self._store.noted(VM_ID, str)
         if noted_id and vm_id:

@@ -104,11 +104,13 @@ class Pausing:
 
         1. A request to resume is accepted, also if there is no pause.
         2. A pause whose end has passed is not accepted, and changes nothing.
-        3. Any other pause begins and replaces the earlier one. If it cannot be written, the text says
-           that a restart forgets the pause.
+        3. Any other pause begins and replaces the earlier one.
+        4. If the change cannot be written, the text says what a restart does.
         """
         if question.get("ask") == "resume":
             text = "resumed" if self.end(who) else "the daemon is not paused"
+            if not self._store.write():
+                text += "; records cannot be written: a restart may pause the daemon again"
             return {"accepted": True, "text": text, "paused": None}
         until = _end(question, self._clock.now())
         pause = self.begin(who, until, str(question.get("reason") or ""))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.document import escape_surrogates
@@ -27,13 +26,12 @@ def to_dict(engine: Engine, health: ImdsHealth, clock: ServerClock, store: Recor
     Keys: resource_name, policy, leader, dry_run, imds (ok, confirmed, last_good_poll, stale_since, error,
     incomplete_since, errors), records (ok, error, since, set_aside: paths of what could not be used),
     events: a list of the common shape of an event with listed, named, readable (see `Sighting`),
-    concerns_me, seconds_left, stage, prepared,
+    concerns_me, of_lost_records, seconds_left, stage, prepared,
     approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
     null), reason, outcome, waiting and hooks (the latest run of each hook). The service adds
     version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
     operator has paused the daemon).
     """
-    since = failing_since(store, clock)
     return {
         "resource_name": engine.own_name,
         "policy": engine.runtime.settings.policy.name,
@@ -43,16 +41,11 @@ def to_dict(engine: Engine, health: ImdsHealth, clock: ServerClock, store: Recor
         "records": {
             "ok": store.error is None,
             "error": store.error,
-            "since": None if since is None else as_utc_text(since),
+            "since": None if store.failing_since is None else as_utc_text(store.failing_since),
             "set_aside": store.set_aside(),
         },
         "events": [_event(engine, record, clock) for record in engine.records],
     }
-
-
-def failing_since(store: RecordStore, clock: ServerClock) -> datetime | None:
-    """Return the time since which records cannot be written; None while they can."""
-    return None if store.failing_since is None else clock.at(store.failing_since)
 
 
 def is_healthy(data: dict[str, Any]) -> bool:
@@ -84,6 +77,7 @@ def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str,
         "named": sorted(map(escape_surrogates, record.sighting.named)),
         "readable": record.sighting.readable,
         "concerns_me": record.affects_this_vm,
+        "of_lost_records": record.is_of_lost_records,
         "first_seen": as_utc_text(record.first_seen),
         "seconds_left": int(record.event.seconds_left(clock.now())),
         "stage": record.phase,
@@ -163,7 +157,11 @@ def _error_summary(imds: dict[str, Any]) -> str:
 
 def _lines(event: dict[str, Any]) -> list[str]:
     about = f"{event['event_type']} {event['status']}, {'hits this VM' if event['concerns_me'] else 'hits others'}"
-    about = f"{about} ({', '.join(event['resources'])})" if event["event_type"] else "it stands for lost records"
+    about = (
+        f"{about} ({', '.join(event['resources'])})"
+        if not event["of_lost_records"]
+        else "it stands for events whose records are lost"
+    )
     lines = [f"event      {event['event_id']}", f"           {about}"]
     if event["status"] == "Scheduled" and event["not_before"]:
         lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))

@@ -83,7 +83,7 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     clock.restore(clock_file(settings))
     metrics = open_metrics(settings, clock, owners)
     boot = boot_id().decode("ascii")
-    store = RecordStore(settings.state_directory, boot, log.warning)
+    store = RecordStore(settings.state_directory, boot, log.warning, clock.now)
     store.load()
     runs = HookRuns(
         settings.run_directory,

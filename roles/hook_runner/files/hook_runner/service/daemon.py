@@ -233,8 +233,7 @@ class Service:
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()
-            since = status.failing_since(self._parts.store, self._clock)
-            metrics.update(now, self._engine, self._parts.health, since)
+            metrics.update(now, self._engine, self._parts.health, self._parts.store.failing_since)
 
     def _reload(self) -> None:
         """Read the configuration and the hooks again; the daemon tells systemd when this begins and ends.
