@@ -85,7 +85,7 @@ def test_hook_that_runs_while_it_happens_is_taken_over(hook: str, azure: Azure, 
 
     def is_over() -> bool:
         harness.engine.tick()
-        return harness.engine.records == []
+        return not harness.engine.records
 
     harness.wait(is_over)
     assert harness.ran("prepare") == ["prepare/10-a"] and harness.ran()[-1] == "recover/10-a"
