@@ -11,7 +11,8 @@ version_added: 0.2.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role), whose variables it reads.
-  - An event may be approved if each VM in its Resources is one of the hosts and has prepared without a failure.
+  - An event may be approved if each VM that a host or the caller of the role lists in its Resources is one of the hosts
+    and has prepared without a failure.
   - Returns the next state of the approvals, after the reads or the approvals of a round.
 options:
   _input:
@@ -40,6 +41,13 @@ options:
     description: Seconds for which events wait for hosts that were lost after their preparation, or a text such as 2m.
     type: raw
     default: 120
+  announced:
+    description:
+      - Changes or events that the caller of the role has.
+      - The VMs that one of them names for an event count, too.
+    type: list
+    elements: dict
+    default: []
 positional: hostvars, step, now
 """
 
@@ -54,9 +62,9 @@ RETURN = r"""
 _value:
   description:
     - The state. C(decisions) has one dictionary for each event of the round. C(event_id) and C(event_type) are those of
-      the event. C(resources) are the VMs that any of the hosts has listed for it in this run. C(by) is the host that
-      approves it, C(approve) is whether it may, C(why_not) is the reason if it may not, and C(code) is a word for this
-      reason.
+      the event. C(resources) are the VMs that any of the hosts has listed for it in this run, and those of the caller.
+      C(by) is the host that approves it, C(approve) is whether it may, C(why_not) is the reason if it may not, and
+      C(code) is a word for this reason.
     - C(open) has the events about which the next round decides, and C(prepare_again) the hosts that prepare before it.
       C(approved), C(refusals) and C(withheld) have the result for each event, by its ID in lower case.
   type: dict
@@ -66,6 +74,10 @@ import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
     parse_seconds,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
+    listings_of,
+    read_announced,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
@@ -82,12 +94,14 @@ def maintenance_approvals(
     now: float,
     state: State | None = None,
     patience: float | str = 120.0,
+    announced: t.Sequence[t.Any] = (),
 ) -> State:
     """Return the next state of the approvals."""
     known = hosts_of(hosts, hostvars)
     if state and step == "approve":
         return after_approvals(state, known)
-    return decide_approvals(known, state or None, now, parse_seconds(patience))
+    of_caller = listings_of(read_announced(announced))
+    return decide_approvals(known, state or None, now, parse_seconds(patience), of_caller)
 
 
 class FilterModule:

@@ -51,6 +51,13 @@ options:
     description: Whether to end after the first decision.
     type: bool
     default: false
+  announced:
+    description:
+      - With V(first), changes or events that the caller of the role has.
+      - The VMs that one of them names for an event count, too.
+    type: list
+    elements: dict
+    default: []
 positional: hostvars, step, now
 """
 
@@ -76,6 +83,10 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
     parse_seconds,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
+    listings_of,
+    read_announced,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
     State,
     with_approvals,
@@ -98,10 +109,12 @@ def maintenance_coordination(
     within: t.Any = 1800,
     types: t.Iterable[str] = (),
     check_mode: bool = False,
+    announced: t.Sequence[t.Any] = (),
 ) -> State:
     """Return the next state of the run."""
     if step == "first" or state is None:
-        return first_state(hosts, now, {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)})
+        arm_vms = {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)}
+        return first_state(hosts, now, arm_vms, listings_of(read_announced(announced)))
     if step == "approve":
         return with_approvals(state, hosts_of(hosts, hostvars))
     limits = Limits(parse_seconds(patience), parse_seconds(within), frozenset(types), bool(check_mode))

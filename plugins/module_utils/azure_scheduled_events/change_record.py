@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 SCHEMA = "azure_imds.scheduled_events/change/1"
@@ -24,6 +24,7 @@ def change_record(
     reporter: str = "",
     outcome: str | None = None,
     resource_id: str | None = None,
+    other_events: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the record as plain JSON values, with SCHEMA as its ``schema``.
 
@@ -36,6 +37,7 @@ def change_record(
         reporter: the VM that observed the change, or "".
         outcome: for "gone", one of OUTCOMES of the module outcome, else None.
         resource_id: the resource ID of the event in Azure, or None.
+        other_events: further events that are not gone for the reporter, each in the form of ``event``.
     """
     return {
         "schema": SCHEMA,
@@ -47,6 +49,7 @@ def change_record(
         "reporter": reporter,
         "reported_by": reported_by,
         "resource_id": resource_id,
+        "other_events": [dict(each) for each in other_events],
     }
 
 

@@ -47,35 +47,22 @@ class NotAChange(ValueError):
 
 def read(data: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the members of a received change, which is untrusted; raise NotAChange if one is missing or unusable."""
-    event = data.get("event")
-    if not isinstance(event, dict):
-        raise NotAChange("event: not an object")
-    resources = event.get("resources")
-    if not isinstance(resources, list) or len(resources) > _LONGEST_LIST:
-        raise NotAChange(f"event.resources: not a list of at most {_LONGEST_LIST} names")
-    duration = event.get("duration_seconds")
-    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
-        raise NotAChange("event.duration_seconds: not a whole number")
+    event = _event(data.get("event"), "event")
+    others = data.get("other_events", [])
+    if not isinstance(others, list) or len(others) > _LONGEST_LIST:
+        raise NotAChange(f"other_events: not a list of at most {_LONGEST_LIST} events")
     kind = _choice(data, "change", KINDS)
     change = {
         "schema": SCHEMA,
         "id": _text(data, "id"),
         "change": kind,
         "outcome": _outcome(data) if kind == GONE else None,
-        "event": {
-            "event_id": _text(event, "event_id", "event."),
-            **{name: _text(event, name, "event.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
-            "resources": [_checked_text(name, "event.resources", False) for name in resources],
-            **{
-                name: None if event.get(name) is None else _text(event, name, "event.", may_be_empty=True)
-                for name in _OPTIONAL_TEXTS_OF_EVENT
-            },
-            "duration_seconds": duration,
-        },
+        "event": event,
         "observed_at": _text(data, "observed_at"),
         "reporter": _text(data, "reporter", may_be_empty=True),
         "reported_by": _text(data, "reported_by"),
         "resource_id": None if data.get("resource_id") is None else _text(data, "resource_id"),
+        "other_events": [_event(each, f"other_events[{number}]") for number, each in enumerate(others)],
     }
     moment(change)
     return change
@@ -102,6 +89,27 @@ def without_templates(value: t.Any, depth: int = 0) -> t.Any:
     if isinstance(value, list):
         return [without_templates(item, depth + 1) for item in value]
     return {name: without_templates(item, depth + 1) for name, item in value.items()}
+
+
+def _event(data: t.Any, where: str) -> dict[str, t.Any]:
+    if not isinstance(data, dict):
+        raise NotAChange(f"{where}: not an object")
+    resources = data.get("resources")
+    if not isinstance(resources, list) or len(resources) > _LONGEST_LIST:
+        raise NotAChange(f"{where}.resources: not a list of at most {_LONGEST_LIST} names")
+    duration = data.get("duration_seconds")
+    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
+        raise NotAChange(f"{where}.duration_seconds: not a whole number")
+    return {
+        "event_id": _text(data, "event_id", f"{where}."),
+        **{name: _text(data, name, f"{where}.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
+        "resources": [_checked_text(name, f"{where}.resources", False) for name in resources],
+        **{
+            name: None if data.get(name) is None else _text(data, name, f"{where}.", may_be_empty=True)
+            for name in _OPTIONAL_TEXTS_OF_EVENT
+        },
+        "duration_seconds": duration,
+    }
 
 
 def _outcome(data: t.Mapping[str, t.Any]) -> str:

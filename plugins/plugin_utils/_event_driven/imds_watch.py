@@ -97,22 +97,12 @@ class ImdsWatch:
         else:
             self._note_success(document.warnings)
             now = self._latest = max(self._now(), self._latest + _SMALLEST_STEP)
-            changes = self._due_changes(self._tracker.observe(document), document.server_time or now)
+            observation = self._tracker.observe(document)
+            changes = self._due_changes(observation, document.server_time or now)
             if changes:
                 LOGGER.info("scheduled events: %s", _description(changes))
             seen = now.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            found = [
-                change_record(
-                    change.kind,
-                    change.event.as_dict(),
-                    str(uuid.uuid4()),
-                    seen,
-                    REPORTED_BY_SOURCE,
-                    self._name or "",
-                    outcome_of(change.event.status == "Started") if change.kind == GONE else None,
-                )
-                for change in changes
-            ]
+            found = [self._record(change, observation, seen) for change in changes]
         return found, max(0.0, began + self._pacer.delay() - self._clock())
 
     def close(self) -> None:
@@ -128,6 +118,19 @@ class ImdsWatch:
                 self._reported.add(key)
                 found.append(Change(APPEARED, sighting.event))
         return found
+
+    def _record(self, change: Change, seen: Observation, at: str) -> dict[str, t.Any]:
+        return change_record(
+            change.kind,
+            change.event.as_dict(),
+            str(uuid.uuid4()),
+            at,
+            REPORTED_BY_SOURCE,
+            self._name or "",
+            outcome_of(change.event.status == "Started") if change.kind == GONE else None,
+            # a run also approves other events of its hosts
+            other_events=[each.event.as_dict() for key, each in seen.events.items() if key != change.event.key],
+        )
 
     def _is_due(self, event: ScheduledEvent, now: datetime) -> bool:
         return self._due_within is None or event.seconds_left(now) <= self._due_within

@@ -1,10 +1,11 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the events that the caller of the role maintenance has, for hosts whose own view of them cannot be read.
+"""Reads the events that the caller of the role maintenance has.
 
-A rulebook passes changes, as the event source and the event filter of this collection have them; other callers may
-pass the events alone. The result has the shape that module maintenance_info returns.
+They replace those of hosts whose own view cannot be read, in the shape that module maintenance_info returns. For the
+other hosts they are one more report. A rulebook passes changes, as the event source and the event filter of this
+collection have them; other callers may pass the events alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 ANNOUNCED = "maintenance_announced"
 ENDED = "maintenance_ended"
 
-_REQUIRED = ("event_id", "event_type", "status")
+_ID = "event_id"
+_REQUIRED = (_ID, "event_type", "status")
 _OPTIONAL = ("resource_type", "description", "source", "duration_seconds")
 _GONE = "gone"
 _STARTED = "Started"
@@ -54,6 +56,7 @@ class Announced(t.NamedTuple):
         outcome: of the event, if it has ended.
         hosts: the inventory hosts of its VMs, as the caller has mapped them.
         mapping: the same by name of the VM; empty if it is not clear which host is which VM.
+        other_events: those that the reporter of a change listed beside this one, in the same form.
     """
 
     event: Event
@@ -61,6 +64,7 @@ class Announced(t.NamedTuple):
     outcome: str
     hosts: t.Sequence[str]
     mapping: t.Mapping[str, str]
+    other_events: t.Sequence[Event]
 
     @property
     def progress(self) -> int:
@@ -95,6 +99,17 @@ def read_announced(entries: t.Any) -> list[Announced]:
             earlier = known.outcome if known else UNKNOWN
             found[read.event["key"]] = read._replace(outcome=outcome_of(False, read.outcome, earlier))
     return list(found.values())
+
+
+def listings_of(announced: t.Iterable[Announced]) -> dict[str, list[Event]]:
+    """Return the events that are not over as the caller lists them, by key."""
+    known = list(announced)
+    over = {each.event["key"] for each in known if each.is_over}
+    found: dict[str, list[Event]] = {}
+    for event in (event for each in known for event in (each.event, *each.other_events)):
+        if event["key"] not in over:
+            found.setdefault(event["key"], []).append(event)
+    return found
 
 
 def read_ended(entries: t.Any) -> set[str]:
@@ -181,28 +196,13 @@ def end_of(
 
 def _announced(entry: t.Any, where: str) -> Announced:
     change = entry if isinstance(entry, t.Mapping) and "event" in entry else {"event": entry}
-    event = change["event"]
-    if not isinstance(event, t.Mapping):
-        raise ValueError(f"{where}: not an event; pass changes, or events in the form of event_info")
-    for name in _REQUIRED:
-        if not isinstance(event.get(name), str) or not event[name]:
-            raise ValueError(f"{where}: {name} is missing; pass changes, or events in the form of event_info")
-    names = _list(event.get("resources"))
-    if names is None or not all(isinstance(vm, str) for vm in names):
-        raise ValueError(f"{where}: resources is not a list of names; pass events in the form of event_info")
-    not_before, unreadable = parse_not_before(event.get("not_before"))
-    if unreadable:
-        raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
-    last = reported_outcome(str(event["status"]))
+    read = _event(change["event"], where)
+    others = _list(change.get("other_events", ()))
+    if others is None:
+        raise ValueError(f"{where}: other_events is not a list; pass a list of events in the form of event_info")
+    last = reported_outcome(read["status"])
     outcome = reported_outcome(str(change.get("outcome")))
     is_over = change.get("change") == _GONE or last is not None
-    read: Event = {
-        **{name: str(event[name]) for name in _REQUIRED},
-        "resources": list(map(str, names)),
-        "not_before": None if not_before is None else as_utc_text(not_before),
-        **{name: event.get(name) for name in _OPTIONAL},
-        "key": str(event["event_id"]).casefold(),
-    }
     hosts = list(map(str, _list(change.get("hosts")) or ()))
     unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
     mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
@@ -213,7 +213,30 @@ def _announced(entry: t.Any, where: str) -> Announced:
         outcome or last or UNKNOWN,
         hosts,
         mapping,
+        [_event(each, f"{where}.other_events[{number}]") for number, each in enumerate(others)],
     )
+
+
+def _event(event: t.Any, where: str) -> Event:
+    if not isinstance(event, t.Mapping):
+        raise ValueError(f"{where}: not an event; pass changes, or events in the form of event_info")
+    for name in _REQUIRED:
+        # IMDS may give an event no readable type or status
+        if not isinstance(event.get(name), str) or (name == _ID and not event[name]):
+            raise ValueError(f"{where}: {name} is missing; pass changes, or events in the form of event_info")
+    names = _list(event.get("resources"))
+    if names is None or not all(isinstance(vm, str) for vm in names):
+        raise ValueError(f"{where}: resources is not a list of names; pass events in the form of event_info")
+    not_before, unreadable = parse_not_before(event.get("not_before"))
+    if unreadable:
+        raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
+    return {
+        **{name: str(event[name]) for name in _REQUIRED},
+        "resources": list(map(str, names)),
+        "not_before": None if not_before is None else as_utc_text(not_before),
+        **{name: event.get(name) for name in _OPTIONAL},
+        "key": str(event[_ID]).casefold(),
+    }
 
 
 def _list(value: t.Any) -> t.Sequence[t.Any] | None:

@@ -20,6 +20,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     obstacles,
     release_set,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
+    Sighting,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
     NOT_KNOWN,
     Decision,
@@ -47,12 +50,18 @@ RESTARTED = "restarted"
 _MAY_PASS = (NOT_KNOWN, RESTARTED)
 
 
-def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, now: float, patience: float) -> State:
+def decide_approvals(
+    hosts: t.Sequence[MaintenanceHost],
+    before: State | None,
+    now: float,
+    patience: float,
+    of_caller: t.Mapping[str, t.Sequence[Event]] | None = None,
+) -> State:
     """Return the state after the reads of a round, with one decision for each event for which a host is prepared.
 
-    An event is approved if each VM that one of the hosts lists in its Resources is one host that is prepared for it,
-    and that has answered in this round. The hosts that read the events themselves send it, in the order of the names
-    of their VMs. In addition to the members of `no_attempts` the state has
+    An event is approved if each VM that a host or the caller lists in its Resources is one host that is prepared for
+    it, and that has answered in this round. The hosts that read the events themselves send it, in the order of the
+    names of their VMs. In addition to the members of `no_attempts` the state has
 
     - ``open``: for each event about which the next round decides, the hosts that can send its approval;
     - ``prepare_again``: the hosts that have restarted, and prepare again before the next round; ``restarted`` has those
@@ -66,11 +75,13 @@ def decide_approvals(hosts: t.Sequence[MaintenanceHost], before: State | None, n
         before: the last state, or None in the first round.
         now: Unix time.
         patience: seconds for which events wait for hosts that are lost.
+        of_caller: the events as the caller of the run lists them, as `listings_of` returns them.
     """
     known = before or dict(no_attempts(), open=None, restarted=[], released={}, lost=[], lost_since=None, round=0)
     owners = hosts_by_vm({host.name: host.approval_vm for host in hosts})
+    further = of_caller or {}
     decisions = [
-        _decision(event, hosts, owners, known)
+        _decision(event, hosts, owners, known, sighting_of(further.get(event["key"], ())))
         for event in _scheduled_events(hosts)
         if known["open"] is None or event["key"] in known["open"]
     ]
@@ -125,10 +136,15 @@ def _scheduled_events(hosts: t.Sequence[MaintenanceHost]) -> list[Event]:
 
 
 def _decision(
-    event: Event, hosts: t.Sequence[MaintenanceHost], owners: t.Mapping[str, t.Sequence[str]], state: State
+    event: Event,
+    hosts: t.Sequence[MaintenanceHost],
+    owners: t.Mapping[str, t.Sequence[str]],
+    state: State,
+    of_caller: Sighting | None,
 ) -> Decision:
     by_name = {host.name: host for host in hosts}
-    reports, hosts_of = reports_by_vm(owners, {host.name: _report(host, event["key"], state) for host in hosts})
+    report_of = {host.name: _report(host, event["key"], state) for host in hosts}
+    reports, hosts_of = reports_by_vm(owners, report_of, of_caller)
     nameless = [host.name for host in hosts if not host.approval_vm]
     known_by = " by its maintenance_arm_resource_id" if any(host.arm_vm for host in hosts) else ""
     hint = known_by + (f" (not known: {', '.join(nameless)})" if nameless else "")

@@ -62,11 +62,16 @@ class Limits(t.NamedTuple):
     check_mode: bool = False
 
 
-def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str] | None = None) -> State:
+def first_state(
+    hosts: t.Sequence[str],
+    now: float,
+    arm_vms: t.Mapping[str, str] | None = None,
+    of_caller: t.Mapping[str, t.Sequence[Variables]] | None = None,
+) -> State:
     """Return the state before the first round, which reads all hosts without a wait.
 
     ``now`` is Unix time. ``arm_vms`` has the name of the VM by host, from the inventory; it takes precedence over that
-    of the host itself.
+    of the host itself. ``of_caller`` has the events as the caller of the run lists them, as `listings_of` returns them.
     """
     given = arm_vms or {}
     return {
@@ -78,6 +83,7 @@ def first_state(hosts: t.Sequence[str], now: float, arm_vms: t.Mapping[str, str]
             for name in hosts
         },
         "events": {name: {} for name in hosts},
+        "of_caller": of_caller or {},
         **no_attempts(),
         "read": {name: _read("nothing", [], 0.0) for name in hosts},
         "pause": 0.0,
@@ -175,21 +181,26 @@ def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
 
 
 def _open_events(state: State) -> dict[str, Variables]:
-    """Return the events that are not closed on every host that knows them, by key, with the VMs of all these hosts."""
+    """Return the events that are not closed on every host that knows them, by key.
+
+    Each has the VMs that these hosts and the caller list for it.
+    """
     found: dict[str, list[Variables]] = {}
     for own in state["events"].values():
         for key, event in own.items():
             if not event.get("closed"):
                 found.setdefault(key, []).append(event)
+    listings = {key: [*events, *state["of_caller"].get(key, ())] for key, events in found.items()}
     return {
         key: dict(events[0], resources=list(all_vms(event["resources"] for event in events).values()))
-        for key, events in found.items()
+        for key, events in listings.items()
     }
 
 
 def _decision(state: State, key: str, event: Variables, owners: t.Mapping[str, t.Sequence[str]]) -> Decision:
     """Return the decision about one event."""
-    reports, hosts_of = reports_by_vm(owners, {name: _report(state, key, name) for name in state["hosts"]})
+    report_of = {name: _report(state, key, name) for name in state["hosts"]}
+    reports, hosts_of = reports_by_vm(owners, report_of, sighting_of(state["of_caller"].get(key, ())))
     resources = event["resources"]
     is_decided = key in state["approved"] or not _is_scheduled(state, key)
     if is_decided:

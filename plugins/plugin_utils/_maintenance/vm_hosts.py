@@ -63,13 +63,14 @@ def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None], also: t.Iter
 
 
 def reports_by_vm(
-    owners: t.Mapping[str, t.Sequence[str]], report_of: t.Mapping[str, Report]
+    owners: t.Mapping[str, t.Sequence[str]], report_of: t.Mapping[str, Report], of_caller: Sighting | None
 ) -> tuple[dict[str, Report], dict[str, str]]:
     """Return the reports for `obstacles`, and the host of each VM whose host is known.
 
     Args:
         owners: as `hosts_by_vm` returns them.
         report_of: what each host says.
+        of_caller: the event as the caller of the run lists it. Its VMs count, and none of them is the caller.
     """
     reports: dict[str, Report] = {}
     # what the others list counts, though they are no VM that the run knows
@@ -83,4 +84,5 @@ def reports_by_vm(
             text = f"several hosts claim to be this VM: {', '.join(names)}; leave out the wrong one"
             reports[key] = Report(None, False, Obstacle("claimed_twice", text))
     # no `vm_key` has an upper-case letter
-    return {**reports, **{f"HOST {name}": report for name, report in others.items()}}, hosts
+    unknown = {f"HOST {name}": report for name, report in others.items()}
+    return {**reports, **unknown, "CALLER": Report(of_caller, False)}, hosts

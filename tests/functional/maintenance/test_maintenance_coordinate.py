@@ -164,6 +164,22 @@ def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
 
 
 @pytest.mark.all
+def test_coordinate_does_not_approve_for_a_vm_that_only_the_caller_names(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    event = announce(fleet)
+    for name in fleet.daemons:
+        fleet.wait_for(name, event, prepared="ok")
+    seen = {"event_id": event, "event_type": "Freeze", "status": "Scheduled", "resources": ["vm1", "vm3"]}
+    ran = fleet.coordinate("--check", maintenance_announced=[seen])
+    assert ran.returncode == 0 and fleet.approvals() == []
+    assert {row["why_not"] for row in rows(ran).values()} == {
+        "not approved: vm3: no host of this play is known to be this VM"
+    }
+
+
+@pytest.mark.all
 def test_coordinate_does_not_approve_while_a_host_is_unreachable(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:

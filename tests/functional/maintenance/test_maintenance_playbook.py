@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import simulator_process
+from support.maintenance.control_plane import change
 from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -38,6 +39,19 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
     fleet = Fleet(azure, tmp_path, names=("vm1",))
     assert fleet.maintain("true").returncode == 0
     assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == {"vm1"}
+
+
+@pytest.mark.all
+def test_vm_that_only_the_caller_names_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
+    event = azure.post("/events", FREEZE)
+    other = azure.post("/events", {**FREEZE, "resources": ["vm2"]})
+    report = change(other, other_events=[{**change(event)["event"], "resources": ["vm1", "vm3"]}])
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain("true", given={"maintenance_announced": [report]})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
+    assert [line["ids"] for line in fleet.approvals()] == [[other["id"]]]
+    assert "vm3: no host of this play" in ran.stdout
 
 
 @pytest.mark.all

@@ -72,6 +72,27 @@ def test_changes_of_an_event_have_the_shared_shape(trio: Simulator) -> None:
     assert change["event"]["resources"] == EVENT["resources"] and change["event"]["status"] == "Scheduled"
 
 
+def test_change_has_the_other_events_that_are_not_gone(trio: Simulator) -> None:
+    watched = Watched(trio, due_within=60)
+    # not due, and therefore without a change of its own
+    trio.post("/events", {**EVENT, "name": "it", "resources": ["vm1", "vm2"]})
+    watched.changes(1)
+    trio.post("/events", {**EVENT, "name": "soon", "notice": "30s"})
+    (change,) = watched.changes(1)
+    (other,) = change["other_events"]
+    assert change["event"]["resources"] == EVENT["resources"] and other["resources"] == ["vm1", "vm2"]
+    # one document without the event does not suffice
+    trio.post("/events/it/cancel")
+    watched.changes(1)
+    trio.post("/events", {**EVENT, "name": "third", "notice": "30s"})
+    (change,) = watched.changes(1)
+    assert len(change["other_events"]) == 2
+    watched.changes(3)
+    trio.post("/events", {**EVENT, "name": "fourth", "notice": "30s"})
+    (change,) = watched.changes(1)
+    assert len(change["other_events"]) == 2 and other not in change["other_events"]
+
+
 def test_event_is_gone_when_documents_lack_it_for_two_seconds(trio: Simulator) -> None:
     watched = Watched(trio)
     trio.post("/events", {**EVENT, "name": "it"})

@@ -114,6 +114,7 @@ def test_record_of_each_stage_is_that_of_a_change(tmp_path: Path) -> None:
         "reporter": "vm1",
         "reported_by": "notify",
         "resource_id": None,
+        "other_events": [],
     }
 
 

@@ -46,10 +46,10 @@ class Role:
             self.maintain(self._world.vms)
             self._world.pass_time(self._world.chance.uniform(1.0, 20.0))
 
-    def maintain(self, hosts: Sequence[str], *sources: str) -> None:
+    def maintain(self, hosts: Sequence[str], announced: Sequence[Variables] = (), *sources: str) -> None:
         """Run the entry point prepare_and_approve for these hosts; some of them recover afterwards.
 
-        ``sources`` are reporters that have started the run.
+        ``sources`` are reporters that have started the run, and ``announced`` are their changes.
         """
         world = self._world
         self._runs += 1
@@ -66,7 +66,7 @@ class Role:
         world.pass_time(world.chance.uniform(0.0, 15.0))
         for name in hosts:
             self._prepare(name, variables[name])
-        self._decide(variables, sources)
+        self._decide(variables, announced, sources)
         for name in hosts:
             if world.chance.random() < RECOVERS:
                 world.preparations.undone(name)
@@ -104,7 +104,9 @@ class Role:
             if event["status"] != STARTED:
                 self._world.preparations.succeeded(name, event["event_type"])
 
-    def _decide(self, variables: Mapping[str, Variables], sources: tuple[str, ...]) -> None:
+    def _decide(
+        self, variables: Mapping[str, Variables], announced: Sequence[Variables], sources: tuple[str, ...]
+    ) -> None:
         """Read the prepared hosts, decide, and approve, in rounds, as approve_round.yml does."""
         world, hosts = self._world, list(variables)
         decided: Variables = {}
@@ -113,7 +115,7 @@ class Role:
             for name, own in variables.items():
                 is_read = "at" in own.get("maintenance__prepared", {}) and (not decided or name in awaited)
                 own["maintenance__seen"] = self._read(name) if is_read else {"skipped": True}
-            decided = maintenance_approvals(hosts, variables, "read", world.now, decided)
+            decided = maintenance_approvals(hosts, variables, "read", world.now, decided, announced=announced)
             reports = world.reads.of(*hosts, *sources)
             results: dict[str, list[Variables]] = {}
             for decision in decided["decisions"]:

@@ -52,7 +52,7 @@ class Rulebook:
                 event = self._filter.apply({"scheduled_event": change}, options)
                 assert isinstance(event, dict)
                 if _starts_a_run(event["scheduled_event"]):
-                    self._role.maintain(event["scheduled_event"]["hosts"], SOURCE)
+                    self._role.maintain(event["scheduled_event"]["hosts"], [event["scheduled_event"]], SOURCE)
             self._world.pass_time(pause)
 
 

@@ -9,11 +9,12 @@ Some tests break one rule of a frontend, and expect the property to fail.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.filter import maintenance_approvals
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
@@ -21,6 +22,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     release_set,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance import approvals, coordination
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
+    Announced,
+    listings_of,
+)
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.strategies import SearchStrategy
 
@@ -99,15 +104,8 @@ def test_no_unprepared_vm_is_released(frontends: Mapping[str, Make], disks: Path
     assert check(frontends[name], disks, FEW[name], every_finding) > 10
 
 
-# the run is given one event, as it was when the run began, and may approve each event of its hosts
-_GAP = pytest.param(
-    RULEBOOK,
-    marks=pytest.mark.xfail(raises=Broken, strict=True, reason="a run decides by the documents of its hosts alone"),
-)
-
-
 @pytest.mark.all
-@pytest.mark.parametrize("name", [*(name for name in MANY if name != RULEBOOK), _GAP])
+@pytest.mark.parametrize("name", MANY)
 def test_no_unprepared_vm_is_released_in_many_scenarios(frontends: Mapping[str, Make], disks: Path, name: str) -> None:
     assert check(frontends[name], disks, MANY[name], every_finding) > 50
 
@@ -140,6 +138,10 @@ def _only_of_absence(*given: Any) -> list[release.Obstacle]:
     return [each for each in release.obstacles(*given) if not each.vm or each.code == "not_listed"]
 
 
+def _of_the_first_event(announced: Sequence[Announced]) -> dict[str, list[dict[str, Any]]]:
+    return listings_of(each._replace(other_events=()) for each in announced)
+
+
 _record = minion_status._record
 
 
@@ -166,11 +168,21 @@ DEFECTS = {
         SALT, engine_state, "counts_for", lambda *types: True, scenarios=ESCALATIONS
     ),
     "the run of a rulebook leaves out a report": Defect(RULEBOOK, approvals, "obstacles", _without_one_report),
+    "the run of a rulebook leaves out the event source": Defect(
+        RULEBOOK, maintenance_approvals, "listings_of", lambda announced: {}
+    ),
+    "the run of a rulebook knows one event of the source": Defect(
+        RULEBOOK, maintenance_approvals, "listings_of", _of_the_first_event
+    ),
 }
 
 
 # these take the most scenarios
-RARE = ("a hook runner forgets a VM after one document", "the role releases the VMs of one report")
+RARE = (
+    "a hook runner forgets a VM after one document",
+    "the role releases the VMs of one report",
+    "the run of a rulebook knows one event of the source",
+)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,8 @@ def test_received_members_of_the_result_are_not_passed_on(received):
         ({**CHANGE, "event": {**EVENT, "resources": "vm1"}}, "event.resources"),
         ({**CHANGE, "event": {**EVENT, "resources": [1]}}, "event.resources"),
         ({**CHANGE, "event": {**EVENT, "duration_seconds": "9"}}, "event.duration_seconds"),
+        ({**CHANGE, "other_events": EVENT}, "other_events"),
+        ({**CHANGE, "other_events": [EVENT, {**EVENT, "resources": None}]}, "other_events[1].resources"),
         ({**CHANGE, "change": "moved"}, "change"),
         ({**CHANGE, "change": "gone", "outcome": []}, "outcome"),
         ({**CHANGE, "change": "gone", "outcome": "ended"}, "outcome"),
@@ -235,6 +237,16 @@ def test_unreadable_delivery_is_logged_and_marked(body, named, caplog):
     assert result["scheduled_event_problem"].startswith(named) or named in result["scheduled_event_problem"]
     assert "scheduled_event" not in result and result["meta"]["hosts"] == [NO_HOST]
     assert len(caplog.records) == 1
+
+
+def test_further_events_of_the_reporter_are_read_as_the_event_is():
+    text = "{{ 1 }}"
+    further = {**EVENT, "event_id": "Ab-2", "event_type": "", "status": "", "resources": [text], "more": text}
+    got = filtered({"payload": {**CHANGE, "other_events": [further]}})["scheduled_event"]
+    del further["more"]
+    assert got["other_events"] == [{**further, "resources": ["{ { 1 }}"]}]
+    assert got["hosts"] == ["vm1", "VM2"] and got["event"] == EVENT
+    assert filtered({"payload": CHANGE})["scheduled_event"]["other_events"] == []
 
 
 def test_delivery_with_too_many_items_is_marked():

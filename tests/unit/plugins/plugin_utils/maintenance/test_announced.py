@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
     end_of,
     events_of,
+    listings_of,
     read_announced,
     read_ended,
 )
@@ -127,6 +128,8 @@ def test_event_of_maintenance_ended_is_not_listed():
         [{}],
         [{"event": None}],
         [dict(EVENT, event_id="")],
+        [dict(EVENT, event_type=None)],
+        [change(other_events={})],
         [dict(EVENT, resources="vm1")],
         [dict(EVENT, resources=[1])],
         [dict(EVENT, not_before="soon")],
@@ -135,6 +138,24 @@ def test_event_of_maintenance_ended_is_not_listed():
 def test_unusable_entry_is_an_error_with_a_remedy(entries):
     with pytest.raises(ValueError, match=r"^maintenance_announced(\[0\])?: .*; pass "):
         read_announced(entries)
+
+
+def test_unusable_further_event_of_a_change_is_an_error_that_names_it():
+    with pytest.raises(ValueError, match=r"^maintenance_announced\[0\]\.other_events\[1\]: resources is not a list"):
+        read_announced([change(other_events=[EVENT, dict(EVENT, resources=None)])])
+
+
+def test_further_events_of_a_change_are_listings_and_no_events_of_a_host():
+    other = dict(EVENT, event_id="Ab-2", event_type="", resources=["vm2", "vm3"])
+    late = dict(EVENT, resources=["vm4"])
+    third = change(event=dict(EVENT, event_id="Ab-3"), other_events=[late])
+    entries = [change(other_events=[other]), third]
+    listings = {
+        key: [event["resources"] for event in events] for key, events in listings_of(read_announced(entries)).items()
+    }
+    assert listings == {"ab-1": [["vm1", "vm2"], ["vm4"]], "ab-2": [["vm2", "vm3"]], "ab-3": [["vm1", "vm2"]]}
+    assert keys(taken("vm2", *entries)) == ["ab-1", "ab-3"]
+    assert set(listings_of(read_announced([change("gone", other_events=[other]), third]))) == {"ab-2", "ab-3"}
 
 
 @pytest.mark.parametrize("entries", ["x", [1], [""]])

@@ -175,6 +175,18 @@ def test_event_of_a_vm_outside_of_the_play_is_not_approved():
     assert state["decisions"] == [] and withheld(state) == "vm9: no host of this play is known to be this VM"
 
 
+@pytest.mark.parametrize(
+    ("vm", "reason"), [("vm9", "no host of this play is known"), ("vm3", "does not list this event for itself")]
+)
+def test_vm_that_only_the_caller_names_is_not_released(vm, reason):
+    results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of()), "h3": result_of("vm3")}
+    state = first_state(list(results), 0.0, of_caller={"ab-1": [event_of(resources=["vm2", vm])]})
+    state = next_state(state, results, 0.0, LIMITS)
+    assert state["decisions"] == [] and withheld(state).startswith(f"{vm}: ") and reason in withheld(state)
+    # the hook runner of a VM that is a host may list the event soon
+    assert ("h3" in state["read"]) == (vm == "vm3")
+
+
 @pytest.mark.parametrize("name", ["host h2", "HOST h2"])
 def test_host_whose_vm_is_unknown_is_no_vm_whatever_its_name(name):
     both = event_of(resources=["vm1", name])

@@ -63,9 +63,9 @@ def recovered(vm, *events, **changes):
     return prepared(vm, *events, **{"wait": {"outcome": "over", "events": over}, "recovered": {"at": AT}, **changes})
 
 
-def decided(hosts, before=None, now=0.0, patience=120.0):
+def decided(hosts, before=None, now=0.0, patience=120.0, of_caller=None):
     """Return the state after the reads of a round."""
-    return decide_approvals(hosts_of(hosts, hosts), before, now, patience)
+    return decide_approvals(hosts_of(hosts, hosts), before, now, patience, of_caller)
 
 
 def decisions(**hosts):
@@ -138,6 +138,30 @@ def test_vm_that_only_its_own_host_lists_has_to_be_prepared(order):
     (decision,) = decisions(**{name: hosts[name] for name in order})
     assert (decision["approve"], decision["code"]) == (False, "not_prepared")
     assert {vm.casefold() for vm in decision["resources"]} == {"vm1", "vm2"}
+
+
+@pytest.mark.parametrize(
+    ("vms", "more", "code"),
+    [
+        (["VM1"], {}, ""),
+        (["vm1", "vm2"], {}, ""),
+        (["vm1", "vm9"], {}, "unknown_vm"),
+        # a host of the play whose own document does not name it for the event
+        (["vm3"], {}, "not_listed"),
+        ([], {}, "unreadable"),
+        (["vm1"], {"status": "Started"}, "started"),
+        (["vm1"], {"event_type": "Redeploy"}, "types_differ"),
+        (["vm1"], {"event_type": ""}, "unknown_type"),
+    ],
+)
+def test_vms_that_only_the_caller_names_have_to_be_prepared(vms, more, code):
+    hosts = {name: prepared(vm) for name, vm in (("a", "vm1"), ("b", "vm2"))}
+    hosts["c"] = prepared("vm3", dict(EVENT, event_id="Ab-2", key="ab-2", resources=["vm3"]))
+    of_caller = {"ab-1": [{**EVENT, **more, "resources": vms}]}
+    first, second = decided(hosts, of_caller=of_caller)["decisions"]
+    assert (first["approve"], first["code"], first["by"]) == (not code, code, "a")
+    assert {vm.casefold() for vm in first["resources"]} == {"vm1", "vm2", *map(str.casefold, vms)}
+    assert second["approve"]
 
 
 @IN_BOTH_ORDERS
