@@ -127,7 +127,8 @@ class Defect(NamedTuple):
 
 def _without_one_report(reports: Mapping[str, Report], *given: Any) -> list[Obstacle]:
     """Ignore the report of the first VM, and release this VM."""
-    return obstacles(dict(sorted(reports.items())[1:]), given[0], True)
+    first = min(release_set(reports.values()).keys() & reports.keys(), default="")
+    return obstacles({key: report for key, report in reports.items() if key != first}, given[0], True)
 
 
 def _of_one_report(reports: Iterable[Report]) -> dict[str, str]:
