@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ import pytest
 from hook_runner import record_files
 from hook_runner.record_store import RecordStore
 from hook_runner.records import OK, RUNNING, EventRecord
-from support.daemon.child_processes import die, fill_up, in_child, on_small_disk
+from support.daemon.child_processes import fill_up, in_child, on_small_disk
+from support.daemon.killed_at_change import killed_before
 from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, everything, make_record
 from support.daemon.small_disk import Disk
 
 NOBODY = 65534
-SIGKILL = -9
 FULL = "No space left on device"
 
 
@@ -133,46 +134,94 @@ def states_of_a_record() -> Iterator[EventRecord]:
     yield record
 
 
-def killed_at(directory: Path, number: int, when: str) -> bool:
-    """Write all states in a process that ends itself at the rename of this number; return False if there is none."""
+def killed_at_each_change(
+    folder: Path, work: Callable[[Path], object], before: Callable[[Path], object] = lambda directory: None
+) -> Iterator[tuple[str, Path]]:
+    """A directory for each change at which the work was cut, with its name, and one for all of the work with ""."""
+    for number in range(1, 60):
+        directory = folder / str(number) / "state"
+        directory.parent.mkdir()
+        before(directory)
+        name = killed_before(number, None, directory.parent, partial(work, directory))
+        yield name, directory
+        if not name:
+            return
+    raise AssertionError("there is no end of changes")
 
-    def work() -> None:
-        store, rename, count = start(directory), os.replace, 0
 
-        def deadly(source: str, target: str, **options: Any) -> None:
-            nonlocal count
-            count += 1
-            if (count, when) == (number, "before"):
-                die()
-            rename(source, target, **options)
-            if (count, when) == (number, "after"):
-                die()
-
-        setattr(os, "replace", deadly)
+def test_kill_at_each_change_leaves_a_state_of_the_record(tmp_path: Path) -> None:
+    def work(directory: Path) -> None:
+        store = start(directory)
         for record in states_of_a_record():
             store.save(record)
             assert store.write()
 
-    status = in_child(work)
-    assert status in (0, SIGKILL)
-    return status == SIGKILL
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_kill_at_each_change_leaves_a_state_of_the_record(tmp_path: Path, when: str) -> None:
     states = [[], *([everything(record)] for record in states_of_a_record())]
-    reached = []
-    for number in range(1, 20):
-        directory = tmp_path / str(number)
-        is_killed = killed_at(directory, number, when)
+    reached, names = [], set()
+    for name, directory in killed_at_each_change(tmp_path, work):
         store = start(directory)
+        names.add(name)
         reached.append(states.index(content(directory)))
         assert store.error is None and unknown_events(store) == [] and store.set_aside() == []
         assert [everything(each) for each in store.open_records()] == (states[reached[-1]] if reached[-1] < 4 else [])
-        if not is_killed:
-            break
-    # four writes, and the move of the closed record
-    assert reached == ([0, 1, 2, 3, 4, 4] if when == "before" else [1, 2, 3, 4, 4, 4])
+    assert reached == sorted(reached) and set(reached) == set(range(5))
+    assert names == {
+        "",
+        *("make state", "make open", "make history", "make state/clean", "make a draft"),
+        *("write state/state.json", "write state/open/ID.json", "write state/history/ID.json"),
+    }
+
+
+def test_kill_at_each_change_after_a_full_disk_loses_no_event(tmp_path: Path, disk: Disk) -> None:
+    def work(directory: Path) -> None:
+        store = start(directory)
+        disk.fail()
+        saved(store, "E-2")
+        disk.heal()
+        store.write()
+
+    names = []
+    for name, directory in killed_at_each_change(tmp_path, work, lambda directory: saved(start(directory))):
+        names.append(name)
+        store = start(directory)
+        found = {record.event.event_id for record in store.open_records() if not record.is_of_lost_records}
+        # before the marker is renamed, no hook of the second event has begun
+        assert "write state/stale-one" not in names[:-1] or found == {"E-1", "E-2"} or unknown_events(store), name
+        assert store.error is None and markers(directory) == ["clean"]
+    assert {"write state/stale-one", "write state/clean"} <= set(names) and found == {"E-1", "E-2"}
+
+
+def test_kill_at_each_change_while_a_record_is_set_aside_loses_no_recovery(tmp_path: Path) -> None:
+    def damaged(directory: Path) -> None:
+        start(directory)
+        (directory / "open" / "5.json").write_text("damaged")
+
+    names = set()
+    for name, directory in killed_at_each_change(tmp_path, start, damaged):
+        names.add(name)
+        store = start(directory)
+        assert len(unknown_events(store)) == 1 and markers(directory) == ["clean"], name
+        assert [Path(path, "5.json").read_text() for path in store.set_aside()] == ["damaged"], name
+    assert names >= {"make state/set-aside", "write state/set-aside/IDTIDZ/ID.json", "write state/open/ID.json"}
+
+
+def test_kill_at_each_change_while_another_vm_begins_leaves_it_no_record(tmp_path: Path) -> None:
+    def of_another_vm(directory: Path) -> None:
+        store = start(directory)
+        store.note("name", "vm1")
+        saved(store)
+
+    def begin(directory: Path) -> None:
+        start(directory, "two").begin_anew("the records are those of vm1")
+
+    names = set()
+    for name, directory in killed_at_each_change(tmp_path, begin, of_another_vm):
+        names.add(name)
+        store = start(directory, "two")
+        theirs = [record for record in store.open_records() if not record.is_of_lost_records]
+        # else the next process notices it again
+        assert theirs == [] or store.noted("name", str) == "vm1", name
+    assert names >= {f"write state/set-aside/IDTIDZ/{each}" for each in ("open", "history", "state.json")}
 
 
 def cut(path: Path) -> None:

@@ -6,63 +6,29 @@
 from __future__ import annotations
 
 import collections
-import os
-import re
-import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hook_runner.records import EventRecord
-from support.daemon.child_processes import die, in_child
 from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import FAILS
+from support.daemon.killed_at_change import APPROVE, REMOVE, START, killed_before
 from support.daemon.simulated_azure import Azure
 
-SIGKILL = -9
 # a life has fewer changes than this
 MOST = 200
-APPROVE = "send an approval"
+RECORD = "write state/open/ID.json"
 # changes after which another process finds something else than before
-COMMITS = {
-    *("write state/state.json", "write state/open/ID.json", "write state/history/ID.json"),
-    *("start a hook", "remove a result", APPROVE),
-}
+COMMITS = {RECORD, "write state/state.json", "write state/history/ID.json", START, REMOVE, APPROVE}
 # the rest prepares or completes them
 STEPS = {
     *("make state", "make open", "make history", "make state/clean", "make a draft"),
     *("make run", "make run/runs", "make run/runs/ID", "make a file of a run", "remove a file of a run"),
 }
-_EFFECTS = {
-    "os.posix_spawn": "start a hook",
-    "subprocess.Popen": "start a hook",
-    "shutil.rmtree": "remove a result",
-    "os.remove": "remove a file of a run",
-    "os.rmdir": "remove a file of a run",
-}
-
-
-def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
-    """Name the change below the folder, or the effect, that an audit event announces; "" if it is neither."""
-    if event in _EFFECTS:
-        return _EFFECTS[event]
-    if event == "http.client.send":
-        return APPROVE if b"StartRequests" in arguments[1] else ""
-    if event not in ("open", "os.mkdir", "os.rename"):
-        return ""
-    path = str(arguments[event == "os.rename"])
-    is_read = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-    # folders of the records are made relative to the folder above
-    if is_read or not (path.startswith(folder) or (event == "os.mkdir" and "/" not in path)):
-        return ""
-    if "/.durable-file-" in path:
-        return "make a draft"
-    name = re.sub(r"\d+", "ID", path[len(folder) + 1 :] if path.startswith(folder) else path)
-    if event == "open" and name.startswith("run/runs/ID/"):
-        return "make a file of a run"
-    return f"write {name}" if event == "os.rename" else f"make {name}"
 
 
 class Life:
@@ -76,15 +42,9 @@ class Life:
             self.harness.hook(hook, FAILS if fails and hook == "prepare/20-b" else ":")
         self.event = azure.schedule("Reboot", notice=120, started_for=60)
 
-    def until_it_dies(self, number: int, kinds: set[str]) -> str:
+    def until_it_dies(self, number: int, kinds: set[str] | None) -> str:
         """Live in a process that is killed before the change of this number; name it, or "" if there is none."""
-        found, end = os.pipe()
-        status = in_child(lambda: self._die_before(number, kinds, end))
-        os.close(end)
-        with open(found, encoding="ascii") as pipe:
-            name = pipe.read()
-        assert status == (SIGKILL if name else 0)
-        return name
+        return killed_before(number, kinds, self.harness.folder, self._live)
 
     def go_on(self, how: str) -> EventRecord:
         """The next process, until all is done."""
@@ -105,27 +65,11 @@ class Life:
         for after in (0, 1, 1, 120, 61, 1):
             self.harness.poll(after=after)
 
-    def _die_before(self, number: int, kinds: set[str], end: int) -> None:
-        folder, count = str(self.harness.folder), 0
-
-        def watch(event: str, arguments: tuple[Any, ...]) -> None:
-            nonlocal count
-            name = change(event, arguments, folder)
-            assert not name or name in COMMITS | STEPS, name
-            if name in kinds:
-                count += 1
-                if count == number:
-                    os.write(end, name.encode())
-                    die()
-
-        sys.addaudithook(watch)
-        self._live()
-
 
 def lives(
-    folder: Path, azure: Azure, how: str, kinds: set[str], fails: bool = False
+    folder: Path, azure: Azure, how: str, kinds: set[str] | None, fails: bool = False
 ) -> Iterator[tuple[Life, EventRecord]]:
-    """A life for each change of these kinds, before which it is cut, and its record in the end."""
+    """A life for each change of these kinds, or of all, before which it is cut, and its record in the end."""
     found = []
     for number in range(1, MOST):
         life = Life(folder / str(number), azure, fails)
@@ -137,13 +81,16 @@ def lives(
         azure.complete(life.event) if azure.status(life.event) != "Gone" else None
         if not found[-1]:
             print(f"{number - 1} kills:", dict(collections.Counter(found[:-1])))
-            assert set(found[:-1]) == kinds
+            assert set(found[:-1]) == (kinds or COMMITS | STEPS)
+            commits = [name for name in found if name in COMMITS]
+            # what each effect relies on is written before it
+            assert {before for before, after in pairwise(commits) if after in (START, REMOVE, APPROVE)} <= {RECORD}
             return
     raise AssertionError("there is no end of changes")
 
 
-@pytest.mark.parametrize("kinds", [COMMITS, pytest.param(STEPS, marks=pytest.mark.all)], ids=["commits", "steps"])
-def test_kill_9_at_each_change(azure: Azure, tmp_path: Path, kinds: set[str]) -> None:
+@pytest.mark.parametrize("kinds", [COMMITS, pytest.param(None, marks=pytest.mark.all)], ids=["commits", "all"])
+def test_kill_9_at_each_change(azure: Azure, tmp_path: Path, kinds: set[str] | None) -> None:
     for life, record in lives(tmp_path, azure, "kill", kinds):
         once = {"prepare/10-a": 1, "prepare/20-b": 1, "recover/10-a": 1}
         assert life.count("begin") == life.count("end") == once, record.steps
