@@ -85,7 +85,7 @@ class Host:
             )
             vm_id = f"{self.name}-{self._vm_number}"
             imds = ImdsOfHost(self._monotonic, self._events, partial(self._approve, self), self._instance(vm_id))
-            view = SimulatedRuns(runs, settings.environment, settings.kill_after)
+            view = SimulatedRuns(runs, settings.environment, settings.kill_after, self._monotonic)
             boot = f"{vm_id} boot {self._boots}"
             self.daemon = Daemon(
                 self.profile, settings, imds, view, self._monotonic, self._wall, boot, self._is_poll_under_way

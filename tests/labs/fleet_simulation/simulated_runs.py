@@ -3,17 +3,19 @@
 
 """Hook runs in virtual time, with the interface of `hook_runner.hooks.runs.HookRuns`.
 
-Processes belong to the host: they outlive a daemon, and end with the boot.
+Processes belong to the host, as the units of systemd do: they outlive a daemon, and end with the boot.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hook_runner.hooks.run_identity import RunIdentity
-from hook_runner.hooks.runs import RunResult
-from hook_runner.hooks.spawning import HostEnds
+from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.lost_runs import LostRun
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.systemd import Stopping
 from hook_runner.records import Cause
 
 SIGTERM = -15
@@ -24,12 +26,13 @@ class Process:
     """One hook that runs, or that has ended and whose result was not removed yet.
 
     Attributes:
-        ends_at: moment at which it ends by itself or at its supervisor's limit.
+        identity: hook and event of the run.
+        ends_at: moment at which it ends by itself or at the limit of its unit.
         exit_status: its exit status then.
     """
 
     number: int
-    identity: RunIdentity
+    identity: LostRun
     began_at: float
     ends_at: float
     exit_status: int
@@ -66,9 +69,10 @@ class HostProcesses:
         self._later = later
         self._is_over = False
 
-    def start(self, number: int, identity: RunIdentity, limit: float) -> None:
+    def start(self, identity: LostRun, limit: float) -> None:
+        number = identity.number
         if self.is_going_down:
-            raise HostEnds("the host shuts down")
+            raise Stopping("the host shuts down")
         seconds, status = self._draw()
         now = self.now()
         process = Process(number, identity, now, now + seconds, status)
@@ -82,7 +86,7 @@ class HostProcesses:
         """End a process now; one of several needs the KILL."""
         end = self.now() + (kill_after if process.number % 5 == 0 else 0.05)
         if end < process.ends_at:
-            process.ends_at, process.exit_status, process.cause = end, SIGTERM, Cause.ENDED_EARLY
+            process.ends_at, process.exit_status, process.cause = end, SIGTERM, Cause.NONE
             self._await(process)
 
     def end_boot(self) -> None:
@@ -99,98 +103,90 @@ class HostProcesses:
             self._ended(process)
 
 
-@dataclass
-class _Watched:
-    is_orphan: bool = False
-
-
 class SimulatedRuns:
-    """The runs as one daemon sees them; ``kill_after`` is the seconds between TERM and KILL."""
+    """The runs as one daemon sees them.
 
-    def __init__(self, processes: HostProcesses, environment: Mapping[str, str], kill_after: float) -> None:
-        self.environment, self.kill_after = environment, kill_after
-        self._host = processes
-        self._watched: dict[int, _Watched] = {}
-        self._lost: dict[int, RunIdentity] = {}
+    ``kill_after`` is the seconds between TERM and KILL, ``monotonic`` the clock of the host.
+    """
 
-    def start(
+    def __init__(
         self,
-        step_id: int,
-        path: str,
-        input: bytes,
-        variables: Mapping[str, str],
-        limit: float,
-        identity: RunIdentity,
-        limits: Mapping[str, int],
+        processes: HostProcesses,
+        environment: Mapping[str, str],
+        kill_after: float,
+        monotonic: Callable[[], float],
     ) -> None:
-        self._host.start(step_id, identity, limit)
-        self._watched[step_id] = _Watched()
+        self.environment, self.kill_after = environment, kill_after
+        self._monotonic = monotonic
+        self.lost: dict[int, LostRun] = {}
+        self._host = processes
+        self._watched: set[int] = set()
+        self._orphans: set[int] = set()
 
-    def adopt(self, step_id: int) -> bool:
-        found = step_id in self._host.by_number
+    def obstacle(self, seconds: float) -> str | None:
+        if self._host.is_going_down:
+            return "the next boot"
+        return "the end of hooks that no record has" if self._orphans else None
+
+    def start(self, number: int, hook: Hook, input: bytes, variables: Mapping[str, str], limit: float) -> None:
+        event = json.loads(input)
+        key, life = str(event["event_id"]).casefold(), int(event["life"])
+        self._host.start(LostRun(number, hook.stage, hook.name, self._monotonic(), key, life), limit)
+        self._watched.add(number)
+
+    def adopt(self, number: int, stage: str, hook: str) -> bool:
+        self.lost.pop(number, None)
+        found = number in self._host.by_number
         if found:
-            self._watched.setdefault(step_id, _Watched())
+            self._watched.add(number)
         return found
 
-    def lost(self, key: str) -> list[tuple[int, RunIdentity]]:
-        return sorted((number, identity) for number, identity in self._lost.items() if identity.key == key)
-
-    def is_lost(self, hook: str) -> bool:
-        return any(identity.hook == hook for identity in self._lost.values())
-
-    def claim(self, step_id: int) -> bool:
-        self._lost.pop(step_id, None)
-        return self.adopt(step_id)
+    def find_lost(self, known: set[int]) -> bool:
+        for number, process in list(self._host.by_number.items()):
+            if number in known and number not in self._watched:
+                self._end_orphan(number)
+            elif number not in self._watched:
+                self.lost[number] = process.identity
+        return bool(self.lost)
 
     def end_lost(self) -> None:
-        while self._lost:
-            self._end_orphan(self._lost.popitem()[0])
+        while self.lost:
+            self._end_orphan(self.lost.popitem()[0])
 
-    def stop(self, step_id: int, kill_after: float | None = None) -> None:
-        process = self._host.by_number.get(step_id)
-        if process is not None and not process.has_ended and step_id in self._watched:
+    def stop(self, number: int, kill_after: float | None = None) -> None:
+        process = self._host.by_number.get(number)
+        if process is not None and not process.has_ended and number in self._watched:
             self._host.stop(process, self.kill_after if kill_after is None else kill_after)
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
-        if not self._watched:
-            return []
+        for number in [each for each in self._orphans if self._has_ended(each)]:
+            self._orphans.remove(number)
+            self.remove(number)
         ended = []
-        for number, watched in list(self._watched.items()):
+        for number in [each for each in self._watched if self._has_ended(each)]:
+            self._watched.remove(number)
             process = self._host.by_number[number]
-            if not process.has_ended:
-                continue
-            del self._watched[number]
-            if watched.is_orphan:
-                self.remove(number)
-            else:
-                seconds = process.ends_at - process.began_at
-                ended.append((number, RunResult(process.exit_status, "", seconds, process.cause, process.cause.value)))
+            seconds = process.ends_at - process.began_at
+            ended.append((number, RunResult(process.exit_status, "", seconds, process.cause, process.cause.value)))
         return ended
 
-    def is_held(self) -> bool:
-        return self._host.is_going_down
-
-    def has_orphans(self) -> bool:
-        return any(watched.is_orphan for watched in self._watched.values())
-
-    def remove(self, step_id: int) -> None:
-        self._host.by_number.pop(step_id, None)
+    def remove(self, number: int) -> None:
+        self._host.by_number.pop(number, None)
 
     def next_check_in(self) -> float | None:
-        return None
-
-    def stop_orphans(self, known_ids: set[int]) -> bool:
-        for number, process in list(self._host.by_number.items()):
-            if number not in known_ids and number not in self._watched:
-                self._lost[number] = process.identity
-        return bool(self._lost)
+        return self._monotonic() + 1.0 if self._orphans else None
 
     def has_result(self) -> bool:
         """Return True if a run has ended that `collect_finished` would return."""
-        return any(self._host.by_number[number].has_ended for number in self._watched)
+        return any(self._has_ended(number) for number in self._watched)
+
+    def _has_ended(self, number: int) -> bool:
+        return self._host.by_number[number].has_ended
 
     def _end_orphan(self, number: int) -> None:
-        self._watched[number] = _Watched(is_orphan=True)
         process = self._host.by_number[number]
-        if not process.has_ended:
+        if process.has_ended:
+            self.remove(number)
+        else:
+            self._orphans.add(number)
             self._host.stop(process, self.kill_after)

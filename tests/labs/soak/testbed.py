@@ -82,6 +82,7 @@ class Testbed:
         self._signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
         if how == "reboot":
             self.harness.end_processes()
+            self.harness.systemd.forget()
             shutil.rmtree(self.harness.settings.run_directory, ignore_errors=True)
             self.host.reboot()
         self.record_end(how)

@@ -128,7 +128,9 @@ class DaemonProcess:
 
     def _environment(self) -> dict[str, str]:
         return {
-            "PATH": os.environ["PATH"],
+            # systemd starts the daemon as a service, and runs its hooks
+            "PATH": f"{self.harness.systemd.folder}:{os.environ['PATH']}",
+            "INVOCATION_ID": "1",
             "PYTHONPATH": PYTHONPATH,
             "LC_ALL": "C.UTF-8",
         }

@@ -26,6 +26,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Systemd
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.permissions import trusted_owners
@@ -36,6 +37,7 @@ from hook_runner.service.poller import Date, DocumentReceived, confirmed
 from support.daemon.harness_views import HarnessViews
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
 from support.daemon.simulated_azure import Azure
+from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
 
 log = logging.getLogger("hook_runner.tests")
@@ -57,6 +59,7 @@ class EngineHarness(HarnessViews):
         self.folder, self.azure, self.name = folder, azure, name
         self.hooks_directory = folder / "hooks.d"
         self.marks_file = folder / "marks"
+        self.systemd = SystemdPrograms(folder)
         self.log = io.StringIO()
         self.wall_offset = timedelta()
         self._began = azure.now()
@@ -99,7 +102,14 @@ class EngineHarness(HarnessViews):
         boot = f"boot {self.boot_number}"
         self.store = RecordStore(settings.state_directory, boot, log.error, self.clock.now)
         self.store.load()
-        self.runs = HookRuns(settings.run_directory, settings.environment, settings.kill_after, self.monotonic)
+        self.systemd.set_clock(self.monotonic())
+        # processes take real time
+        self.runs = HookRuns(
+            settings.run_directory,
+            settings.environment,
+            settings.kill_after,
+            systemd=Systemd(str(self.systemd.folder)),
+        )
         self._queue: collections.deque[tuple[EventRecord, ScheduledEvent]] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self.pacer = Pacer(
@@ -130,6 +140,7 @@ class EngineHarness(HarnessViews):
         """
         if how == "reboot":
             self.end_processes()
+            self.systemd.forget()
             shutil.rmtree(self.settings.run_directory)
             self._booted = self._elapsed - 1.0
             self.boot_number += 1
@@ -167,6 +178,7 @@ class EngineHarness(HarnessViews):
         if seconds:
             self.azure.advance(seconds)
             self._elapsed += seconds
+            self.systemd.set_clock(self.monotonic())
 
     def receive_document(self) -> None:
         """Request the events and handle the answer, as poller and service do."""
@@ -195,7 +207,11 @@ class EngineHarness(HarnessViews):
 
         def is_quiet() -> bool:
             self.engine.tick()
-            return not self._deliver() and all(self._is_waiting(step) for step in self.running())
+            if self._deliver() or not all(self._is_waiting(step) for step in self.running()):
+                return False
+            # a hook may wait for the end of units that no record has
+            is_delayed = any(record.waiting_for for record in self.engine.records)
+            return not (is_delayed and processes_with(str(self.systemd.folder / "systemctl"), "cmdline"))
 
         self.wait(is_quiet)
         self.engine.tick()
@@ -213,7 +229,7 @@ class EngineHarness(HarnessViews):
         os.close(gate)
 
     def end_processes(self) -> None:
-        """Kill all supervisors and hooks of this harness, and wait for their end."""
+        """Kill all hooks of this harness and the processes of their units, and wait for their end."""
 
         def find() -> list[int]:
             return [

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from hook_runner.records import STAGES
 from support import simulator_process
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.engine_harness import EngineHarness
-from support.daemon.runs_harness import RunsHarness, marked, zombies
+from support.daemon.runs_harness import RunsHarness
 from support.daemon.simulated_azure import GROUPS, Azure, clean
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -79,19 +77,17 @@ def make_daemon(make_vm: Callable[..., EngineHarness]) -> Iterator[Callable[...,
         daemon.close()
 
 
+@pytest.fixture(params=[True, False], ids=["units", "children"])
+def in_units(request: pytest.FixtureRequest) -> bool:
+    """Whether systemd runs hooks."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[RunsHarness]:
+def runs(tmp_path: Path, in_units: bool) -> Iterator[RunsHarness]:
     """Hook runs in a folder; afterwards no process of them may remain."""
-    runs = RunsHarness(tmp_path)
-    others = set(zombies())
+    runs = RunsHarness(tmp_path, in_units)
     yield runs
-    wait_until(
-        lambda: not [pid for pid in marked(runs.mark) if not runs.may_leave or pid in marked("supervisor.py")],
-        "the end of all processes",
-        timeout=3,
-    )
-    for pid in marked(runs.mark):
-        os.kill(pid, signal.SIGKILL)
+    runs.kill()
     for daemon in runs.daemons:
-        wait_until(daemon.is_idle, "the end of all runs", timeout=3)
-    assert set(zombies()) <= others
+        wait_until(lambda daemon=daemon: daemon.collect_finished() == [] and daemon.next_check_in() is None)  # type: ignore[misc]

@@ -15,13 +15,8 @@ from typing import Any
 from support.daemon.child_processes import die, in_child
 
 SIGKILL = -9
-START, REMOVE, APPROVE = "start a hook", "remove a result", "send an approval"
-_EFFECTS = {
-    "os.posix_spawn": START,
-    "subprocess.Popen": START,
-    "shutil.rmtree": REMOVE,
-    "os.rmdir": "remove a file of a run",
-}
+START, REMOVE, APPROVE = "start a hook", "forget a unit", "send an approval"
+_PROGRAMS = {"systemd-run": START, "systemctl": "ask systemd", "journalctl": "read the output", "sh": REMOVE}
 
 
 def killed_before(number: int, kinds: Container[str] | None, folder: Path, work: Callable[[], object]) -> str:
@@ -58,15 +53,15 @@ def _die_before(
 
 def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
     """Name the change below the folder, or the effect, that an audit event announces; "" if it is neither."""
-    if event in _EFFECTS:
-        return _EFFECTS[event]
+    if event == "subprocess.Popen":
+        return _PROGRAMS[os.path.basename(arguments[1][0])]
     if event == "http.client.send":
         return APPROVE if b"StartRequests" in arguments[1] else ""
     if event not in ("open", "os.mkdir", "os.remove", "os.rename"):
         return ""
     path = str(arguments[event == "os.rename"])
-    if event == "os.remove" and "/" not in path:
-        return "remove a file of a run"
+    if path == f"{folder}/systemd/clock":
+        return ""
     is_read = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     # folders of the records are made relative to the folder above
     if is_read or not (path.startswith(folder) or (event == "os.mkdir" and "/" not in path)):
@@ -74,6 +69,6 @@ def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
     if "/.durable-file-" in path:
         return "make a draft"
     name = re.sub(r"\d+", "ID", path[len(folder) + 1 :] if path.startswith(folder) else path)
-    if event == "open" and name.startswith("run/runs/ID/"):
-        return "make a file of a run"
+    if event == "os.remove" and name.startswith("run/runs/"):
+        return "remove a file of a run"
     return f"{ {'os.rename': 'write', 'os.remove': 'remove'}.get(event, 'make') } {name}"

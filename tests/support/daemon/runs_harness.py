@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from hook_runner.hooks.processes import supervisor_pid
-from hook_runner.hooks.runs import HookRuns, RunResult
-from hook_runner.hooks.spawning import SUPERVISOR
+from hook_runner.config.settings import HookSettings
+from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Systemd
+from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
 
 LONG = 30.0
-SOURCES = [str(Path(SUPERVISOR).parents[2]), str(Path(SUPERVISOR).parents[5] / "plugins" / "module_utils")]
 
 
 def marked(mark: str) -> list[int]:
@@ -32,78 +36,67 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def zombies() -> list[int]:
-    """Return the zombies among the children of this process."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            state, parent = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if state == "Z" and int(parent) == os.getpid():
-            found.append(int(name))
-    return found
-
-
-class ObservedRuns(HookRuns):
-    """The runs of one daemon, with internals for tests."""
-
-    def active(self) -> set[int]:
-        """Return the runs that `collect_finished` will return."""
-        return {step_id for step_id, run in self._active.items() if not run.orphan}
-
-    def is_idle(self) -> bool:
-        """Collect ended runs; return True if nothing runs and all supervisors have been waited for."""
-        return self.collect_finished() == [] and not self.active() and not self._children
-
-
 class RunsHarness:
-    """A run directory, short hooks, and a mark that identifies all their processes."""
+    """A run directory, short hooks, and a mark that identifies all their processes.
 
-    def __init__(self, folder: Path) -> None:
+    Hooks run in units of a stand-in for systemd, or as children where `in_units` is False.
+    """
+
+    def __init__(self, folder: Path, in_units: bool) -> None:
         self.folder = folder
         self.mark = f"mark-{os.getpid()}-{folder.name}"
-        self.daemons: list[ObservedRuns] = []
-        self.may_leave = False
+        self.in_units = in_units
+        self.systemd = SystemdPrograms(folder)
+        self.daemons: list[HookRuns] = []
         self.hook_runs = self.restarted()
 
-    def restarted(self, **changed: Any) -> ObservedRuns:
-        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "kill_after": 5.0, **changed}
-        self.daemons.append(ObservedRuns(str(self.folder / "run"), **given))
+    def restarted(self, **changed: Any) -> HookRuns:
+        systemd = Systemd(str(self.systemd.folder)) if self.in_units else None
+        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "kill_after": 5.0, "systemd": systemd, **changed}
+        self.daemons.append(HookRuns(str(self.folder / "run"), **given))
         return self.daemons[-1]
 
-    def hook(self, script: str, name: str = "10-hook") -> str:
+    def hook(self, script: str, name: str = "10-hook", **settings: Any) -> Hook:
         path = self.folder / "hooks.d" / "prepare" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(script if script.startswith("#!") else "#!/bin/sh\n" + script)
         path.chmod(0o755)
-        return str(path)
+        return Hook("prepare", name, str(path), HookSettings(**settings), None)
 
-    def python(self, script: str) -> str:
+    def python(self, script: str) -> Hook:
         return self.hook(f"#!{os.path.realpath(sys.executable)} -IS\nimport os, sys, time, signal\n{script}")
 
     def start(
         self,
-        path: str,
-        step: int = 1,
+        hook: Hook,
+        number: int = 1,
         input: bytes = b"{}",
         variables: dict[str, str] | None = None,
         limit: float = LONG,
-        hook_runs: ObservedRuns | None = None,
+        hook_runs: HookRuns | None = None,
     ) -> None:
-        (hook_runs or self.hook_runs).start(step, path, input, variables or {}, limit)
+        (hook_runs or self.hook_runs).start(number, hook, input, variables or {}, limit)
 
-    def result(self, step: int = 1, hook_runs: ObservedRuns | None = None) -> RunResult:
-        ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {step}")
-        assert [number for number, _result in ended] == [step]
+    def result(self, number: int = 1, hook_runs: HookRuns | None = None) -> RunResult:
+        ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {number}")
+        assert [each for each, _result in ended] == [number]
         return ended[0][1]
 
-    def run(self, path: str, **kwargs: Any) -> RunResult:
-        self.start(path, **kwargs)
-        return self.result()
+    def run(self, hook: Hook, **kwargs: Any) -> RunResult:
+        self.start(hook, **kwargs)
+        return self.result(kwargs.get("number", 1))
 
     def wait_for(self, name: str) -> str:
         return wait_until(lambda: (self.folder / name).read_text() if (self.folder / name).exists() else "", name)
 
-    def supervisor(self, step: int = 1) -> int:
-        return wait_until(lambda: supervisor_pid(str(self.folder / "run/runs" / str(step))) or 0, "the supervisor")
+    def kill(self) -> None:
+        """Kill all processes of hooks, and wait for their end."""
+        for process in marked(self.mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        wait_until(lambda: not marked(self.mark), "the end of all processes")
+
+    def files(self) -> list[str]:
+        """Return the files of runs in the run directory."""
+        folder = self.folder / "run" / "runs"
+        return sorted(os.listdir(folder)) if folder.exists() else []

@@ -33,9 +33,23 @@ class SystemdPrograms:
         for path in (self.folder / "units").iterdir():
             shutil.rmtree(path)
 
+    def set_clock(self, monotonic: float) -> None:
+        """Let hooks begin and end at this time, in monotonic seconds."""
+        self._set("clock", str(int(monotonic * 1e6)))
+
     def refuse(self, reason: str) -> None:
         """Refuse each unit with this reason; "" to accept them again."""
         self._set("refusal", reason)
+
+    def set_unit_state(self, unit: str, active: str, sub: str) -> None:
+        """Let `systemctl show` print this state of a unit without processes."""
+        folder = self.folder / "units" / unit
+        folder.mkdir()
+        values = {"Id": unit, "ActiveState": active, "SubState": sub, "Result": "success"}
+        numbers = ("MainPID", "ExecMainCode", "ExecMainStatus", "ExecMainStartTimestampMonotonic")
+        values.update(dict.fromkeys((*numbers, "ExecMainExitTimestampMonotonic"), "0"))
+        text = "".join(f"{name}={value}\n" for name, value in values.items())
+        (folder / "state").write_text(text, encoding="utf-8")
 
     def set_host_state(self, state: str) -> None:
         """Let `systemctl is-system-running` print this state."""

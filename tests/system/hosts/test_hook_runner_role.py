@@ -345,7 +345,7 @@ def test_unit_overrides_do_not_apply_to_hooks(site: RoleHost, azure: Azure) -> N
     site.host.run(["sh", "-c", f"printf '#!/bin/sh\\ncat /proc/self/status; nice\\n' >{hook}; chmod 755 {hook}"])
     asked = site.ask("try", "50-asks")
     assert asked.returncode == 0 and "NoNewPrivs:\t1" in asked.stdout, asked
-    assert asked.stdout.splitlines()[-2].endswith(": 0"), asked.stdout
+    assert asked.stdout.splitlines()[-2] == "0", asked.stdout
     site.host.run(["rm", f"{HOOKS_FOLDER}/prepare/50-asks"])
     again = site.apply(group=GROUP, **given)
     assert (again.status, again.changed_tasks) == (0, []), again.text

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.hosts.role_host import COMMAND, HOLD_FILE, MARKER_FILE, SERVICE, Azure, RoleHost
+from support.hosts.role_host import COMMAND, MARKER_FILE, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
@@ -29,11 +29,11 @@ echo "spread $EVENT_SECONDS_LEFT"
 while :; do sleep 0.1; done
 """
 LEAVES = "#!/bin/sh\nsetsid sleep 9003 &\nexit 0\n"
-SUPERVISOR = "/usr/local/lib/azure-scheduled-events/hook_runner/hooks/supervisor.py"
-WAITS = (
-    "import marshal, time, pathlib\npathlib.Path('/run/asked').touch()\n"
-    f"while pathlib.Path('{HOLD_FILE}-unit').exists():\n    time.sleep(0.1)\n"
-)
+# programs that once end the daemon, before or after the real program does its work
+PROGRAMS, ASKED = "/usr/local/lib/programs-of-the-test", "/var/lib/asked"
+KILL = f"kill -KILL $(systemctl show --value --property MainPID {SERVICE})"
+RESTART = f"systemctl --no-block restart {SERVICE}; sleep 0.5"
+EVENT_VARIABLE = "EVENT_ID"
 # seconds; more than any test needs, less than the 90 s for which a process that ignores TERM delays a reboot
 REBOOT_TIMEOUT = 45
 
@@ -85,7 +85,11 @@ def test_unit_of_a_hook_has_its_limits_and_those_of_all_hooks(site: RoleHost, az
         "500ms",
         "yes",
     ]
-    assert shown(site, unit, "KillMode", "OOMPolicy", "TimeoutStopUSec") == ["mixed", "continue", "6s"]
+    assert shown(site, unit, "KillMode", "OOMPolicy", "TimeoutStopUSec") == ["control-group", "continue", "2s"]
+    assert "azure-scheduled-events.service" in shown(site, unit, "Before")[0].split()
+    assert "network.target" in shown(site, unit, "After")[0].split()
+    # variables may have passwords; every user can read properties
+    assert EVENT_VARIABLE not in site.host.run(["systemctl", "show", unit]).stdout
     # nothing of the daemon's sandbox
     assert shown(site, unit, "ProtectSystem", "NoNewPrivileges") == ["no", "no"]
     assert shown(site, SERVICE, "ProtectSystem", "NoNewPrivileges") == ["strict", "yes"]
@@ -109,8 +113,8 @@ def test_hook_that_exits_leaves_no_process(site: RoleHost, azure: Azure) -> None
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
-    assert not runs(site, "sleep 9003")
     wait_until(lambda: units(site) == [], "the unit is gone", site.log)
+    assert not runs(site, "sleep 9003") and "notification message" not in site.log()
     assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
@@ -124,40 +128,88 @@ def test_stopping_the_unit_by_hand_ends_the_hook(site: RoleHost, azure: Azure) -
     wait_until(lambda: "20-spreads: interrupted" in site.log(), "the end of the hook is logged", site.log)
 
 
-def test_log_lines_of_a_hook_have_its_event_and_the_unit_of_the_daemon(site: RoleHost, azure: Azure) -> None:
+def test_output_of_a_hook_is_in_the_journal_by_its_unit_and_in_the_history(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-says", '#!/bin/sh\necho "here I am"\n')
     site.configure()
     event = azure.announce("Freeze", VM, duration=0)
     azure.wait_for_approval(event, site)
-    line = f"prepare/20-says {event}: here I am"
 
-    def journal(*words: str) -> str:
-        return site.host.run(["journalctl", "--no-pager", "--output=cat", *words]).stdout
+    def journal(unit: str) -> list[str]:
+        return site.host.run(["journalctl", "--no-pager", "--output=cat", f"--unit={unit}"]).stdout.splitlines()
 
-    wait_until(lambda: line in journal(f"AZURE_EVENT_ID={event}"), "it is found by its event", site.log)
-    assert line in journal(f"--unit={SERVICE}") and line in journal("--identifier=azure-scheduled-events")
+    wait_until(lambda: "here I am" in journal("azure-scheduled-events-hook-prepare-20-says-*"), "its unit", site.log)
+    assert "here I am" in journal("azure-scheduled-events*")
+    assert "here I am" in json.dumps(site.history())
 
 
-def test_daemon_that_is_killed_before_a_unit_has_begun_runs_the_hook_once(site: RoleHost, azure: Azure) -> None:
-    keeper = site.host.file(SUPERVISOR)
-    whole = keeper.read_text(encoding="utf-8")
-    # delays the first instruction of the supervisor
-    keeper.write_text(whole.replace("import marshal\n", WAITS, 1), encoding="utf-8")
-    site.hold("unit")
+def test_flood_of_output_delays_no_hook_and_does_not_fill_the_journal(site: RoleHost, azure: Azure) -> None:
+    write_hook(site, "prepare/20-flood", f"#!/bin/sh\nyes {'x' * 500} | head -c 100000000\n")
+    site.configure()
     event = azure.announce("Freeze", VM, duration=0)
-    wait_until(
-        lambda: site.host.run(["test", "-e", "/run/asked"], check=False).returncode == 0,
-        "its process is there",
-        site.log,
-    )
-    process = site.process()
-    site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
-    assert site.began("prepare") == 0 and site.sees("stage", "prepare")
-    keeper.write_text(whole, encoding="utf-8")
-    site.release("unit")
     azure.wait_for_approval(event, site)
+    unit = "--unit=azure-scheduled-events-hook-prepare-20-flood-*"
+    lines = site.host.run(["sh", "-c", f"journalctl --no-pager --output=cat '{unit}' | wc --lines"]).stdout
+    assert 0 < int(lines) < 100_000  # of 200,000
+
+
+def test_hook_that_cannot_be_executed_has_failed_with_the_reason(site: RoleHost, azure: Azure) -> None:
+    write_hook(site, "prepare/20-lost", "#!/no/such/interpreter\n")
+    site.configure(reload=False)
+    site.host.run(["systemctl", "kill", "--signal=HUP", "--kill-who=main", SERVICE])
+    azure.announce("Freeze", VM, duration=0)
+    wait_until(lambda: "20-lost: failed" in site.log(), "it has failed", site.log)
+    assert "interpreter" in json.dumps(site.history()) or "Failed to find executable" in json.dumps(site.history())
+
+
+def test_reload_refuses_a_limit_that_systemd_refuses(site: RoleHost) -> None:
+    site.configure(reload=False, hooks={"prepare/10-mark": {"unit": {"MemoryMax": "lots"}}})
+    assert site.host.run(["systemctl", "reload", SERVICE], check=False).returncode != 0
+    checked = site.ask("check", "--offline")
+    assert checked.returncode == 1 and "MemoryMax" in checked.stdout
+    assert site.host.run(["systemctl", "list-units", "--plain", "--no-legend", "*events-check*"]).stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words, before, after",
+    [
+        ("systemd-run", KILL, ""),
+        ("systemd-run", "", KILL),
+        ("systemd-run", RESTART, ""),
+        ("systemctl show", KILL, ""),
+        ("journalctl", KILL, ""),
+        ("systemctl stop", KILL, ""),
+        ("systemctl stop", "", KILL),
+    ],
+    ids=[
+        "before start",
+        "after start",
+        "restart while it starts",
+        "before state",
+        "before output",
+        "before end",
+        "after end",
+    ],
+)
+def test_daemon_that_is_ended_at_any_step_of_a_run_runs_the_hook_once(
+    site: RoleHost, azure: Azure, words: str, before: str, after: str
+) -> None:
+    program, _space, verb = words.partition(" ")
+    real = f'/usr/bin/{program} "$@"'
+    condition = f'test -e {ASKED} || case "$*" in "{verb}"*hook-prepare*) false;; esac'
+    script = f"#!/bin/sh\nPATH=/usr/bin:/bin\n{{ {condition}; }} && exec {real}\n"
+    file = site.host.file(f"{PROGRAMS}/{program}")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{script}touch {ASKED}\n{before}\n{real}\n{after}\n", encoding="utf-8")
+    file.chmod(0o755)
+    site.write_drop_in(f"Environment=PATH={PROGRAMS}:/usr/sbin:/usr/bin:/sbin:/bin", "ReadWritePaths=/var/lib")
+    process = site.process()
+    event = azure.announce("Freeze", VM, duration=0)
+    azure.wait_for_approval(event, site)
+    wait_until(lambda: units(site) == [], "the unit is gone", site.log)
+    assert site.process() != process and site.host.file(ASKED).exists()
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1), site.log()
+    site.host.run(["rm", "-r", ASKED, PROGRAMS])
+    site.write_drop_in()
 
 
 def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: RoleHost) -> None:
@@ -173,6 +225,31 @@ def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: RoleHost) -> 
     failed = site.host.run([COMMAND, "try", "recover/20-fails", "--type", "Reboot"], check=False)
     assert failed.returncode == 1 and "azure-scheduled-events-hook-recover-20-fails-" in failed.stdout
     site.host.run(["sh", "-c", f"rm -f {MARKER_FILE}"])
+
+
+def test_term_of_another_program_is_not_a_success(site: RoleHost, azure: Azure) -> None:
+    write_hook(site, "prepare/20-waits", "#!/bin/sh\nexec sleep 9004\n")
+    site.configure()
+    event = azure.announce("Freeze", VM, duration=0)
+    wait_until(lambda: runs(site, "sleep 9004"), "the hook runs", site.log)
+    site.host.run(["pkill", "--full", "--exact", "sleep 9004"])
+    wait_until(lambda: "20-waits: failed, signal 15 ended it" in site.log(), "it has failed", site.log)
+    assert azure.approvals(event) == 0
+
+
+def test_shutdown_ends_the_daemon_first_then_hooks_and_the_network_last(site: RoleHost, azure: Azure) -> None:
+    states = f"systemctl show --value --property ActiveState {SERVICE} network.target"
+    text = f"#!/bin/sh\ntrap '{states} >/var/lib/states; exit 1' TERM\nsleep 9005 & wait\n"
+    write_hook(site, "prepare/20-looks", text)
+    site.configure()
+    azure.announce("Freeze", VM, duration=0)
+    wait_until(lambda: runs(site, "sleep 9005"), "the hook runs", site.log)
+    # network.target refuses to be started by itself
+    site.host.run(["systemd-run", "--property=Wants=network.target", "--property=RemainAfterExit=yes", "/bin/true"])
+    site.host.reboot()
+    assert site.host.file("/var/lib/states").read_text(encoding="utf-8").split() == ["inactive", "active"]
+    site.host.file("/var/lib/states").unlink()
+    wait_until(lambda: runs(site, "sleep 9005"), "it runs again after the boot", site.log)
 
 
 def test_hook_that_ignores_term_does_not_delay_a_reboot(site: RoleHost, azure: Azure) -> None:

@@ -207,7 +207,6 @@ def test_choice_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_whole_number_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parsers: dict[str, tuple[Parse, str]] = {
         "daemon": (config("history_events", tmp_path), "1 to 100000"),
-        "hook's unit": (config("hooks.10-x.unit.CPUWeight", tmp_path), "1 to 10000"),
         "daemon's command": (lambda value: verbs.parser().parse_args(["history", "--limit", value]), "at least 1"),
         "ready hook": (lambda value: ready_hook("redis", address="/run/x", most_lag=value), "at least 0"),
         "engine": (lambda value: engine.parse_settings({"at_once": value}), "1 to 10000"),

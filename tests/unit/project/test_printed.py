@@ -211,6 +211,8 @@ LEFT_OUT = {
             "tests/unit/hook_runner/preflight/test_trial.py runs the verb"
         ),
         "journalctl --unit azure-scheduled-events": READS_ONLY,
+        "journalctl --unit 'azure-scheduled-events*'": READS_ONLY,
+        "journalctl --unit 'azure-scheduled-events-hook-prepare-10-drain-*'": READS_ONLY,
         "journalctl --unit azure-scheduled-events --priority warning": READS_ONLY,
         AZURE_APPROVES: NEEDS_AZURE,
         "journalctl AZURE_EVENT_ID=F29FDFA2-BE90-4942-94D0-E137DE9DA355": READS_ONLY,

@@ -31,26 +31,23 @@ OK = "ok"
 FAILED = "failed"  # exit status other than 0, ended by a signal of its own, or could not be started
 TIMEOUT = "timeout"  # ended by the daemon at its time limit
 STOPPED = "stopped"  # ended by the daemon, because the event had moved on
-INTERRUPTED = "interrupted"  # the host or the supervisor ended; the result is unknown
+INTERRUPTED = "interrupted"  # the host went down, or another program stopped the unit; the result is unknown
 SKIPPED = "skipped"  # not run, for the reason in `HookRun.reason`
 STEP_STATES = (RUNNING, OK, FAILED, TIMEOUT, STOPPED, INTERRUPTED, SKIPPED)
 
 
 class Cause(str, Enum):
-    """Why a run has its state, as its record and its result store it.
-
-    supervisor.py writes the first four without importing this class.
-    """
+    """Why a run has its state, as its record stores it."""
 
     NOT_STARTED = "not-started"  # the program could not be started
     TIME_LIMIT = "time-limit"  # it took longer than its timeout
     HOST_SHUTDOWN = "host-shutdown"  # the host shuts down
-    ENDED_EARLY = "ended-early"  # another process requested its end from the supervisor
+    UNIT_STOPPED = "unit-stopped"  # another program than the daemon stopped its unit
+    STARTING = "starting"  # the daemon is starting it; without a unit in the same boot, it has not begun
     NONE = ""  # it runs, or it has succeeded
     EXIT = "exit"  # it ended with an exit status other than 0
-    SIGNAL = "signal"  # a signal ended it that the supervisor had not sent
+    SIGNAL = "signal"  # a signal ended it that the daemon had not sent
     REFUSED = "refused"  # users who are not trusted could change the program
-    SUPERVISOR_LOST = "supervisor-lost"  # its supervisor left no result
     NO_TIME = "no-time"  # too little time was left before NotBefore
     DEADLINE = "deadline"  # the event was about to start
     MORE_URGENT = "more-urgent"  # a more urgent event needed the time
@@ -73,7 +70,7 @@ class HookRun:
     """One run of one hook for one event.
 
     Attributes:
-        id: unique number of the run; names the run's folder.
+        id: unique number of the run; a part of the name of its unit.
         stage: one of STAGES.
         hook: file name of the hook.
         attempt: 1 for the first run for this event, and so on; skipped runs do not count.

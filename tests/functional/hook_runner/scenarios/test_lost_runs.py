@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Records cannot be written, or are lost, and the daemon is killed: run folders have the results of hooks."""
+"""Records cannot be written, or are lost, and the daemon is killed: systemd has the results of hooks."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,6 @@ from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import Disk
-
-
-def folders(vm: EngineHarness) -> list[str]:
-    runs = Path(vm.settings.run_directory, "runs")
-    return os.listdir(runs) if runs.exists() else []
 
 
 def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
@@ -33,31 +27,32 @@ def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
     vm.release("prepare/10-a")
     vm.settle()
     assert vm.steps(event) == [("prepare/10-a", "ok")]
-    assert len(folders(vm)) == 1
+    assert len(vm.systemd.units()) == 1
     for _kill in range(3):
         vm.restart("kill")
         vm.poll(after=1)
-        assert vm.steps(event) == [("prepare/10-a", "ok")] and len(folders(vm)) == 1
+        assert vm.steps(event) == [("prepare/10-a", "ok")] and len(vm.systemd.units()) == 1
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == []
     disk.heal()
     vm.restart("kill")
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-    assert folders(vm) == []
+    vm.wait(lambda: vm.systemd.units() == [])
 
 
-def test_folders_go_once_records_are_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
+def test_units_go_once_records_are_written_again(azure: Azure, vm: EngineHarness, disk: Disk) -> None:
     vm.hook("prepare/20-b", HANGS)
     azure.schedule("Reboot")
     vm.engine.runtime.hooks = {}
     disk.fail()
     vm.engine.reconfigure(vm.settings, vm._hooks())
     vm.poll()
-    assert len(folders(vm)) == 2
+    assert len(vm.systemd.units()) == 2
     disk.heal()
     vm.release("prepare/20-b")
     vm.settle()
-    assert vm.store.error is None and folders(vm) == []
+    assert vm.store.error is None
+    vm.wait(lambda: vm.systemd.units() == [])
 
 
 @pytest.mark.parametrize("ends_before", [True, False], ids=["ended", "runs"])
@@ -125,14 +120,14 @@ def test_lost_run_of_an_event_that_is_gone_is_ended_and_undone(azure: Azure, vm:
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
     vm.restart("kill")
-    assert len(folders(vm)) == 1
+    assert len(vm.systemd.units()) == 1
     disk.heal()
     azure.cancel(event)
     vm.poll(after=1)
 
     def has_ended() -> bool:
         vm.engine.tick()
-        return folders(vm) == []
+        return vm.systemd.units() == []
 
     vm.wait(has_ended)
     vm.poll(after=1)
@@ -146,7 +141,7 @@ def test_event_of_which_a_read_only_disk_has_no_record_is_recovered(
     disk.fail(errno.EROFS)
     event = azure.schedule("Reboot", hold=True)
     vm.poll()
-    # the marker cannot be renamed; the folder of the run shows that a hook has run
+    # the marker cannot be renamed; the unit shows that a hook has run
     assert os.path.exists(os.path.join(vm.settings.state_directory, "clean"))
     azure.cancel(event)
     disk.heal()

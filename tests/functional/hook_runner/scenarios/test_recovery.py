@@ -311,7 +311,7 @@ def test_recovery_by_a_refused_hook_stays_open(azure: Azure, vm: EngineHarness) 
     assert vm.steps(event)[-1] == ("recover/10-a", "failed") and vm.status()["events"][0]["not_recovered"] == ["10-a"]
 
 
-def test_run_whose_supervisor_is_killed_is_repeated_but_not_for_ever(azure: Azure, vm: EngineHarness) -> None:
+def test_run_whose_unit_is_stopped_is_repeated_but_not_for_ever(azure: Azure, vm: EngineHarness) -> None:
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
     vm.poll()

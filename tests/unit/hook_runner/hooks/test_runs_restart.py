@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A hook outlives the daemon that started it, and the next daemon knows what became of it."""
+"""A hook in a unit outlives the daemon that started it, and the next daemon knows its result."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,198 +15,239 @@ from collections.abc import Callable
 
 import pytest
 
-from hook_runner.clock import boot_id
-from hook_runner.hooks.processes import is_supervised
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Refused, Stopping, Systemd
+from hook_runner.hooks.units import DAEMON
 from hook_runner.records import Cause
-from support.daemon.runs_harness import LONG, SOURCES, RunsHarness, marked
+from support.daemon.child_processes import fill_up, on_small_disk
+from support.daemon.daemon_process import PYTHONPATH
+from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
 
 Earlier = Callable[..., None]
 
-DAEMON = """
-import os, sys
-sys.path[:0] = %r
+UNIT = "azure-scheduled-events-hook-prepare-10-hook-1.service"
+INPUT = json.dumps({"event_id": "E-1", "life": 2}).encode()
+SCRIPT = """
+import sys
+from hook_runner.config.settings import HookSettings
+from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import HookRuns
-runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 5.0)
-runs.start(1, sys.argv[3], b"in", {}, float(sys.argv[4]))
+from hook_runner.hooks.systemd import Systemd
+run_directory, systemd, mark, path = sys.argv[1:5]
+runs = HookRuns(run_directory, {"MARK": mark}, 5.0, systemd=Systemd(systemd))
+print("ready", flush=True)
+sys.stdin.readline()
+runs.start(1, Hook("prepare", "10-hook", path, HookSettings(), None), %r, {}, 30.0)
 print("started", flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
-def earlier(runs: RunsHarness) -> Earlier:
-    """Starts a hook by a daemon of its own, which is then killed."""
-
-    def run(path: str, limit: float = LONG, wait: str = "") -> None:
-        command = [sys.executable, "-c", DAEMON % SOURCES, str(runs.folder / "run"), runs.mark, path, str(limit)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
-            assert daemon.stdout is not None and daemon.stdout.readline() == b"started\n"
-            if wait:
-                runs.wait_for(wait)
-            daemon.kill()
-
-    return run
+def in_units() -> bool:
+    return True
 
 
-def test_a_hook_outlives_its_daemon_and_the_next_one_gets_its_result(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(
-        runs.hook(
-            f"echo up >{runs.folder}/up\nwhile [ ! -e {runs.folder}/go ]; do sleep 0.02; done\necho done; exit 6\n"
-        ),
-        wait="up",
-    )
+def until_killed(runs: RunsHarness, path: str, delay: float | None) -> None:
+    """Start a hook by a daemon of its own, and kill it after some seconds; None: when it has started the hook."""
+    words = [str(runs.folder / "run"), str(runs.systemd.folder), runs.mark, path]
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT % INPUT, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": PYTHONPATH, "PATH": os.environ["PATH"]},
+    ) as daemon:
+        assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
+        daemon.stdin.write(b"\n")
+        daemon.stdin.flush()
+        if delay is None:
+            assert daemon.stdout.readline() == b"started\n"
+        else:
+            time.sleep(delay)
+        daemon.kill()
+
+
+def waiting(runs: RunsHarness, then: str = "") -> str:
+    script = f"echo up >{runs.folder}/up\nwhile [ ! -e {runs.folder}/go ]; do sleep 0.02; done\n"
+    return runs.hook(script + then).path
+
+
+def adopted(runs: RunsHarness, hook_runs: HookRuns | None = None) -> bool:
+    return (hook_runs or runs.hook_runs).adopt(1, "prepare", "10-hook")
+
+
+def test_hook_outlives_its_daemon_and_the_next_one_gets_its_result(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs, "echo done; exit 6\n"), None)
     assert runs.hook_runs.collect_finished() == []
-    assert runs.hook_runs.adopt(1)
-    assert runs.hook_runs.active() == {1}
-    assert runs.hook_runs.collect_finished() == []
+    assert adopted(runs) and runs.hook_runs.collect_finished() == []
     (runs.folder / "go").touch()
-    result = runs.result()
-    assert (result.exit_status, result.output, result.error) == (6, "done\n", "")
+    assert runs.result()[:2] == (6, "done\n")
 
 
-def test_the_result_of_a_hook_that_ended_while_no_daemon_lived_is_found(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook("exit 6\n"))
-    wait_until((runs.folder / "run/runs/1/result").exists, "the result")
-    assert runs.hook_runs.adopt(1)
-    assert runs.result().exit_status == 6
-    # a daemon that was killed before it recorded the result gets it again
-    again = runs.restarted()
-    assert again.adopt(1)
-    assert runs.result(hook_runs=again).exit_status == 6
-    again.remove(1)
-    wait_until(lambda: not runs.restarted().adopt(1), "the end of the supervisor")
+def test_result_stays_until_it_was_recorded(runs: RunsHarness) -> None:
+    until_killed(runs, runs.hook("exit 6\n").path, None)
+    for _daemon in range(2):
+        later = runs.restarted()
+        assert adopted(runs, later) and runs.result(hook_runs=later).exit_status == 6
+    later.remove(1)
+    wait_until(lambda: runs.systemd.units() == [], "the end of the unit")
+    assert not adopted(runs) and runs.files() == []
 
 
-def test_a_hook_is_ended_in_time_even_if_no_daemon_lives(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook("sleep 60\n"), limit=0.3)
-    wait_until((runs.folder / "run/runs/1/result").exists, "the result")
-    assert runs.hook_runs.adopt(1)
-    assert runs.result().cause is Cause.TIME_LIMIT
-
-
-def test_an_adopted_hook_can_be_ended(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"), wait="up")
-    assert runs.hook_runs.adopt(1)
+def test_adopted_hook_can_be_ended(runs: RunsHarness) -> None:
+    until_killed(runs, runs.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n").path, None)
+    assert adopted(runs)
     runs.hook_runs.stop(1, 0.2)
     assert runs.result().exit_status == -signal.SIGKILL
 
 
-def test_adopted_hook_whose_supervisor_was_killed_is_ended(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
-    os.kill(runs.supervisor(), signal.SIGKILL)
-    wait_until(lambda: not is_supervised(str(runs.folder / "run/runs/1")), "the supervisor's end")
-    assert runs.hook_runs.adopt(1)
-    assert runs.result().cause is Cause.SUPERVISOR_LOST
+def test_unit_that_another_program_stops_has_no_exit_status(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs), None)
+    assert adopted(runs)
+    runs.systemd.forget()
+    runs.kill()
+    result = runs.result()
+    assert (result.exit_status, result.cause) == (None, Cause.UNIT_STOPPED)
 
 
-def test_nothing_is_adopted_after_a_reboot_or_where_nothing_began(runs: RunsHarness) -> None:
-    assert not runs.hook_runs.adopt(7)
-    folder = runs.folder / "run/runs/7"
-    folder.mkdir(parents=True)
-    assert not runs.hook_runs.adopt(7)
-    # a run directory that is not a tmpfs: the supervisor's process id has no meaning any more
-    innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    try:
-        (folder / "lock").write_text(f"another-boot\n{innocent.pid}\n")
-        assert not runs.hook_runs.adopt(7)
-        runs.hook_runs.discard(7)
-        assert innocent.poll() is None
-    finally:
-        innocent.kill()
-        innocent.wait()
-    assert runs.hook_runs.collect_finished() == []
+def test_unit_that_no_record_has_is_found_by_its_name_and_its_input(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs), None)
+    runs.hook_runs.find_lost(set())
+    (lost,) = runs.hook_runs.lost.values()
+    assert lost[:3] == (1, "prepare", "10-hook") and (lost.key, lost.life) == ("e-1", 2)
+    assert 0 < lost.began <= time.monotonic()
+    assert adopted(runs) and runs.hook_runs.lost == {}
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 0
 
 
-def test_a_number_that_was_given_away_since_is_not_killed(runs: RunsHarness) -> None:
-    folder = runs.folder / "run/runs/7"
-    folder.mkdir(parents=True)
-    innocent = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    try:
-        (folder / "lock").write_bytes(boot_id() + b"\n%d\n" % innocent.pid)
-        assert runs.hook_runs.adopt(7)
-        assert runs.result(7).cause is Cause.SUPERVISOR_LOST
-        assert innocent.poll() is None
-    finally:
-        innocent.kill()
-        innocent.wait()
+@pytest.mark.parametrize("why", ["recorded", "no input", "event over"])
+def test_unit_that_no_event_needs_is_ended_before_another_hook_begins(runs: RunsHarness, why: str) -> None:
+    until_killed(runs, waiting(runs), None)
+    if why == "no input":
+        (runs.folder / "run/runs/1.input").unlink()
+    runs.hook_runs.find_lost({1} if why == "recorded" else set())
+    assert len(runs.hook_runs.lost) == (why == "event over")
+    runs.hook_runs.end_lost()
+    assert runs.hook_runs.obstacle(60) == "the end of hooks that no record has"
+    assert runs.hook_runs.next_check_in() is not None
+    wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")
+    assert marked(runs.mark) == [] and runs.systemd.units() == [] and runs.files() == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"exit_status": "0", "output": "", "seconds": 0, "error": ""}', "\xff"]
-)
-def test_a_result_that_cannot_be_read_is_an_error_and_not_a_success(runs: RunsHarness, text: str) -> None:
-    folder = runs.folder / "run/runs/7"
-    folder.mkdir(parents=True)
-    (folder / "result").write_text(text, encoding="latin-1")
-    assert runs.hook_runs.adopt(7)
-    result = runs.result(7)
-    assert result.exit_status is None
-    assert "unreadable result" in result.error
+def test_find_lost_leaves_an_adopted_unit_alone(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs), None)
+    assert adopted(runs)
+    runs.hook_runs.find_lost({1})
+    assert runs.hook_runs.obstacle(60) is None and runs.hook_runs.lost == {}
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 0
 
 
-def test_orphaned_runs_are_ended_and_removed(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), wait="up")
-    for name in ("5", "6", "other"):
-        (runs.folder / "run/runs" / name).mkdir()
-    runs.hook_runs.stop_orphans({6})
-    assert runs.hook_runs.active() == set()
-    wait_until(
-        lambda: (
-            runs.hook_runs.collect_finished() == [] and sorted(os.listdir(runs.folder / "run/runs")) == ["6", "other"]
-        ),
-        "their end",
-    )
-
-
-def test_number_given_again_after_lost_records_ends_the_old_run_first(runs: RunsHarness, earlier: Earlier) -> None:
-    earlier(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 60\n"), wait="up")
-    result = runs.run(runs.hook("echo new\n", "20-new"))
-    assert (result.exit_status, result.output) == (0, "new\n")
-
-
-DOOMED = """
-import sys
-sys.path[:0] = %r
-from hook_runner.hooks.runs import HookRuns
-runs = HookRuns(sys.argv[1], {"MARK": sys.argv[2]}, 5.0)
-print("ready", flush=True)
-sys.stdin.readline()
-runs.start(1, sys.argv[3], b"in", {}, 30.0)
-print("started", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_killed(
-    runs: RunsHarness,
-) -> None:
-    path = runs.hook(f"echo x >>{runs.folder}/ran\nexit 5\n")
+def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_killed(runs: RunsHarness) -> None:
+    path = runs.hook(f"echo x >>{runs.folder}/ran\nexit 5\n").path
     found = []
     # and at last when it has started the hook, however long that takes
-    for delay in [*(number * 0.0002 for number in range(15)), 0.005, 0.01, 0.02, None]:
-        command = [sys.executable, "-IS", "-c", DOOMED % SOURCES, str(runs.folder / "run"), runs.mark, path]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
-            assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
-            daemon.stdin.write(b"\n")
-            daemon.stdin.flush()
-            if delay is None:
-                assert daemon.stdout.readline() == b"started\n"
-            else:
-                time.sleep(delay)
-            daemon.kill()
+    for delay in [*(number * 0.002 for number in range(12)), 0.05, 0.1, None]:
+        until_killed(runs, path, delay)
+        # systemd-run goes on without the daemon, as PID 1 would
+        wait_until(lambda: not marked(str(runs.systemd.folder / "systemd-run")), "the end of systemd-run")
         later = runs.restarted()
-        found.append(later.adopt(1))
+        found.append(adopted(runs, later))
         if found[-1]:
             assert runs.result(hook_runs=later).exit_status == 5
-        # a run that was not adopted must not begin later
-        wait_until(lambda: not marked(runs.mark), "the end")
+            later.remove(1)
+            wait_until(lambda: runs.systemd.units() == [], "the end of the unit")
         assert (runs.folder / "ran").exists() is found[-1]
         if found[-1]:
             assert (runs.folder / "ran").read_text() == "x\n"
             (runs.folder / "ran").unlink()
-        later.stop_orphans(set())
-        wait_until(
-            lambda: later.collect_finished() == [] and not list(runs.folder.glob("run/runs/*")), "the folder's end"
-        )
     assert found[-1] is True
+
+
+@pytest.mark.parametrize("what", ["host", "daemon"])
+def test_no_hook_starts_for_a_while_when_systemd_ends_the_host_or_the_daemon(runs: RunsHarness, what: str) -> None:
+    now = [0.0]
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.systemd.refuse("Transaction is destructive")
+    if what == "host":
+        runs.systemd.set_host_state("stopping")
+    else:
+        runs.systemd.set_unit_state(DAEMON, "deactivating", "stop-sigterm")
+    with pytest.raises(Stopping):
+        runs.start(runs.hook("exit 0\n"), hook_runs=hook_runs)
+    assert "next start" in (hook_runs.obstacle(60) or "") and hook_runs.next_check_in() == 30.0
+    now[0] = 30.0
+    assert hook_runs.obstacle(60) is None and runs.files() == []
+
+
+def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:
+    with pytest.raises(Refused, match="MemoryMax=lots"):
+        runs.start(runs.hook("exit 0\n", unit={"MemoryMax": "lots"}))
+    assert runs.files() == [] and runs.systemd.units() == []
+
+
+def test_hook_that_vanished_or_may_not_be_executed_is_not_started(runs: RunsHarness) -> None:
+    hook = runs.hook("exit 0\n")
+    os.chmod(hook.path, 0o644)
+    with pytest.raises(Refused, match="executable"):
+        runs.start(hook)
+    os.unlink(hook.path)
+    with pytest.raises(Refused, match="executable"):
+        runs.start(hook)
+    assert runs.files() == [] and runs.systemd.units() == []
+
+
+def test_interpreter_that_is_missing_is_the_reason_of_the_failure(runs: RunsHarness) -> None:
+    result = runs.run(runs.hook("#!/no/such/interpreter\n"))
+    assert (result.exit_status, result.cause) == (None, Cause.NOT_STARTED) and "interpreter" in result.error
+
+
+def test_files_of_a_run_are_for_their_owner_only_and_no_argument_has_a_value(runs: RunsHarness) -> None:
+    hook_runs = runs.restarted(environment={"MARK": runs.mark, "PASSWORD": "secret"})
+    runs.start(runs.hook("exit 0\n"), variables={"EVENT_ID": "E-77"}, hook_runs=hook_runs)
+    folder = runs.folder / "run/runs"
+    assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+    words = " ".join(runs.systemd.arguments(UNIT))
+    assert "secret" not in words and "E-77" not in words
+    runs.result(hook_runs=hook_runs)
+
+
+def test_removed_run_directory_loses_no_result(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs, "exit 6\n"), None)
+    subprocess.run(["rm", "-r", str(runs.folder / "run")], check=True)
+    assert adopted(runs)
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 6
+    runs.hook_runs.remove(1)
+    assert runs.run(runs.hook("exit 0\n"), number=2).exit_status == 0
+
+
+def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: RunsHarness) -> None:
+    disk = runs.folder / "disk"
+    disk.mkdir()
+    hook = runs.hook("cat; echo $EVENT_ID\n")
+
+    def work() -> None:
+        now = [1000.0]
+        hook_runs = HookRuns(str(disk), {}, 5.0, lambda: now[0], Systemd(str(runs.systemd.folder)))
+        assert hook_runs.obstacle(40) is None
+        fill_up(str(disk / "others"))
+        assert hook_runs.obstacle(40) == "room in /run" and hook_runs.next_check_in() == 1001.0
+        now[0] += 9
+        assert hook_runs.obstacle(40) == "room in /run"
+        now[0] += 1
+        assert hook_runs.obstacle(40) is None
+        hook_runs.start(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40)
+        ((number, result),) = wait_until(hook_runs.collect_finished, "the result")
+        assert (number, result.exit_status, result.output) == (1, 0, "given E-1\n")
+        hook_runs.remove(1)
+        assert runs.systemd.units() == []
+        (disk / "others").unlink()
+        assert hook_runs.obstacle(40) is None and hook_runs.next_check_in() is None
+
+    if (status := on_small_disk(str(disk), 1 << 17, work)) == 77:
+        pytest.skip("a file system of a test's own needs root and mount namespaces")
+    assert status == 0

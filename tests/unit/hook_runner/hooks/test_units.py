@@ -1,163 +1,137 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The requests to systemd for the unit of a hook. tests/system/hosts/test_hook_units.py shows their effect."""
+"""Name, properties, state and result of the unit of a hook. tests/system/hosts/test_hook_units.py has real ones."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from hook_runner.config.hook_limits import INFINITY, LIMITS, read_limits
-from hook_runner.hooks import dbus_message, units
-from hook_runner.hooks.spawning import HostEnds
-from hook_runner.hooks.systemd_manager import Refused
+from hook_runner.config.hook_limits import LIMITS, read_limits
+from hook_runner.config.settings import HookSettings
+from hook_runner.hooks import units
+from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.one_run import RunOrder
+from hook_runner.records import Cause
 from support.daemon.documents import REFERENCE, quoted, rows
-from support.daemon.engine_harness import EngineHarness
-from support.daemon.simulated_azure import Azure
 
-WANTED = units.UnitRequest("prepare", "10-drain", 7, "E-1", 60.0, 5.0, {"MemoryMax": 1 << 30}, None)
-
-
-def value(wanted: units.UnitRequest, name: str) -> object:
-    return next(each.value for each in units.properties("/run/x/7", wanted) if each.name == name)
+ORDER = RunOrder(7, Hook("prepare", "10-drain", "/x", HookSettings(unit={"MemoryMax": "1G"}), None), b"", {}, 65.0, 5.0)
+NAME = "azure-scheduled-events-hook-prepare-10-drain-7.service"
 
 
-def test_limits_are_read_in_the_notation_of_systemd() -> None:
-    given = {
+def test_limits_are_texts_in_the_notation_of_systemd() -> None:
+    assert read_limits({"MemoryMax": "1G", "TasksMax": 50, "CPUQuota": "150%", "Nice": -5}) == {
         "MemoryMax": "1G",
-        "MemoryHigh": 4096,
-        "MemorySwapMax": "infinity",
+        "TasksMax": "50",
         "CPUQuota": "150%",
-        "TasksMax": 50,
-        "Nice": -5,
-    }
-    assert read_limits(given) == {
-        "MemoryMax": 1 << 30,
-        "MemoryHigh": 4096,
-        "MemorySwapMax": INFINITY,
-        "CPUQuota": 1500000,
-        "TasksMax": 50,
-        "Nice": -5,
+        "Nice": "-5",
     }
     assert read_limits({}) == {}
 
 
 @pytest.mark.parametrize(
     "given",
-    [
-        [],
-        "x",
-        {"MemoryMaximum": 1},
-        {"MemoryMax": "lots"},
-        {"MemoryMax": True},
-        {"CPUQuota": "0%"},
-        {"CPUQuota": 5},
-        {"TasksMax": 0},
-        {"Nice": 20},
-        {"ExecStartPre": "x"},
-        {"OOMScoreAdjust": "much"},
-    ],
+    [[], "x", {"MemoryMaximum": 1}, {"MemoryMax": True}, {"TasksMax": [1]}, {"Nice": "1\n[x]"}, {"ExecStartPre": "x"}],
 )
-def test_limits_that_systemd_would_not_take_are_refused(given: object) -> None:
+def test_limits_of_another_name_or_kind_are_refused(given: object) -> None:
     with pytest.raises(ValueError, match="expected|unknown key"):
         read_limits(given)
 
 
 def test_limits_are_documented() -> None:
     (cell,) = [cells[3] for cells in rows(REFERENCE, "Keys of one hook") if cells[0] == "`unit`"]
-    assert [word for word in quoted(cell) if word in LIMITS] == list(LIMITS)
+    assert tuple(word for word in quoted(cell) if word in LIMITS) == LIMITS
 
 
 def test_names_say_which_hook_it_is_and_hold_nothing_that_systemd_refuses() -> None:
-    assert units.unit_name("prepare", "10-drain", 7) == "azure-scheduled-events-hook-prepare-10-drain-7.service"
+    assert units.unit_name("prepare", "10-drain", 7) == NAME
     assert len(units.unit_name("emergency", "x" * 255, 1 << 50)) < 255
     assert units.unit_name("prepare", "a b@", 7) == "azure-scheduled-events-hook-prepare-a_b_-7.service"
+    assert units.parse_name(NAME) == ("prepare", "10-drain", 7)
+    assert units.parse_name("azure-scheduled-events-hook-nowhere-10-drain-7.service") is None
 
 
-def test_unit_is_ended_by_its_keeper_first_and_after_the_daemon() -> None:
-    assert (value(WANTED, "KillMode"), value(WANTED, "Before")) == ("mixed", ["azure-scheduled-events.service"])
-    # TERM to the supervisor, KILL to the hook after 5 s, and some time for the supervisor itself
-    assert value(WANTED, "TimeoutStopUSec") == 9_000_000
-    assert value(WANTED, "RuntimeMaxUSec") == 99_000_000
-    assert value(WANTED, "MemoryMax") == 1 << 30
+def test_unit_ends_as_a_whole_and_after_the_daemon() -> None:
+    found = units.properties(ORDER, NAME, 252)
+    assert {
+        "Type=exec",
+        "RemainAfterExit=yes",
+        "RuntimeMaxSec=65.000s",
+        "TimeoutStopSec=5.000s",
+        "KillMode=control-group",
+        "OOMPolicy=continue",
+        "Before=azure-scheduled-events.service",
+        "After=network.target",
+        "MemoryMax=1G",
+    } <= set(found)
 
 
-def test_variables_of_systemd_in_paths_are_not_expanded() -> None:
-    (command,) = next(each.value for each in units.properties("/run/$HOME", WANTED) if each.name == "ExecStart")
-    assert command[1][-2:] == ["/run/$$HOME", "unit"]
+@pytest.mark.parametrize(
+    "version, unknown",
+    [(239, {"Type", "LogRateLimitIntervalSec", "LogRateLimitBurst", "OOMPolicy"}), (241, {"OOMPolicy"}), (257, set())],
+)
+def test_properties_that_an_older_systemd_does_not_know_are_left_out(version: int, unknown: set[str]) -> None:
+    names = {each.partition("=")[0] for each in units.properties(ORDER, NAME, 257)}
+    assert names - {each.partition("=")[0] for each in units.properties(ORDER, NAME, version)} == unknown
 
 
-def test_message_is_what_the_specification_says() -> None:
-    assert dbus_message.split("ssa(sv)a(sa(sv))") == ["s", "s", "a(sv)", "a(sa(sv))"]
-    message = dbus_message.call(1, "/a", "i.f", "M", "sa(sv)", ("xy", [("n", ("t", 5))]), 1)
-    assert message[:4] == b"l\1\0\1" and dbus_message.length(message[:16]) == len(message)
-    body, serial, _fields = struct.unpack_from("<III", message, 4)
-    assert serial == 1
-    # a string, padding, the length of the array and padding to its first struct, which is not a part
-    # of the length
-    assert message[-body:] == b"\2\0\0\0xy\0\0" + struct.pack("<I", 24) + bytes(4) + b"\1\0\0\0n\0" + b"\1t\0" + bytes(
-        7
-    ) + struct.pack("<Q", 5)
+def test_variables_keep_their_value_in_the_file_for_the_unit(tmp_path: Path) -> None:
+    hostile = "a $HOME `id` \"b\" 'c' \\ \\n #d\nlast"
+    (tmp_path / "environment").write_bytes(units.environment_file({"ONE": hostile, "TWO": ""}))
+    # the quotes mean the same to a shell
+    script = f'. {tmp_path}/environment; printf "%s|%s" "$ONE" "$TWO"'
+    assert subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout == hostile + "|"
 
 
-def test_exit_statuses_differ_from_signals_and_errors_have_their_text() -> None:
-    call = dbus_message.call(9, "/a", "i.f", "M", "s", ("no such thing",))
-    assert dbus_message.reply(call) is None
-    fields = (
-        b"\5\1u\0" + struct.pack("<I", 9) + b"\4\1s\0" + struct.pack("<I", 3) + b"a.b\0" + bytes(4) + b"\10\1g\0\1s\0"
+def shown(active: str, sub: str, result: str, code: int, status: int, ended: float = 12.5) -> str:
+    return (
+        f"Id={NAME}\nActiveState={active}\nSubState={sub}\nResult={result}\nMainPID=0\nExecMainCode={code}\n"
+        f"ExecMainStatus={status}\nExecMainStartTimestampMonotonic=10000000\n"
+        f"ExecMainExitTimestampMonotonic={int(ended * 1e6)}\n"
     )
-    body = struct.pack("<I", 4) + b"gone\0"
-    error = b"l\3\0\1" + struct.pack("<III", len(body), 1, len(fields)) + fields + bytes(-len(fields) % 8) + body
-    assert dbus_message.reply(error) == dbus_message.Reply(9, "a.b", "gone")
-    with pytest.raises(ValueError):
-        dbus_message.length(b"HTTP/1.1 400 Bad")
 
 
-class Systemd:
-    """A stand-in for systemd's manager that refuses to start units."""
-
-    def __init__(self, error: OSError) -> None:
-        self.error = error
-        self.asked = 0
-
-    def start(self, folder: str, wanted: units.UnitRequest) -> None:
-        self.asked += 1
-        raise self.error
-
-
-def refused_by(systemd: Systemd, vm: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the harness's next starts go to this systemd."""
-    monkeypatch.setattr(units, "start_unit", systemd.start)
-    monkeypatch.setattr(vm.runs, "_in_units", True)
-
-
-def test_hook_that_the_end_of_the_host_kept_from_running_runs_after_the_boot(
-    azure: Azure, make_vm: Callable[..., EngineHarness], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "state, exit_status, cause",
+    [
+        (("active", "exited", "success", 1, 0), 0, Cause.NONE),
+        (("active", "exited", "success", 2, 15), -15, Cause.NONE),
+        (("failed", "failed", "exit-code", 1, 3), 3, Cause.NONE),
+        (("failed", "failed", "signal", 2, 9), -9, Cause.NONE),
+        (("failed", "failed", "core-dump", 3, 11), -11, Cause.NONE),
+        (("failed", "failed", "timeout", 2, 9, 90.0), -9, Cause.TIME_LIMIT),
+        (("failed", "failed", "timeout", 1, 7, 90.0), 7, Cause.TIME_LIMIT),
+        (("failed", "failed", "timeout", 1, 0, 90.0), 0, Cause.NONE),
+        # an operator stopped the unit, and the hook ignored TERM
+        (("failed", "failed", "timeout", 2, 9, 20.0), -9, Cause.UNIT_STOPPED),
+        (("failed", "failed", "exit-code", 1, 203), None, Cause.NOT_STARTED),
+        (("failed", "failed", "resources", 0, 0), None, Cause.NOT_STARTED),
+        (("inactive", "dead", "success", 0, 0), None, Cause.UNIT_STOPPED),
+    ],
+)
+def test_only_exit_status_0_of_the_main_process_is_a_success(
+    state: tuple[str, str, str, int, int], exit_status: int | None, cause: Cause
 ) -> None:
-    vm = make_vm(hooks={"10-a": {"rerun": False}})
-    vm.hook("prepare/10-a")
-    vm.start()
-    systemd = Systemd(HostEnds("the host is going down"))
-    refused_by(systemd, vm, monkeypatch)
-    event = azure.schedule("Reboot")
-    vm.poll()
-    vm.poll(after=1)
-    assert (systemd.asked, vm.steps(event)) == (1, [("prepare/10-a", "stopped")])
-    assert list(Path(vm.settings.run_directory, "runs").iterdir()) == []
-    vm.restart("reboot")
-    vm.poll(after=30)
-    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    found = units.parse_states(shown(*state))[NAME]
+    result = units.result_of(found, 65.0, "text")
+    assert found.has_ended
+    assert (result.exit_status, result.cause, result.output) == (exit_status, cause, "text")
+    assert bool(result.error) is (cause is not Cause.NONE)
 
 
-def test_hook_whose_unit_systemd_refuses_has_failed(
-    azure: Azure, vm: EngineHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vm.start()
-    refused_by(Systemd(Refused("no")), vm, monkeypatch)
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert vm.steps(event) == [("prepare/10-a", "failed")] and azure.approvals() == []
+@pytest.mark.parametrize(
+    "active, sub", [("activating", "start"), ("active", "running"), ("deactivating", "stop-sigterm")]
+)
+def test_unit_with_processes_has_not_ended(active: str, sub: str) -> None:
+    assert not units.parse_states(shown(active, sub, "success", 0, 0))[NAME].has_ended
+
+
+def test_states_of_several_units_are_read_and_a_missing_value_is_an_error() -> None:
+    text = shown("active", "exited", "success", 1, 0)
+    assert list(units.parse_states(text + "\n" + text.replace("-7.", "-8."))) == [NAME, NAME.replace("-7.", "-8.")]
+    assert units.parse_states("") == {}
+    with pytest.raises(KeyError, match="ExecMainCode"):
+        units.parse_states(text.replace("ExecMainCode", "Other"))

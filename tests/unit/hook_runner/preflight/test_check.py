@@ -19,6 +19,7 @@ import yaml
 from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from support.daemon.simulated_azure import Azure
+from support.daemon.systemd_programs import SystemdPrograms
 
 GOOD_HOOK = "#!/bin/sh\nexit 0\n"
 
@@ -73,6 +74,23 @@ def test_all_is_well_with_a_good_configuration_and_good_hooks(stage: Stage) -> N
     assert "PyYAML" in said(report, INFO)
     assert report.as_text().endswith("\nall is well")
     assert report.as_data()["ok"] is True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts units")
+def test_limit_that_systemd_refuses_is_an_error(
+    stage: Stage, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systemd = SystemdPrograms(tmp_path_factory.mktemp("host"))
+    monkeypatch.setenv("PATH", f"{systemd.folder}:{os.environ['PATH']}")
+    for name in ("10-a", "20-b", "30-c"):
+        stage.hook(f"prepare/{name}")
+    report = stage.check(hooks={"10-a": {"unit": {"MemoryMax": "lots"}}, "20-b": {"unit": {"MemoryMax": "1G"}}})
+    assert said(report, ERROR).count("systemd refuses") == 1 and "MemoryMax=lots" in said(report, ERROR)
+    assert "10-a" in said(report, ERROR)
+    (unit,) = systemd.units()
+    assert unit.startswith("azure-scheduled-events-check-") and "MemoryMax=1G" in " ".join(systemd.arguments(unit))
+    systemd.set_host_state("offline")
+    assert said(stage.check(hooks={"10-a": {"unit": {"MemoryMax": "lots"}}}), ERROR) == ""
 
 
 def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(

@@ -290,7 +290,7 @@ def try_hook(options: argparse.Namespace) -> int:
         return exit_with_error(NO_SUCH_EVENT, str(error), options.json, found=False)
     print_error(OK, f"{hook.stage}/{hook.name} really runs now, for a made-up event")
     sys.stdout.flush()
-    tried = trial.attempt(settings, hook, options.type, options.notice, 2 if options.json else 1)
+    tried = trial.attempt(settings, hook, options.type, options.notice)
     print_result(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
     return OK if tried.result is not None and tried.result.exit_status == 0 else PROBLEM
 

@@ -69,7 +69,7 @@ class HookSettings(NamedTuple):
     needs: float = 0.0
     rerun: bool = True
     persists: bool = False
-    unit: Mapping[str, int] = {}
+    unit: Mapping[str, str] = {}
 
 
 class Settings(NamedTuple):

@@ -1,110 +1,154 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Starts supervisors in transient units of systemd, one for each hook run.
+"""The transient unit of one hook run: its name, its properties, its state and its result. Pure.
 
-When a unit ends, systemd ends all processes that the hook has started.
-
-The unit gets the run's lock as its standard input and the pipe of requests as its standard output.
-systemd keeps both from the moment of the call until the unit has ended; therefore a run is locked
-before the unit begins, even if the daemon ends.
+docs/decisions/0027-hooks-are-transient-units.md lists the states that systemd reports.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hook_runner.config.hook_limits import LIMITS
-from hook_runner.hooks import systemd_manager
-from hook_runner.hooks.processes import UNITS
-from hook_runner.hooks.spawning import SUPERVISOR, opened
-from hook_runner.hooks.systemd_manager import Property
+from hook_runner.hooks.one_run import LINES_PER_SECOND, RunOrder, RunResult
+from hook_runner.records import STAGES, Cause
 
-IDENTIFIER = "azure-scheduled-events"
-# seconds that a supervisor needs after the hook's own times, to end remaining processes and to write the result
-SUPERVISOR_TIMEOUT = 4.0
-# seconds after which systemd ends a unit whose supervisor hangs
-SUPERVISOR_MARGIN = 30.0
+PREFIX = "azure-scheduled-events-hook-"
+DAEMON = "azure-scheduled-events.service"
+# the longest name of a hook in that of a unit, which has at most 255 characters
+_MAX_NAME = 180
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
-_MAX_NAME = 100
+_NAME = re.compile(rf"{PREFIX}({'|'.join(STAGES)})-(.+)-(\d+)\.service")
+# characters that need a backslash between double quotes
+_SPECIAL, _ESCAPED = re.compile(r'(["$`\\])'), r"\\\1"
+# the first version of systemd that knows a property; the oldest one here is 239
+_SINCE = {"Type": 240, "LogRateLimitIntervalSec": 240, "LogRateLimitBurst": 240, "OOMPolicy": 243}
+# the exit status that systemd gives a unit whose program it could not execute, systemd.exec(5)
+_EXIT_EXEC = 203
+# the argument of `systemctl show` for `parse_states`
+SHOW = (
+    "--property=Id,ActiveState,SubState,Result,MainPID,ExecMainCode,ExecMainStatus,ExecMainStartTimestampMonotonic"
+    ",ExecMainExitTimestampMonotonic"
+)
 
 
-class UnitRequest(NamedTuple):
-    """The values of a unit for one run.
+def unit_name(stage: str, hook: str, number: int) -> str:
+    """Return the name of a run's unit; drop-ins for ``azure-scheduled-events-hook-STAGE-NAME-.service`` apply to it."""
+    return f"{PREFIX}{stage}-{_UNUSUAL.sub('_', hook)[:_MAX_NAME]}-{number}.service"
+
+
+def parse_name(name: str) -> tuple[str, str, int] | None:
+    """Return stage, hook and number of a run from the name of its unit; None for another unit."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else (found[1], found[2], int(found[3]))
+
+
+def identifier(name: str) -> str:
+    """Return the identifier of a unit's lines in the journal."""
+    return name[: -len(".service")]
+
+
+def properties(order: RunOrder, name: str, version: int) -> list[str]:
+    """Return the assignments for `systemd-run --property`; `version` is that of systemd."""
+    found = {
+        # systemd-run returns when the program was executed
+        "Type": "exec",
+        # systemd keeps the result until the daemon has recorded it
+        "RemainAfterExit": "yes",
+        "RuntimeMaxSec": f"{max(0.001, order.limit):.3f}s",
+        "TimeoutStopSec": f"{max(0.001, order.kill_after):.3f}s",
+        "KillMode": "control-group",
+        # the hook decides what the end of one of its processes means
+        "OOMPolicy": "continue",
+        "IgnoreSIGPIPE": "no",
+        "StandardOutput": "journal",
+        "SyslogIdentifier": identifier(name),
+        "LogRateLimitIntervalSec": "1s",
+        "LogRateLimitBurst": str(LINES_PER_SECOND),
+        # at a shutdown the daemon ends before the hook and begins no other; the network ends after it
+        "Before": DAEMON,
+        "After": "network.target",
+        **order.hook.settings.unit,
+    }
+    return [f"{key}={value}" for key, value in found.items() if version >= _SINCE.get(key, 0)]
+
+
+def environment_file(variables: Mapping[str, str]) -> bytes:
+    """Return the content of a unit's EnvironmentFile, which other users than root cannot read."""
+    quoted = (f'{name}="{_SPECIAL.sub(_ESCAPED, value)}"\n' for name, value in variables.items())
+    return "".join(quoted).encode("utf-8", "backslashreplace")
+
+
+class UnitState(NamedTuple):
+    """The state of a unit, by the names of systemd.
 
     Attributes:
-        stage, hook: the hook; they become a part of the unit's name.
-        step_id: number of the run.
-        event_id: of the event, for the unit's description.
-        limit, kill_after: seconds.
-        limits: properties of LIMITS with their values.
-        log: descriptor that gets the hook's output; None for the journal.
+        code: how the main process ended, as `os.CLD_EXITED`; 0 while it runs.
+        began, ended: monotonic seconds; 0 if unknown.
     """
 
-    stage: str
-    hook: str
-    step_id: int
-    event_id: str
-    limit: float
-    kill_after: float
-    limits: Mapping[str, int]
-    log: int | None
+    active: str
+    sub: str
+    result: str
+    main_pid: int
+    code: int
+    status: int
+    began: float
+    ended: float
+
+    @property
+    def exists(self) -> bool:
+        """Return True if systemd knows the unit."""
+        return self.active != "inactive"
+
+    @property
+    def has_ended(self) -> bool:
+        """Return True if the result is final. A unit whose processes are being ended has no final one."""
+        return (self.active, self.sub) == ("active", "exited") or self.active in ("failed", "inactive")
 
 
-def unit_name(stage: str, hook: str, step_id: int) -> str:
-    """Return the name of a run's unit; drop-ins for ``azure-scheduled-events-hook-STAGE-NAME-.service`` apply to it."""
-    return f"{UNITS}{stage}-{_UNUSUAL.sub('_', hook)[:_MAX_NAME]}-{step_id}.service"
+def parse_states(text: str) -> dict[str, UnitState]:
+    """Return the units in the output of `systemctl show` with SHOW, by name. Raises KeyError, ValueError."""
+    found = {}
+    for block in filter(None, text.strip().split("\n\n")):
+        values = dict(line.split("=", 1) for line in block.split("\n"))
+        found[values["Id"]] = UnitState(
+            values["ActiveState"],
+            values["SubState"],
+            values["Result"],
+            int(values["MainPID"]),
+            int(values["ExecMainCode"]),
+            int(values["ExecMainStatus"]),
+            int(values["ExecMainStartTimestampMonotonic"]) / 1e6,
+            int(values["ExecMainExitTimestampMonotonic"]) / 1e6,
+        )
+    return found
 
 
-def start_unit(folder: str, wanted: UnitRequest) -> None:
-    """Start the supervisor of the run in this folder. Raises OSError if it does not start."""
-    with opened(folder) as (lock, requests):
-        descriptors = (lock, requests) if wanted.log is None else (lock, requests, wanted.log)
-        try:
-            systemd_manager.start_transient(
-                unit_name(wanted.stage, wanted.hook, wanted.step_id), properties(folder, wanted), descriptors
-            )
-        except systemd_manager.NoAnswer:
-            pass  # it may still begin; the lock shows whether it has
+def result_of(state: UnitState, limit: float, output: str) -> RunResult:
+    """Return the result of a run from the last state of its unit.
 
+    Success is exit status 0 and only that: systemd also calls it a success if TERM, HUP or INT of another program
+    ended the hook. `limit` is that of the run; 0 if it is unknown.
 
-def properties(folder: str, wanted: UnitRequest) -> list[Property]:
-    """Return the properties of a run's unit; its first two descriptors are the lock and the pipe of requests."""
-    # systemd expands variables in arguments
-    command = [word.replace("$", "$$") for word in (sys.executable, "-I", "-S", SUPERVISOR, folder, "unit")]
-    stop = wanted.kill_after + SUPERVISOR_TIMEOUT
-    found = [
-        Property("Description", "s", f"Hook {wanted.stage}/{wanted.hook} for event {wanted.event_id[:_MAX_NAME]}"),
-        Property("Type", "s", "simple"),
-        Property("ExecStart", "a(sasb)", [(sys.executable, command, False)]),
-        Property("StandardInputFileDescriptor", "h", 0),
-        Property("StandardOutputFileDescriptor", "h", 1),
-        # if both lead to the journal, systemd makes standard error a copy of standard output, which
-        # is the pipe here
-        Property("StandardOutput", "s", "null"),
-        Property("StandardError", "s", "journal")
-        if wanted.log is None
-        else Property("StandardErrorFileDescriptor", "h", 2),
-        # for lines of the supervisor itself; it sends the hook's lines with their own fields, because
-        # systemd 247 to 257 leave a file in /run for each unit that has LogExtraFields
-        Property("SyslogIdentifier", "s", IDENTIFIER),
-        # systemd forgets the unit also when it failed
-        Property("CollectMode", "s", "inactive-or-failed"),
-        # TERM for the supervisor only, which ends the hook; remaining processes are killed afterwards
-        Property("KillMode", "s", "mixed"),
-        Property("TimeoutStopUSec", "t", _microseconds(stop)),
-        Property("RuntimeMaxUSec", "t", _microseconds(wanted.limit + stop + SUPERVISOR_MARGIN)),
-        # the hook decides by itself what the end of one of its processes means
-        Property("OOMPolicy", "s", "continue"),
-        # at a shutdown the daemon ends before the hook and begins no other; the network ends after it
-        Property("Before", "as", [IDENTIFIER + ".service"]),
-        Property("After", "as", ["network.target"]),
-    ]
-    return found + [Property(*LIMITS[name], value) for name, value in wanted.limits.items()]
-
-
-def _microseconds(seconds: float) -> int:
-    return int(seconds * 1e6)
+    1. Without an end of the main process systemd could not start it; a unit that is not known was stopped.
+    2. The same holds for the exit status by which systemd reports that it could not execute the program.
+    3. A unit that timed out before the limit was being stopped, and the hook did not end by TERM.
+    """
+    seconds = max(0.0, state.ended - state.began)
+    if not state.exists:
+        return RunResult(None, output, seconds, Cause.UNIT_STOPPED, "its unit was stopped; the exit status is unknown")
+    if not state.code:
+        return RunResult(None, output, seconds, Cause.NOT_STARTED, f"systemd could not start it ({state.result})")
+    if (state.code, state.status) == (os.CLD_EXITED, _EXIT_EXEC):
+        text = "it, or the interpreter that its first line names, is missing or may not be executed"
+        return RunResult(None, output, seconds, Cause.NOT_STARTED, text)
+    status = state.status if state.code == os.CLD_EXITED else -state.status
+    if status == 0 or state.result != "timeout":
+        return RunResult(status, output, seconds, Cause.NONE, "")
+    if seconds < limit:
+        return RunResult(status, output, seconds, Cause.UNIT_STOPPED, "its unit was stopped")
+    return RunResult(status, output, seconds, Cause.TIME_LIMIT, "its time limit was up")

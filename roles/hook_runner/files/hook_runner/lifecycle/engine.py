@@ -88,20 +88,18 @@ class Engine:
         self.identification = Identification(self.runtime, store, boot)
         self._timeline = Timeline(store, clock)
         add_entry, is_durable = self._timeline.add, store.write
-        self.stage_runner = StageRunner(
-            self.runtime, runs, clock, store.next_id, is_durable, add_entry, step_ended, boot
-        )
+        self.stage_runner = StageRunner(self.runtime, runs, clock, store, self._timeline, step_ended, boot)
         self.pausing = Pausing(store, clock)
         self.approver = Approver(self.runtime, clock, send_approval, is_durable, add_entry, self.pausing)
         self._tracker = EventTracker(self.runtime, store, clock, self._timeline, self.approver, self.stage_runner)
         self._has_document = False
         # whether an event, or this VM's name, was found after the last document was compared
         self._is_behind = False
-        if self._runs.stop_orphans({step.id for record in store.open_records() for step in record.steps}):
-            store.add_lost("hooks have run that no record has")
         for record in store.open_records():
-            self._tracker.records.append(record)
             self.stage_runner.adopt_runs(record)
+        if self._runs.find_lost({step.id for record in store.open_records() for step in record.steps}):
+            store.add_lost("hooks have run that no record has")
+        self._tracker.records.extend(store.open_records())
         if settings.resource_name:
             self.name_resolved(settings.resource_name)
 
@@ -134,7 +132,7 @@ class Engine:
         self._store.begin_anew(
             f"the records are those of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}"
         )
-        self._runs.stop_orphans(set())
+        self._runs.find_lost(set())
         self.identification.confirm(name, vm_id)  # for the new records
 
     def name_unavailable(self) -> None:

@@ -15,9 +15,10 @@ from azure_scheduled_events.urgency import counts_for
 from hook_runner.clock import ServerClock
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.inputs import input_of
-from hook_runner.hooks.run_identity import RunIdentity, usable
-from hook_runner.hooks.runs import HookRuns, RunResult
-from hook_runner.hooks.spawning import HostEnds
+from hook_runner.hooks.lost_runs import usable
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Stopping
 from hook_runner.lifecycle.active_run import ActiveRun, Ending
 from hook_runner.lifecycle.claims import Claim, end_of_claim
 from hook_runner.lifecycle.deadlines import Deadlines
@@ -32,7 +33,9 @@ from hook_runner.lifecycle.stage_plan import (
     next_hook,
     served_by_same_run,
 )
+from hook_runner.lifecycle.timeline import Timeline
 from hook_runner.permissions import permission_problem, trusted_owners
+from hook_runner.record_store import RecordStore
 from hook_runner.records import (
     FAILED,
     INTERRUPTED,
@@ -49,16 +52,14 @@ from hook_runner.records import (
     HookRun,
 )
 
-# seconds after its timeout at which the supervisor ends a hook if no daemon does
-SUPERVISOR_MARGIN = 5.0
+# seconds after its timeout at which systemd ends a hook if no daemon does
+UNIT_MARGIN = 5.0
 
 # the state of a run that neither ended by itself nor was ended by this daemon
 STATE_OF = {
     Cause.NOT_STARTED: FAILED,
     Cause.TIME_LIMIT: TIMEOUT,
-    Cause.HOST_SHUTDOWN: INTERRUPTED,
-    Cause.ENDED_EARLY: INTERRUPTED,
-    Cause.SUPERVISOR_LOST: INTERRUPTED,
+    Cause.UNIT_STOPPED: INTERRUPTED,
 }
 AGAIN = "; NotBefore has moved, and the hook runs again"
 
@@ -66,10 +67,8 @@ AGAIN = "; NotBefore has moved, and the hook runs again"
 class StageRunner:
     """The hook runs of all events.
 
-    `is_durable` writes everything to the disk, and returns whether it could. Until then the result of a run
-    stays in its folder for the next daemon. `record` adds (record, keyword, sentence, level) to the timeline.
-    `ended` is called with each run that has ended. `next_id` numbers the runs, and `boot` identifies this
-    boot of the host.
+    Until the store has everything on disk, systemd keeps the result of a run for the next daemon. `ended` is called
+    with each run that has ended, and `boot` identifies this boot of the host.
     """
 
     def __init__(
@@ -77,18 +76,16 @@ class StageRunner:
         runtime: Runtime,
         runs: HookRuns,
         clock: ServerClock,
-        next_id: Callable[[], int],
-        is_durable: Callable[[], bool],
-        record: Callable[[EventRecord, str, str, str], None],
+        store: RecordStore,
+        timeline: Timeline,
         ended: Callable[[EventRecord, HookRun], None],
         boot: str,
     ) -> None:
         self._runtime = runtime
         self._runs = runs
         self._clock = clock
-        self._next_id = next_id
-        self._is_durable = is_durable
-        self._record = record
+        self._store = store
+        self._timeline = timeline
         self._ended = ended
         self._boot = boot
         self._deadlines = Deadlines(runtime, clock)
@@ -97,7 +94,7 @@ class StageRunner:
 
     def is_busy(self) -> bool:
         """Return True if any hook runs."""
-        return bool(self._active) or self._runs.has_orphans()
+        return bool(self._active)
 
     def is_recovering(self) -> bool:
         """Return True if a recover hook runs that may undo any preparation: it has no pair."""
@@ -116,39 +113,42 @@ class StageRunner:
     def adopt_runs(self, record: EventRecord) -> None:
         """Take over the runs that outlived an earlier daemon, and record those that did not.
 
-        The latter are interrupted. If the event is to be prepared, hooks that a reboot has undone count as not
-        run.
+        The latter are interrupted, or had not begun if the daemon ended while it started them. If the event is to
+        be prepared, hooks that a reboot has undone count as not run.
         """
         for step in record.steps:
             if step.state == RUNNING:
-                if self._runs.adopt(step.id):
+                if self._runs.adopt(step.id, step.stage, step.hook):
+                    step.cause = Cause.NONE
                     # its running time is known once the server's time is; the host's own clock may
                     # be wrong
                     self._active[step.id] = ActiveRun(record, step, None)
-                    self._record(
+                    self._timeline.add(
                         record,
                         "hook-adopted",
                         f"{step.stage}/{step.hook} runs on from before the daemon's start",
                         "notice",
                     )
+                elif step.cause is Cause.STARTING and step.boot == self._boot:
+                    self._close_unstarted(record, step, "the daemon ended before it had begun")
                 else:
-                    reason = "the host went down while it ran, or it had not begun"
+                    reason = "the host went down, or its unit was stopped, while no daemon ran"
                     self._close(record, step, Ending(INTERRUPTED, Cause.HOST_SHUTDOWN, reason))
         if record.phase == PREPARE:
             self.void_after_reboot(record)
 
     def adopt_lost_runs(self, record: EventRecord) -> None:
         """Take over the event's runs that its record lacks, once a document has shown the event's state."""
-        for step_id, found in usable(self._runs.lost(record.key), record.occurrence, record.gone_at is not None):
-            if record.affects_this_vm and self._runs.claim(step_id):
+        of_event = [found for found in self._runs.lost.values() if found.key == record.key]
+        for found in usable(of_event, record.occurrence, record.gone_at is not None):
+            if record.affects_this_vm and self._runs.adopt(found.number, found.stage, found.hook):
                 latest = record.latest_run(found.stage, found.hook)
-                step = HookRun(
-                    step_id, found.stage, found.hook, latest.attempt + 1 if latest else 1, RUNNING, found.started_at
-                )
+                attempt, began = latest.attempt + 1 if latest else 1, self._clock.at(found.began)
+                step = HookRun(found.number, found.stage, found.hook, attempt, RUNNING, began)
                 step.boot, step.event_type = self._boot, record.event.event_type
                 record.steps.append(step)
-                self._active[step_id] = ActiveRun(record, step, None)
-                self._record(
+                self._active[step.id] = ActiveRun(record, step, None)
+                self._timeline.add(
                     record,
                     "hook-adopted",
                     f"{step.stage}/{step.hook} ran before the daemon's start; the record of its event lacks it",
@@ -167,7 +167,7 @@ class StageRunner:
         """Record the runs that have ended, also for the other events that they serve.
 
         The end of a recover hook counts for all events that were over when it began, the success of a prepare
-        hook for the more urgent events that wait for it. The folder of a run is removed when everything is on
+        hook for the more urgent events that wait for it. systemd forgets a run when everything is on disk.
         disk.
         """
         for step_id, result in self._runs.collect_finished():
@@ -177,7 +177,7 @@ class StageRunner:
                 for other in list(self._events_that_share(run, others)):
                     self._record_shared_run(run, other)
             self._collected.add(step_id)
-        while self._collected and self._is_durable():
+        while self._collected and self._store.write():
             self._runs.remove(self._collected.pop())
 
     def _events_that_share(self, run: ActiveRun, others: Sequence[EventRecord]) -> Iterator[EventRecord]:
@@ -278,7 +278,7 @@ class StageRunner:
                 if run.limit is not None and run.step.started_at is not None and is_late(record, run.step.started_at):
                     run.limit = min(run.limit, self._clock.monotonic() + LATE_BUDGET)
             left = record.event.seconds_left(self._clock.now())
-            self._record(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
+            self._timeline.add(record, "shortened", f"NotBefore has come nearer: {left:.0f} s are left", "warning")
 
     def _grant_again(self, step: HookRun, record: EventRecord) -> None:
         """Let a prepare hook run again that was skipped or ended only because time was short.
@@ -310,13 +310,13 @@ class StageRunner:
         4. A hook that other users could change is refused, and counts as failed.
         5. Otherwise it is started.
         """
-        awaited = self._blocked_by(record, hook, others)
+        now = self._clock.now()
+        budget = self._deadlines.budget(record, hook, now)
+        awaited = self._blocked_by(record, hook, budget, others)
         if awaited is not None:
             record.waiting_for = f"{hook.stage}/{hook.name} waits for {awaited}"
             return False
         self.withdraw_claims(record)
-        now = self._clock.now()
-        budget = self._deadlines.budget(record, hook, now)
         if hook.stage == PREPARE and budget < max(hook.settings.needs, min(1.0, hook.settings.timeout)):
             reason = f"too little time is left ({max(0.0, budget):.0f} s)"
             if hook.settings.needs:
@@ -332,24 +332,23 @@ class StageRunner:
             return True
         return self._start(record, hook, budget, now)
 
-    def _blocked_by(self, record: EventRecord, hook: Hook, others: Sequence[EventRecord]) -> str | None:
+    def _blocked_by(self, record: EventRecord, hook: Hook, budget: float, others: Sequence[EventRecord]) -> str | None:
         """Return what a hook has to wait for, to complete a clause with "waits for"; None if it may run.
 
-        1. The host shuts down, or hooks of no record are still being ended.
+        1. No hook may start now (`HookRuns.obstacle`).
         2. The hook itself, or its partner, runs for any event. A more urgent event limits its time (`_claim`).
         3. A prepare hook waits for a recover hook without a pair, and limits the time of all recover hooks.
         4. A hook of another stage than recover waits for nothing else.
         5. A recover hook waits while hooks of other stages run for an event that is over.
         6. A recover hook waits for the events whose preparation it would undo.
         """
-        if self._runs.is_held():
-            return "the next boot; the host shuts down"
-        if self._runs.has_orphans():
-            return "the end of hooks that no record has"
+        obstacle = self._runs.obstacle(budget)
+        if obstacle is not None:
+            return obstacle
         pair = (hook.name, partner(self._runtime.hooks, hook.stage, hook.name) or hook.name)
         same = [run for run in self._active.values() if run.step.hook in pair]
         self._claim(record, hook, same, others)
-        if same or any(self._runs.is_lost(name) for name in pair):
+        if same or any(lost.hook in pair for lost in self._runs.lost.values()):
             return "the hook of the same name that runs for another event"
         if hook.stage == PREPARE and self.is_recovering():
             self._claim(record, hook, [run for run in self._active.values() if run.step.stage == RECOVER], others)
@@ -387,7 +386,7 @@ class StageRunner:
             if before is None and end < own_end:
                 who = f"event {record.event.event_id} ({record.event.event_type}), which is more urgent,"
                 left = max(0.0, (end - now).total_seconds())
-                self._record(
+                self._timeline.add(
                     owner,
                     "shortened",
                     f"{who} waits for {step.stage}/{step.hook}: {left:.0f} s are left for it",
@@ -407,35 +406,30 @@ class StageRunner:
             step.void = "the host was rebooted after it ran"
         if lost:
             names = ", ".join(dict.fromkeys(f"{step.stage}/{step.hook}" for step in lost))
-            self._record(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
+            self._timeline.add(record, "void", f"{names}: the host was rebooted after it ran; it runs again", "notice")
 
     def _start(self, record: EventRecord, hook: Hook, budget: float, now: datetime) -> bool:
         """Start a hook; return True if that failed, and the next one may follow.
 
-        If the host goes down, the hook has not run: this is not an attempt, and no other hook follows.
+        If systemd ends the daemon or the host, the hook has not run: this is not an attempt, and no other hook
+        follows.
         """
         step = self._new_run(record, hook, RUNNING, now)
+        step.cause = Cause.STARTING
         limit = max(1, math.floor(budget))
-        self._record(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
-        self._is_durable()  # the hook runs also if it is not
+        self._timeline.add(record, "hook-started", f"{hook.stage}/{hook.name}, for at most {int(limit)} s", "info")
+        self._store.write()  # the hook runs also if it is not
         given = input_of(record, hook.stage, self._runtime.own_name or "", now, limit)
         try:
-            identity = RunIdentity(record.key, record.occurrence, hook.stage, hook.name, now)
-            self._runs.start(
-                step.id,
-                hook.path,
-                *given,
-                hook.settings.timeout + SUPERVISOR_MARGIN,
-                identity,
-                hook.settings.unit,
-            )
-        except HostEnds as error:
-            step.attempt -= 1  # it has not run, and may run after the boot
-            self._close(record, step, Ending(STOPPED, Cause.HOST_SHUTDOWN, str(error)))
+            self._runs.start(step.id, hook, *given, hook.settings.timeout + UNIT_MARGIN)
+        except Stopping as error:
+            self._close_unstarted(record, step, str(error))
             return False
         except OSError as error:
             self._close(record, step, Ending(FAILED, Cause.NOT_STARTED, f"it could not be started: {error}"))
             return True
+        step.cause = Cause.NONE
+        self._timeline.save(record)
         self._active[step.id] = ActiveRun(record, step, self._clock.monotonic() + self._deadlines.timeout(record, step))
         return False
 
@@ -463,7 +457,7 @@ class StageRunner:
     def _record_shared_run(self, run: ActiveRun, other: EventRecord) -> None:
         """Record for another event what one run of a hook did for both."""
         step = run.step
-        shared = HookRun(self._next_id(), step.stage, step.hook, step.attempt, step.state, step.started_at)
+        shared = HookRun(self._store.next_id(), step.stage, step.hook, step.attempt, step.state, step.started_at)
         shared.exit_status, shared.boot, shared.event_type = step.exit_status, self._boot, step.event_type
         other.steps.append(shared)
         state = SKIPPED if step.state == OK and step.stage == RECOVER else step.state
@@ -478,16 +472,21 @@ class StageRunner:
         attempts = latest.attempt if latest is not None else 0
         if state != SKIPPED:
             attempts += 1  # skipping is not an attempt; a hook may be skipped each time NotBefore moves
-        step = HookRun(self._next_id(), hook.stage, hook.name, attempts, state, now)
+        step = HookRun(self._store.next_id(), hook.stage, hook.name, attempts, state, now)
         step.boot, step.event_type = self._boot, record.event.event_type
         record.steps.append(step)
         return step
+
+    def _close_unstarted(self, record: EventRecord, step: HookRun, reason: str) -> None:
+        """Record a run that has not begun: this is not an attempt."""
+        step.attempt -= 1
+        self._close(record, step, Ending(STOPPED, Cause.HOST_SHUTDOWN, reason))
 
     def _close(self, record: EventRecord, step: HookRun, ending: Ending) -> None:
         state, _cause, reason = step.state, step.cause, step.reason = ending
         step.ended_at = self._clock.now()
         text = f"{step.stage}/{step.hook}: {state}{', ' + reason if reason else ''}"
-        self._record(record, "hook-ended", text, "info" if state == OK else "warning")
+        self._timeline.add(record, "hook-ended", text, "info" if state == OK else "warning")
         self._ended(record, step)
 
 

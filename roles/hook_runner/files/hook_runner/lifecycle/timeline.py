@@ -38,6 +38,10 @@ class Timeline:
         if len(record.timeline) < MAX_TIMELINE_ENTRIES or record.closed_at is not None:
             record.timeline.append(TimelineEntry(self._clock.now(), what, escape_surrogates(detail)))
         self.log(record, level, f"{what}: {detail}")
+        self.save(record)
+
+    def save(self, record: EventRecord) -> None:
+        """Let the store write the record."""
         if is_stored(record):
             self._store.save(record)
 

@@ -10,7 +10,9 @@ import os
 from azure_scheduled_events.options import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
+from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import PATH
+from hook_runner.hooks.systemd import Systemd
 from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, STAGES
@@ -40,6 +42,7 @@ def check_hooks(
             report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
     _check_keys(everywhere, settings, report)
+    _check_limits(everywhere, settings, report)
     for hook in hooks[PREPARE]:
         if hook.problem is None and partner(hooks, PREPARE, hook.name) is None:
             report.add(INFO, "hooks", hook.path, f"no matching recover hook (recover/{hook.name})")
@@ -69,6 +72,18 @@ def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
             similar = suggestion(key, known)
             text = f"hooks.{key}: there is no such hook{(f'; did you mean {similar}?' if similar else '')}"
             report.add(WARNING, "configuration", f"hooks.{key}", text)
+
+
+def _check_limits(hooks: list[Hook], settings: Settings, report: Report) -> None:
+    """Report hooks whose units systemd would refuse, because it does not accept a limit."""
+    limited, systemd = [hook for hook in hooks if hook.settings.unit], Systemd()
+    if not limited or not systemd.has_units():
+        return
+    for number, hook in enumerate(limited):
+        order = RunOrder(number, hook, b"", {}, hook.settings.timeout, settings.kill_after)
+        problem = systemd.limits_problem(order)
+        if problem is not None:
+            report.add(ERROR, "configuration", hook.path, f"systemd refuses its `unit`: {problem}")
 
 
 def _cannot_start(path: str, settings: Settings) -> str | None:

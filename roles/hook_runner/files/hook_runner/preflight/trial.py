@@ -21,13 +21,14 @@ from azure_scheduled_events.outcome import COMPLETED
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
 from hook_runner.hooks.inputs import input_of
-from hook_runner.hooks.runs import HookRuns, RunResult
-from hook_runner.hooks.spawning import has_units
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Systemd
 from hook_runner.lifecycle.stage_plan import prepare_deadline
 from hook_runner.records import PREPARE, RECOVER, STAGES, EventRecord
 
-# most seconds between two checks for the end of the hook
-CHECK_INTERVAL = 1.0
+# most seconds between two checks for a signal or the end of the hook
+CHECK_INTERVAL = 0.1
 
 
 class NoSuchHook(LookupError):
@@ -87,11 +88,10 @@ def invented_event(stage: str, kind: str, notice: float, now: datetime) -> Event
     return record
 
 
-def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) -> TrialResult:
-    """Run the hook and wait for its end; SIGINT and SIGTERM end it. Raises OSError if it cannot be run.
+def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> TrialResult:
+    """Run the hook and wait for its end; SIGINT and SIGTERM end it.
 
-    A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may
-    start; `log` is the descriptor that gets the hook's output, line by line.
+    A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may start.
     """
     now = datetime.now(timezone.utc)
     record = invented_event(hook.stage, kind, notice, now)
@@ -102,13 +102,24 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float, log: int) 
         return TrialResult(record.event.event_id, limit, None, hook.problem)
     folder = _folder(settings.run_directory)
     try:
-        runs = HookRuns(folder, settings.environment, settings.kill_after, in_units=has_units(), log=log)
+        systemd = Systemd()
+        runs = HookRuns(
+            folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
+        )
         name = settings.resource_name or record.event.resources[0]
         given = input_of(record, hook.stage, name, now, float(limit))
         # milliseconds, like the numbers of the daemon's own runs
         number = int(time.time() * 1000)
-        runs.start(number, hook.path, *given, limit, None, hook.settings.unit)
-        return TrialResult(record.event.event_id, limit, _wait(runs, number), "")
+        reasons: list[str] = []
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, lambda _number, _frame: reasons.append("it was ended early"))
+        runs.start(number, hook, *given, limit)
+        result = _wait(runs, number, limit, reasons)
+        runs.remove(number)
+        runs.close()
+        return TrialResult(record.event.event_id, limit, result, "")
+    except OSError as error:
+        return TrialResult(record.event.event_id, limit, None, f"it cannot be started: {error}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -119,28 +130,19 @@ def _folder(run_directory: str) -> str:
     return tempfile.mkdtemp(prefix="try-", dir=usual)
 
 
-def _wait(runs: HookRuns, number: int) -> RunResult:
-    woken, waker = os.pipe()
-    for end in (woken, waker):
-        os.set_blocking(end, False)
-    asked: list[int] = []
-    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda received, _frame: asked.append(received))
+def _wait(runs: HookRuns, number: int, limit: float, reasons: list[str]) -> RunResult:
+    """Wait for the end of the hook. The first of `reasons`, which a signal adds, or the end of its time, ends it."""
     waiting = select.poll()
-    waiting.register(woken, select.POLLIN)
     waiting.register(runs, select.POLLIN)
+    end = time.monotonic() + limit
     while True:
-        if asked:
+        if time.monotonic() >= end:
+            reasons.append("its time limit was up")
+        if reasons:
             runs.stop(number)
-        for ended, result in runs.collect_finished():
-            if ended == number:
-                return result
-        check_at = runs.next_check_in()
-        pause = CHECK_INTERVAL if check_at is None else min(CHECK_INTERVAL, max(0.01, check_at - time.monotonic()))
-        for descriptor, _event in waiting.poll(pause * 1000):
-            if descriptor == woken:
-                os.read(woken, 4096)
+        for _number, result in runs.collect_finished():
+            return result if result.exit_status == 0 or not reasons else result._replace(error=reasons[0])
+        waiting.poll(CHECK_INTERVAL * 1000)
 
 
 def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
@@ -160,7 +162,7 @@ def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
 
 
 def as_text(hook: Hook, tried: TrialResult) -> str:
-    """Return the result as one line."""
+    """Return the output of the hook, and the result as one line."""
     name = f"{hook.stage}/{hook.name}"
     if tried.result is None:
         return f"{name}: it is not run, and would count as failed: {tried.refusal}"
@@ -170,4 +172,4 @@ def as_text(hook: Hook, tried: TrialResult) -> str:
         words += ", " + error
     if status is not None:
         words += f", exit status {status}" if status >= 0 else ", signal %d ended it" % -status
-    return f"{name}: {words}, after {tried.result.seconds:.1f} s of at most {int(tried.limit)} s"
+    return f"{tried.result.output}{name}: {words}, after {tried.result.seconds:.1f} s of at most {int(tried.limit)} s"

@@ -16,7 +16,7 @@ from hook_runner.clock import ServerClock, boot_id
 from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
-from hook_runner.hooks.spawning import has_units
+from hook_runner.hooks.systemd import Systemd
 from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
@@ -74,6 +74,7 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
         OSError: a folder or a socket cannot be created.
     """
     notifier = SystemdNotifier()
+    os.environ.pop("NOTIFY_SOCKET", None)  # systemctl would send its errors there
     settings = configuration.load()
     set_level(settings.log_level)
     clock, health = ServerClock(), ImdsHealth()
@@ -85,12 +86,11 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     boot = boot_id().decode("ascii")
     store = RecordStore(settings.state_directory, boot, log.warning, clock.now)
     store.load()
+    systemd = Systemd()
+    # a process that systemd did not start as a service is a test, or in a container
+    has_units = "INVOCATION_ID" in os.environ and systemd.has_units()
     runs = HookRuns(
-        settings.run_directory,
-        settings.environment,
-        settings.kill_after,
-        # a process that systemd did not start as a service is a test, or in a container
-        in_units="INVOCATION_ID" in os.environ and has_units(),
+        settings.run_directory, settings.environment, settings.kill_after, systemd=systemd if has_units else None
     )
     inbox = Inbox()
     poller = _make_poller(settings, inbox, clock)

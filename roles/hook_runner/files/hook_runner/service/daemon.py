@@ -65,12 +65,11 @@ class Service:
         6. The poller learns whether unchanged documents are needed, and systemd and the metrics learn the
            state.
 
-        Hooks that run at the end continue.
+        Hooks that run in units at the end continue.
         """
         signal.set_wakeup_fd(self._parts.inbox.wakeup_fd(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _frame: self._signals.append(number))
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._log_startup()
         self._parts.poller.start()
         waiting = select.poll()
@@ -98,10 +97,9 @@ class Service:
             self._parts.notifier.notify("STOPPING=1")
             for control in self._parts.controls:
                 control.close()
-        log.info(
-            "stopped%s",
-            "; running hooks continue, and the next start adopts them" if self._engine.stage_runner.is_busy() else "",
-        )
+            self._parts.runs.close()
+        is_busy = self._engine.stage_runner.is_busy()
+        log.info("stopped%s", "; hooks in units continue, and the next start adopts them" if is_busy else "")
 
     def _awaits_observation(self) -> bool:
         """Return True if the next document is needed even if it is unchanged."""

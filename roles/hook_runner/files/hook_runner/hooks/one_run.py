@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""One run of a hook: the order, the run while it lasts, and its result."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hook_runner.hooks.discovery import Hook
+from hook_runner.records import Cause
+
+# bytes of the end of a hook's output that a result has
+OUTPUT_TAIL = 4096
+# lines of a hook in the log in each second
+LINES_PER_SECOND = 200
+
+
+class RunOrder(NamedTuple):
+    """One run of one hook.
+
+    Attributes:
+        number: of the run; no other run ever has it.
+        input: for stdin.
+        environment: all variables of the hook.
+        limit: seconds after which systemd sends TERM, also without the daemon.
+        kill_after: seconds between TERM and KILL.
+    """
+
+    number: int
+    hook: Hook
+    input: bytes
+    environment: Mapping[str, str]
+    limit: float
+    kill_after: float
+
+
+class RunResult(NamedTuple):
+    """The result of a run.
+
+    Attributes:
+        exit_status: exit status, or minus the number of the signal that ended it; None if it was
+            never started, or if the status is unknown.
+        output: the last part of its output, without control characters other than newline and tab.
+        seconds: its duration.
+        cause: NOT_STARTED, TIME_LIMIT or UNIT_STOPPED; NONE if the hook ended by itself or by a signal.
+        error: the same as a text; "" for NONE.
+    """
+
+    exit_status: int | None
+    output: str
+    seconds: float
+    cause: Cause
+    error: str
+
+
+class Run(ABC):
+    """A run that was started.
+
+    Attributes:
+        descriptors: are in `ends`, and readable when the hook may have ended.
+        result: its result, once `look` has found it; `descriptors` is empty from then on.
+        look_at: monotonic seconds of the next look at it.
+        kill_at: monotonic seconds of the next KILL; infinity while its end has not been requested.
+    """
+
+    def __init__(self, ends: select.epoll) -> None:
+        self.descriptors: list[int] = []
+        self.result: RunResult | None = None
+        self.look_at, self.kill_at = 0.0, float("inf")
+        self._ends = ends
+
+    @abstractmethod
+    def look(self) -> None:
+        """Find out whether the hook has ended."""
+
+    @abstractmethod
+    def signal(self, number: int) -> None:
+        """Send a signal to all processes of the hook."""
+
+    def end(self) -> subprocess.Popen[bytes] | None:
+        """End the remaining processes of a run that has a result; return the process that does it, if it is needed."""
+        return None
+
+    def _watch_process(self, pid: int) -> None:
+        """Get woken by the end of a process; a kernel before 5.3, or a Python for it, does not report it."""
+        try:
+            self._watch(os.pidfd_open(pid))
+        except (AttributeError, OSError):
+            pass  # or the process has ended
+
+    def _watch(self, descriptor: int) -> None:
+        self.descriptors.append(descriptor)
+        self._ends.register(descriptor, select.EPOLLIN)
+
+    def _close(self, *descriptors: int) -> None:
+        for descriptor in descriptors:
+            self.descriptors.remove(descriptor)
+            os.close(descriptor)  # which removes it from `_ends`
+
+
+def tail_of(output: bytes) -> str:
+    """Return the end of a hook's output, with "?" for each character that controls a terminal."""
+    text = output[-OUTPUT_TAIL:].decode("utf-8", "replace").lstrip("\ufffd")
+    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Runs hooks in transient units by systemd's programs systemd-run, systemctl and journalctl."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from typing import Sequence
+
+from hook_runner.hooks import units
+from hook_runner.hooks.one_run import Run, RunOrder, tail_of
+from hook_runner.hooks.units import UnitState
+
+# seconds that systemd may take to answer; while it reloads all units, an answer takes almost one second
+ANSWER_TIMEOUT = 5.0
+# lines of the journal that are read for the end of a hook's output
+OUTPUT_LINES = 100
+# states of `systemctl is-system-running` in which systemd does not run this host
+_ABSENT = ("", "offline", "unknown")
+_END = '"$0" stop -- "$1"; "$0" reset-failed -- "$1"'
+
+
+class Stopping(OSError):
+    """systemd does not start the hook's unit, because it is ending this service or all services."""
+
+
+class Refused(OSError):
+    """systemd does not start the unit; the text is the reason."""
+
+
+class Systemd:
+    """The programs of systemd; `folder` is where they are if they are not on PATH."""
+
+    def __init__(self, folder: str = "") -> None:
+        self._folder = folder
+        self._version = 0
+
+    def has_units(self) -> bool:
+        """Return True if systemd runs this host and lets this process start units."""
+        return os.geteuid() == 0 and self._host_state() not in _ABSENT
+
+    def start(self, order: RunOrder, input_file: str, environment_file: str) -> str:
+        """Start the unit of a run, and return its name.
+
+        Raises:
+            Stopping: the daemon or the host is to end; the hook has not run.
+            Refused: the hook has not run.
+        """
+        name = units.unit_name(order.hook.stage, order.hook.name, order.number)
+        more = [f"StandardInput=file:{input_file}", f"EnvironmentFile={environment_file}"]
+        done = self._start(name, [*units.properties(order, name, self._known_version()), *more], order.hook.path)
+        if done.returncode:
+            state = self.states(name).get(name)
+            if state is not None and not state.exists:
+                # without an answer in time: a start waits until systemd has ended the daemon, if it is to do so
+                self._call("systemctl", "stop", "--no-block", "--", name)
+                daemon = self.states(units.DAEMON).get(units.DAEMON)
+                if self._host_state() == "stopping" or (daemon is not None and daemon.active == "deactivating"):
+                    raise Stopping("systemd is ending the daemon or the host")
+                raise Refused(_reason(done))
+        return name
+
+    def limits_problem(self, order: RunOrder) -> str | None:
+        """Return why systemd would refuse the unit of this run, or None. Starts /bin/true in such a unit."""
+        name = f"azure-scheduled-events-check-{os.getpid()}-{order.number}.service"
+        known = [each for each in units.properties(order, name, self._known_version()) if each != "RemainAfterExit=yes"]
+        done = self._start(name, [*known, "CollectMode=inactive-or-failed"], "/bin/true")
+        return _reason(done) if done.returncode else None
+
+    def states(self, *names: str) -> dict[str, UnitState]:
+        """Return the states of these units by name; a name may be a pattern. Empty if systemd does not answer."""
+        done = self._call("systemctl", "show", units.SHOW, "--", *names)
+        try:
+            return units.parse_states(done.stdout.decode("utf-8", "replace")) if not done.returncode else {}
+        except (KeyError, ValueError):
+            return {}
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to all processes of a unit."""
+        self._call("systemctl", "kill", f"--signal={number}", "--", name)
+
+    def output(self, name: str) -> str:
+        """Return the end of the output of a unit."""
+        asked = ("--no-pager", "--quiet", "--output=cat", "--all", f"--lines={OUTPUT_LINES}")
+        return tail_of(self._call("journalctl", *asked, "--identifier=" + units.identifier(name)).stdout)
+
+    def end(self, name: str) -> subprocess.Popen[bytes]:
+        """Begin to end all processes of a unit, and to let systemd forget the unit; return the process that does it."""
+        command = ["/bin/sh", "-c", _END, os.path.join(self._folder, "systemctl"), name]
+        null = subprocess.DEVNULL
+        return subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
+
+    def _start(self, name: str, properties: Sequence[str], path: str) -> subprocess.CompletedProcess[bytes]:
+        words = [f"--unit={name}", *(f"--property={each}" for each in properties)]
+        return self._call("systemd-run", "--quiet", "--no-ask-password", *words, "--", path)
+
+    def _host_state(self) -> str:
+        return self._call("systemctl", "is-system-running").stdout.decode("ascii", "replace").strip()
+
+    def _known_version(self) -> int:
+        if not self._version:
+            words = self._call("systemctl", "--version").stdout.split()
+            self._version = int(words[1]) if words[1:] and words[1].isdigit() else 0
+        return self._version
+
+    def _call(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a program; one that cannot be run, or does not end in time, has exit status -1."""
+        command = [os.path.join(self._folder, program), *arguments]
+        try:
+            return subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_TIMEOUT, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return subprocess.CompletedProcess(command, -1, b"", str(error).encode("utf-8", "backslashreplace"))
+
+
+class UnitRun(Run):
+    """A hook that runs in a unit. `limit` is that of the run; 0 if it is unknown.
+
+    Attributes:
+        exists: whether systemd had the unit at the last look, or did not answer.
+    """
+
+    def __init__(self, systemd: Systemd, name: str, ends: select.epoll, limit: float = 0.0) -> None:
+        super().__init__(ends)
+        self.exists = True
+        self._systemd = systemd
+        self._name = name
+        self._limit = limit
+
+    def look(self) -> None:
+        """Ask systemd for the state of the unit."""
+        self._close(*self.descriptors)
+        state = self._systemd.states(self._name).get(self._name)
+        self.exists = state is None or state.exists
+        if state is not None and state.has_ended:
+            self.result = units.result_of(state, self._limit, self._systemd.output(self._name))
+        elif state is not None and state.main_pid:
+            self._watch_process(state.main_pid)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all processes of the unit."""
+        self._systemd.signal(self._name, number)
+
+    def end(self) -> subprocess.Popen[bytes]:
+        """Let systemd end what is left of the unit, and forget it."""
+        return self._systemd.end(self._name)
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    return " ".join(done.stderr.decode("utf-8", "replace").split()) or f"systemd-run failed ({done.returncode})"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Hooks as children, where systemd does not run: what they inherit, their lines in the log, and their end."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.log import LogHandler, log_to, set_level
+from support.daemon.runs_harness import RunsHarness, marked
+from support.wait import wait_until
+
+
+@pytest.fixture
+def in_units() -> bool:
+    return False
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    log_to(LogHandler(stream))
+    set_level("info")
+    yield stream
+
+
+def test_child_inherits_its_three_descriptors_only_and_has_a_session_of_its_own(runs: RunsHarness) -> None:
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    result = runs.run(
+        runs.python(
+            "fds = sorted(int(fd) for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + fd))\n"
+            "print(fds, os.getcwd(), oct(os.umask(0)), os.getsid(0) == os.getpid())\n"
+        )
+    )
+    os.close(read)
+    os.close(write)
+    assert result.output == "[0, 1, 2] / 0o22 True\n"
+
+
+def test_lines_are_in_the_log_up_to_a_limit(runs: RunsHarness, log: io.StringIO) -> None:
+    runs.run(runs.hook("echo 'first \033[31m'; yes | head -n 100000; printf last\n"), variables={"EVENT_ID": "E-1"})
+    lines = log.getvalue().splitlines()
+    assert lines[0].split()[1:] == ["prepare/10-hook:", "first", "?[31m", "AZURE_EVENT_ID=E-1"]
+    assert any("further lines of this second are dropped" in line for line in lines)
+    assert len(lines) < 5000
+
+
+def test_incomplete_last_line_is_in_the_log(runs: RunsHarness, log: io.StringIO) -> None:
+    runs.run(runs.hook("printf last\n"))
+    assert "prepare/10-hook: last " in log.getvalue()
+
+
+def test_children_end_with_the_daemon(runs: RunsHarness) -> None:
+    hook_runs = runs.restarted(kill_after=0.2)
+    runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 60\n"), hook_runs=hook_runs)
+    runs.wait_for("up")
+    hook_runs.close()
+    wait_until(lambda: not marked(runs.mark), "the end of all processes")
+
+
+def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:
+    hook_runs: HookRuns = runs.hook_runs
+    hook_runs.find_lost(set())
+    assert hook_runs.lost == {} and not hook_runs.adopt(1, "prepare", "10-hook")
+    assert hook_runs.obstacle(1) is None
