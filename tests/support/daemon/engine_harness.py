@@ -213,8 +213,8 @@ class EngineHarness(HarnessViews):
             is_delayed = any(record.waiting_for for record in self.engine.records)
             return not (is_delayed and processes_with(str(self.systemd.folder / "systemctl"), "cmdline"))
 
-        self.wait(is_quiet)
-        self.engine.tick()
+        # what has ended between a tick and the look at it is noticed by the next tick
+        self.wait(lambda: is_quiet() and is_quiet())
 
     def wait(self, is_so: Callable[[], object]) -> None:
         """Wait for an effect of another process, with a limit in real time."""
