@@ -182,6 +182,18 @@ def test_no_hook_starts_for_a_while_when_systemd_ends_the_host_or_the_daemon(run
     assert hook_runs.obstacle(60) is None and runs.files() == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts units of systemd")
+@pytest.mark.parametrize(
+    "state, has_units", [("running", True), ("degraded", True), ("unknown", True), ("offline", False)]
+)
+def test_hooks_run_in_units_unless_systemd_does_not_run_the_host(
+    runs: RunsHarness, state: str, has_units: bool
+) -> None:
+    runs.systemd.set_host_state(state)
+    assert Systemd(str(runs.systemd.folder)).has_units() is has_units
+    assert not Systemd(str(runs.folder)).has_units()
+
+
 def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:
     with pytest.raises(Refused, match="MemoryMax=lots"):
         runs.start(runs.hook("exit 0\n", unit={"MemoryMax": "lots"}))

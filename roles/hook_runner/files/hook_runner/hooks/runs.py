@@ -242,7 +242,9 @@ class HookRuns:
         for path in (RUN, folder if os.path.isdir(folder) else RUN):
             space = os.statvfs(path)
             has_files = not space.f_files or space.f_favail > 1
-            if space.f_flag & os.ST_RDONLY or not has_files or space.f_bavail * space.f_frsize < ROOM:
+            # for the daemon /run may be read-only, and its own folder in it is not
+            is_read_only = path == folder and space.f_flag & os.ST_RDONLY
+            if is_read_only or not has_files or space.f_bavail * space.f_frsize < ROOM:
                 return False
         return True
 

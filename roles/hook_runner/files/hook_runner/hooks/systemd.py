@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 from typing import Sequence
 
@@ -18,8 +19,6 @@ from hook_runner.hooks.units import UnitState
 ANSWER_TIMEOUT = 5.0
 # lines of the journal that are read for the end of a hook's output
 OUTPUT_LINES = 100
-# states of `systemctl is-system-running` in which systemd does not run this host
-_ABSENT = ("", "offline", "unknown")
 _END = '"$0" stop -- "$1"; "$0" reset-failed -- "$1"'
 
 
@@ -39,8 +38,9 @@ class Systemd:
         self._version = 0
 
     def has_units(self) -> bool:
-        """Return True if systemd runs this host and lets this process start units."""
-        return os.geteuid() == 0 and self._host_state() not in _ABSENT
+        """Return True if systemd runs this host and lets this process start units; it may be too busy to answer."""
+        has_program = shutil.which("systemctl", path=self._folder or None) is not None
+        return os.geteuid() == 0 and has_program and self._host_state() != "offline"
 
     def start(self, order: RunOrder, input_file: str, environment_file: str) -> str:
         """Start the unit of a run, and return its name.
