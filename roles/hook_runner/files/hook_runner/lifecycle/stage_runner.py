@@ -168,7 +168,6 @@ class StageRunner:
 
         The end of a recover hook counts for all events that were over when it began, the success of a prepare
         hook for the more urgent events that wait for it. systemd forgets a run when everything is on disk.
-        disk.
         """
         for step_id, result in self._runs.collect_finished():
             run = self._active.pop(step_id, None)
