@@ -64,7 +64,7 @@ test: $(VENV)/for-tests  ## run checks and tests, in ten minutes; as root all of
 	@exec $(VENV)/bin/python -m tools.lanes 3 $(LANES)
 
 test-all: $(VENV)/for-tests  ## run everything, also what is marked `all`, in 75 minutes; needs root
-	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes 5 $(ALL_LANES)
+	@exec env TESTS=all $(VENV)/bin/python -m tools.lanes 4 $(ALL_LANES)
 
 $(OTHER_LANES): export TESTS := all
 lint: ## run one lane of `make test`: lint, unit, system or salt; `nox -l` lists all sessions
