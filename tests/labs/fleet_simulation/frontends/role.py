@@ -133,12 +133,22 @@ class Role:
     def _approve(
         self, decision: Mapping[str, Any], reports: Mapping[str, tuple[Views, ...]], sources: tuple[str, ...]
     ) -> Variables:
-        """Approve by module; ``reports`` is what the decision rests on, and the module reads the events again."""
+        """Approve by module; ``reports`` is what the decision rests on, and the module reads the events again.
+
+        What the module reads is a report on the event that it approves, and on no other one: its result has no other.
+        """
         world, by = self._world, decision["by"]
+        module = f"event_approve of {by}"
+        world.reads.forget(module)
         world.grounds = lambda vm, key: Grounds(
-            {**reports, **world.reads.of(by)}, world.preparations.has, (), decision["resources"], sources
+            {**reports, by: (*reports[by], *world.reads.of(module)[module])[-2:]},
+            world.preparations.has,
+            (),
+            decision["resources"],
+            sources,
         )
-        return event_approve(decision, self._connect(by), str(self._folder / f"receipts-{by}"))
+        connect = partial(world.session, by, ImdsSession, reporter=module)
+        return event_approve(decision, connect, str(self._folder / f"receipts-{by}"))
 
     @staticmethod
     def _events(name: str, variables: Variables) -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ def test_property_finds_the_defect(
         check(
             frontends[defect.frontend],
             disks,
-            MANY[defect.frontend],
+            MANY[defect.frontend] * (4 if name in RARE else 1),
             lambda world: [each for each in world.findings if each.rule == defect.rule],
             defect.scenarios,
         )
