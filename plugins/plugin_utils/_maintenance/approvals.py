@@ -14,6 +14,9 @@ import typing as t
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
     STARTED,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    advises,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     Obstacle,
     Report,
@@ -153,6 +156,8 @@ def _decision(
     waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
         found = [Obstacle("waiting", f"it waits for a later run: {waits_because}")]
+    if advises(event["event_type"]):
+        found.append(Obstacle("advice", "it only advises; an approval would have no effect"))
     names = senders(reports, hosts_of)
     readers = [name for name in names if by_name[name].reads_events]
     if names and not readers and not by_name[names[0]].approves_by_arm:

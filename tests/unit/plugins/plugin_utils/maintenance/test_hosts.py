@@ -9,6 +9,7 @@ import itertools
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     EVENT_TYPES,
+    advises,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     counts_for,
@@ -500,7 +501,8 @@ def test_preparation_counts_only_for_events_that_are_not_more_severe(kinds):
     event = dict(EVENT, event_type=needed, resources=["vm1"])
     host = prepared("vm1", event, prepared={"at": AT, "boot": "boot 1", "types": [done]})
     (decision,) = decisions(a=host)
-    assert decision["approve"] is counts_for(done, needed)
+    # an approval of an advice would have no effect
+    assert decision["approve"] is (counts_for(done, needed) and not advises(needed))
     row = report(a=dict(recovered("vm1", event), maintenance__prepared=host["maintenance__prepared"]))["a"]
     assert (row["prepared"], row["outcome"]) == (
         (AT, "completed") if counts_for(done, needed) else (None, "unprepared")
