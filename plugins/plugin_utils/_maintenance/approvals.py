@@ -156,8 +156,6 @@ def _decision(
     waits_because = next((host.waits_because(event["key"]) for host in hosts if host.has_plan), "")
     if waits_because:
         found = [Obstacle("waiting", f"it waits for a later run: {waits_because}")]
-    if advises(event["event_type"]):
-        found.append(Obstacle("advice", "it only advises; an approval would have no effect"))
     names = senders(reports, hosts_of)
     readers = [name for name in names if by_name[name].reads_events]
     if names and not readers and not by_name[names[0]].approves_by_arm:
@@ -165,6 +163,8 @@ def _decision(
     resources = release_set(reports.values()).values()
     # the type may have changed since the first read; without an obstacle all hosts list the same one
     event_type = next(report.sighting.event.event_type for report in reports.values() if report.sighting is not None)
+    if advises(event_type):
+        found.append(Obstacle("advice", "it only advises; an approval would have no effect"))
     waits = bool(found) and all(obstacle.code in _MAY_PASS for obstacle in found)
     now = dict(event, event_type=event_type)
     return dict(decision(state, now, resources, readers or names, found), waits=waits)
