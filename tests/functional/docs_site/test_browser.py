@@ -16,7 +16,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from support.browser import Page
 from tools.docs_site.__main__ import SITE
 
-pytestmark = pytest.mark.all
+# one worker builds the site once
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("docs-site")]
 PHONE, DESKTOP = (390, 844), (1280, 900)
 FITS = "return document.documentElement.scrollWidth <= window.innerWidth"
 

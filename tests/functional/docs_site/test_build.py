@@ -16,7 +16,8 @@ from tools.docs_site.__main__ import SETTINGS, SITE, STRICT
 
 from .conftest import Build, environment
 
-pytestmark = pytest.mark.all
+# one worker builds the site once
+pytestmark = [pytest.mark.all, pytest.mark.xdist_group("docs-site")]
 FIRST = "# First\n\n[second](second.md#8)\n\n```{toctree}\nsecond\n```\n"
 SECOND = '# Second\n\n<a id="8"></a>\n\nAn anchor of HTML.\n\n```haproxy\nbackend web\n```\n'
 UNLINKED = "# Third\n\nIn no navigation.\n"
