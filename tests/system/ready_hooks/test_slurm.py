@@ -148,6 +148,17 @@ def test_recover_leaves_a_node_that_an_operator_resumed(slurm: Slurm) -> None:
     assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
 
 
+def test_recover_fails_while_the_node_is_down(slurm: Slurm) -> None:
+    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
+    slurm.update("State=RESUME")
+    slurm.update("State=DOWN", f"Reason={OPERATOR}")
+    failed = slurm.node.hook("slurm", "recover", {})
+    assert (failed.returncode, OPERATOR in failed.stderr, "DOWN" in slurm.states()) == (1, True, True)
+    slurm.update("State=RESUME")
+    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
+    assert slurm.node.record("slurm") is None
+
+
 def test_prepare_waits_until_the_jobs_have_ended(slurm: Slurm) -> None:
     job = slurm.submit("sleep 2")
     assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
@@ -216,8 +227,7 @@ def test_recover_after_a_reboot_waits_for_slurmd_and_resumes(slurm: Slurm) -> No
     finally:
         slurm.node.shell("systemctl --quiet enable slurmd 2>/dev/null; systemctl start slurmd")
     assert slurm.node.hook("slurm", "recover", {}).returncode == 0
-    wait_until(lambda: slurm.states() == {"IDLE"}, "the node is idle", slurm.states)
-    assert slurm.node.record("slurm") is None
+    assert (slurm.states(), slurm.node.record("slurm")) == ({"IDLE"}, None)
 
 
 def test_prepare_waits_for_jobs_while_slurmctld_restarts(slurm: Slurm) -> None:

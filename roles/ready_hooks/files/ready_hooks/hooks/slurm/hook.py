@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Callable
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
@@ -28,6 +28,8 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MOST_SECONDS_OF_A_QUESTION = 20.0
 # seconds that a wait leaves for the end of the run
 _FOR_THE_END = 2.0
+# seconds by which the boot time of one boot varies in slurmctld, which computes it again at each registration
+_BOOT_TIME_VARIES = 2.0
 # seconds between the two times of one start that slurmd reports
 _TOLERANCE = 5.0
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "standard"}
@@ -110,12 +112,14 @@ class Slurm(ReadyHook):
             return
         name, reason = str(record["node"]), str(record["reason"])
         node = self._shown(name) if self.run.dry_run else self._returned(name, reason, str(record["boot"]))
-        if not node.is_drained:
-            self.run.say(f"{name} is not drained")
-        elif node.reason != reason:
+        if node.is_drained and node.reason != reason:
             self.run.say(f"{name} stays drained, for another reason: {node.reason or 'none'}")
+        elif node.is_drained:
+            self.run.act(f"resume {name}", self._resume, name)
+        elif node.is_down:
+            raise self._down(node)
         else:
-            self.run.act(f"resume {name}", self._update, name, "RESUME")
+            self.run.say(f"{name} is not drained")
         self.run.forget()
 
     def _record_of(self, node: answers.Node, reason: str | None) -> dict[str, Any]:
@@ -220,27 +224,49 @@ class Slurm(ReadyHook):
     def _returned(self, name: str, reason: str, boot: str) -> answers.Node:
         """Wait until Slurm knows the slurmd of this boot, and return the node.
 
-        A node that is resumed before its slurmd has registered after a reboot becomes DOWN again:
-        Slurm does not expect the reboot of a node that is not drained.
+        Slurm does not expect the reboot of a node that is not drained: it becomes DOWN when a slurmd registers with a
+        boot time behind the last RESUME.
         """
         rebooted = boot != _boot_id()
+
+        def has_returned(node: answers.Node) -> bool:
+            if not node.is_drained or node.reason != reason:
+                return True
+            return not node.is_away and (not rebooted or self._is_registered(node))
+
+        node = self._awaited(name, has_returned)
+        if rebooted and node.is_drained:
+            self.run.deadline.pause(_BOOT_TIME_VARIES)
+            node = self._shown(name)
+        return node
+
+    def _resume(self, name: str) -> None:
+        """Resume the node, and wait for the registration that slurmctld asks for. Raises HookError if it is DOWN."""
+        self._update(name, "RESUME")
+        node = self._awaited(name, lambda node: not node.is_away)
+        if node.is_down:
+            raise self._down(node)
+
+    def _awaited(self, name: str, is_ready: Callable[[answers.Node], bool]) -> answers.Node:
+        """Wait until a node is ready, and return it. Raises HookError."""
         found: list[answers.Node] = []
         problems: list[str] = []
 
-        def has_returned() -> bool:
+        def has_come() -> bool:
             try:
                 found[:] = [self._shown(name)]
-                if not found[0].is_drained or found[0].reason != reason:
-                    return True
-                problems[:] = ["its slurmd has not registered at slurmctld; start it"]
-                return not found[0].is_away and (not rebooted or self._is_registered(found[0]))
             except HookError as error:
                 problems[:] = [str(error)]
                 return False
+            problems[:] = ["its slurmd has not registered at slurmctld; start it"]
+            return is_ready(found[0])
 
-        if not self.run.deadline.wait_until(has_returned, max(0.0, self.run.deadline.left() - _FOR_THE_END)):
+        if not self.run.deadline.wait_until(has_come, max(0.0, self.run.deadline.left() - _FOR_THE_END)):
             raise HookError(name, "it cannot be resumed", "; ".join(problems))
         return found[0]
+
+    def _down(self, node: answers.Node) -> HookError:
+        return HookError(node.name, f"it is {'+'.join(node.states)}, reason: {node.reason or 'none'}", "resume it")
 
     def _is_registered(self, node: answers.Node) -> bool:
         """Return whether the slurmd of this host is the one that has registered last."""
