@@ -42,7 +42,7 @@ def stamps(site: RoleHost, count: int) -> list[float]:
 
 def end(site: RoleHost, azure: Azure, event: str) -> None:
     azure.simulator.post(f"/events/{event}/complete")
-    wait_until(site.has_no_events, "the event is closed", site.log)
+    wait_until(site.is_idle, "the event is closed", site.log)
     site.host.file(STAMPS).unlink()
 
 

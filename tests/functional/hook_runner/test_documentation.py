@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -13,14 +14,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from hook_runner.config.settings import ConfigError, load_settings
-from support.daemon.documents import GUIDE, REFERENCE, blocks, dialogues, section, shape
-from support.daemon.engine_harness import EngineHarness
-from support.daemon.hook_scripts import HANGS
+from hook_runner.maintenance.record import ApprovalRequest
+from support.daemon.documents import GUIDE, REFERENCE, blocks, column, dialogues, section, shape
+from support.daemon.machine_driver import Driver, event, hook
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 
@@ -158,16 +160,18 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
         "runuser -u postgres -- psql -qXc CHECKPOINT"
     ]
     see(0)  # status
+    check_status(json.loads(host.run("azure-scheduled-events status --json")[1]))
     azure.advance(2)
-    host.wait_until_logged("it has started")
+    host.wait_until_logged(" started: ")
     azure.complete(reboot)
     host.wait_until_logged("closed: ")
     assert host.ready.exists()
     host.run("azure-scheduled-events status")  # answered when the end is on the disk, which the log has before
     see(0)  # history
     see(0, reboot)  # history of the event
+    check_history(json.loads(host.run("azure-scheduled-events history --json")[1]))
     freeze = azure.schedule("Freeze", "vm1", "vm2")
-    host.wait_until_logged("hook-ended: prepare/10-drain: ok", times=2)
+    host.wait_until_logged("hook-ended: prepare/10-drain ok", times=2)
     see(1, freeze)  # approve
     see(0, freeze)  # approve --release-others
     host.wait(
@@ -177,6 +181,34 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
     )
     see(4)  # approve of nothing
     assert next(shown, None) is None
+
+
+def check_status(status: dict[str, Any]) -> None:
+    """Check that the members are those of the tables."""
+    heading = "Status as JSON"
+    assert set(status) == set(column(GUIDE, heading, "member"))
+    assert set(status["maintenance"]) == set(column(GUIDE, heading, "member of `maintenance`"))
+    (listed,) = status["events"]
+    # the table names the module for the others
+    assert set(listed) - set(event_members()) == set(column(GUIDE, heading, "member of an event")) - {"event_info"}
+    text = section(GUIDE, heading)
+    assert not {name for run in status["maintenance"]["hooks"] for name in run if f"`{name}`" not in text}
+    assert not {
+        name for part in ("imds", "records", "configuration") for name in status[part] if f"`{name}`" not in text
+    }
+
+
+def check_history(history: list[dict[str, Any]]) -> None:
+    """Check that the members are those of the text and of the table."""
+    (maintenance,) = history
+    assert set(maintenance) == set(column(GUIDE, "History as JSON", "member"))
+    text = section(GUIDE, "Status as JSON") + section(GUIDE, "History as JSON")
+    parts = [*maintenance["hooks"], *maintenance["timeline"], *maintenance["events"]]
+    assert not {name for part in parts for name in part if f"`{name}`" not in text and name not in event_members()}
+
+
+def event_members() -> dict[str, Any]:
+    return event().as_dict()
 
 
 @pytest.mark.parametrize("text", blocks(GUIDE, "yaml") + blocks(REFERENCE, "yaml"))
@@ -215,15 +247,11 @@ def test_documented_mistake_is_reported_as_shown(tmp_path: Path) -> None:
     assert str(caught.value).replace(str(tmp_path) + "/", "") == shown.strip()
 
 
-def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon(
-    azure: Azure, make_vm: Callable[..., EngineHarness]
-) -> None:
+def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon() -> None:
     (documented,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
-    vm = make_vm()
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Freeze", "vm1", "vm2")
-    vm.poll()
-    answer = vm.engine.approve_manually(event, "root", False, True)
+    vm = Driver(hook("prepare/10-a"))
+    vm.read(event(vms=["vm1", "vm2"]))
+    answer = vm.machine.approve("e1", ApprovalRequest("root", release_others=True), vm.now)
     assert answer is not None and (answer.accepted, answer.text) == (True, documented)
 
 

@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from azure_scheduled_events import release
 from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, HookSettings, Settings, load_settings
-from hook_runner.hooks.inputs import input_of
-from hook_runner.lifecycle import leader
 from hook_runner.log import LEVELS
-from hook_runner.records import STAGES, STEP_STATES
+from hook_runner.maintenance import leader, reasons
+from hook_runner.maintenance.inputs import input_of
+from hook_runner.maintenance.machine import PHASES
+from hook_runner.records import RUN_STATES, STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
-from support.daemon.documents import GUIDE, REFERENCE, quoted, rows
-from support.daemon.record_factory import NOON, make_record
+from support.daemon.documents import GUIDE, REFERENCE, column, quoted, rows
+from support.daemon.machine_driver import Driver, event, hook
 from support.repository import REPOSITORY
 
 DAEMON = REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner"
@@ -89,15 +91,35 @@ def test_values_of_the_configuration_are_documented() -> None:
 
 def test_stages_and_states_are_documented() -> None:
     assert first_words(GUIDE, "Stages") == list(STAGES)
-    assert sorted(first_words(GUIDE, "Run states")) == sorted(STEP_STATES)
+    assert sorted(column(GUIDE, "Run states", "state")) == sorted(RUN_STATES)
+    states = (REPOSITORY / "docs" / "states.md").read_text(encoding="utf-8")
+    assert column(states, "The phases of a maintenance", "phase") == list(PHASES)
 
 
 def test_hook_input_is_documented() -> None:
     words = first_words(GUIDE, "Hook input")
-    stdin, variables = input_of(make_record(1), "prepare", "web-0", NOON, 9.0)
+    vm = Driver(hook("prepare/10-drain"))
+    vm.read(event())
+    assert vm.run is not None and vm.records.maintenance is not None
+    stdin, variables = input_of(vm.run, vm.records.maintenance, "vm1", vm.now)
     assert {word for word in words if word.isupper()} == set(variables)
     members = [word for word in words if word.islower()]
     assert sorted(members) == sorted(json.loads(stdin))
+
+
+def test_keywords_of_the_timeline_are_documented() -> None:
+    source = "".join(path.read_text() for path in (DAEMON / "maintenance").glob("*.py"))
+    used = set(re.findall(r"\bnote\(\s*(?:moment\.)?now, \"([a-z-]+)\"", source))
+    assert len(used) > 10 and sorted(column(GUIDE, "Timeline", "entry")) == sorted(used)
+
+
+def test_reason_codes_are_documented() -> None:
+    """Those of reasons.py, those of the helper that one host can have, and those of a policy and of a full /run."""
+    made = (reasons.leaving(""), reasons.held(""), reasons.hook_runs(""), reasons.paused(""))
+    named = [each for part in (reasons, release) for each in vars(part).values() if isinstance(each, release.Obstacle)]
+    used = {each.code for each in (*made, *named)} | release.UNKNOWN_VALUES | {release.OTHERS_AFFECTED}
+    used |= {"no_rule", "not_approving", "delay", "time_left", "hook_waits"}
+    assert set(column(GUIDE, "Reason codes", "code")) == used - {release.ALREADY_APPROVED.code}
 
 
 def test_exit_codes_are_documented() -> None:

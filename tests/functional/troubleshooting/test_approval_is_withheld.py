@@ -72,6 +72,7 @@ def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, hos
     azure.fault("forbidden-html", method="POST")
     event = azure.schedule("Reboot", id=section.event_id(), source="User")
     host.wait_for(event, approval="refused")
+    azure.advance(2)
     host.wait(lambda: len(azure.requests("POST")) == 2)
     host.wait_for(event, approval="refused")
     section.see(host.run, 1)

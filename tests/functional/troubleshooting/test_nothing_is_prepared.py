@@ -38,7 +38,7 @@ def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, hos
     section.see(host.run)
     section.see(host.run)
     section.see(host.run)
-    host.wait(lambda: host.event(event)["hooks"])
+    host.wait(lambda: (host.maintenance() or {}).get("hooks"))
     section.see(host.run)
 
 

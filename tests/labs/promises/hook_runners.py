@@ -86,7 +86,7 @@ class HookRunners(Playbook):
 
 
 def _polls(vm: Vm) -> bool:
-    """Return True if the last poll of the hook runner succeeded, and it knows no event."""
+    """Return True if the last poll of the hook runner succeeded, and it is idle."""
     answer = vm.host.run([COMMAND, "status", "--json"], check=False)
     data = json.loads(answer.stdout) if answer.returncode in (0, 1) and answer.stdout else {}
-    return bool(data.get("imds", {}).get("ok")) and data["events"] == []
+    return bool(data.get("imds", {}).get("ok")) and data["events"] == [] and data["maintenance"] is None

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from support.daemon.engine_harness import EngineHarness
+from support.daemon.runner_harness import RunnerHarness
 from support.repository import REPOSITORY
 from support.wait import DEFAULT_TIMEOUT, wait_until
 
@@ -35,7 +35,7 @@ class DaemonProcess:
         notifications: (monotonic time, line) of each line that the service manager received.
     """
 
-    def __init__(self, harness: EngineHarness) -> None:
+    def __init__(self, harness: RunnerHarness) -> None:
         self.harness = harness
         self.azure = harness.azure
         harness.configure(interval=0.2)

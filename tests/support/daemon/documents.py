@@ -48,6 +48,12 @@ def rows(text: str, heading: str) -> list[list[str]]:
     ]
 
 
+def column(text: str, heading: str, header: str) -> list[str]:
+    """Return the texts in backquotes of the first column of the table below a heading with this first header."""
+    table = section(text, heading).partition(f"| {header} |")[2].partition("\n\n")[0]
+    return [word for line in table.splitlines()[2:] for word in quoted(line.strip("|").split(" |")[0])]
+
+
 def is_rule(cells: list[str]) -> bool:
     """Return True if this is the line below a header row."""
     return all(re.fullmatch(r"-+:?", cell) for cell in cells)

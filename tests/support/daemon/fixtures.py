@@ -14,7 +14,7 @@ import pytest
 from hook_runner.records import STAGES
 from support import simulator_process
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.engine_harness import EngineHarness
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.runs_harness import RunsHarness
 from support.daemon.simulated_azure import GROUPS, Azure, clean
 from support.simulator_process import Simulator
@@ -39,14 +39,14 @@ def azure(_simulator: tuple[Simulator, dict[str, Any]]) -> Azure:
 
 
 @pytest.fixture
-def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., EngineHarness]]:
+def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., RunnerHarness]]:
     """Make a VM of Azure with this configuration; vm1 unless another `name` is given."""
-    made: list[EngineHarness] = []
+    made: list[RunnerHarness] = []
 
-    def make(name: str = "vm1", **config: Any) -> EngineHarness:
+    def make(name: str = "vm1", **config: Any) -> RunnerHarness:
         folder = tmp_path / name
         folder.mkdir()
-        made.append(EngineHarness(folder, azure, name, **config))
+        made.append(RunnerHarness(folder, azure, name, **config))
         return made[-1]
 
     yield make
@@ -55,7 +55,7 @@ def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., EngineHarnes
 
 
 @pytest.fixture
-def vm(make_vm: Callable[..., EngineHarness]) -> EngineHarness:
+def vm(make_vm: Callable[..., RunnerHarness]) -> RunnerHarness:
     """vm1 with a hook for each stage; it approves after preparation."""
     harness = make_vm()
     for stage in STAGES:
@@ -64,7 +64,7 @@ def vm(make_vm: Callable[..., EngineHarness]) -> EngineHarness:
 
 
 @pytest.fixture
-def make_daemon(make_vm: Callable[..., EngineHarness]) -> Iterator[Callable[..., DaemonProcess]]:
+def make_daemon(make_vm: Callable[..., RunnerHarness]) -> Iterator[Callable[..., DaemonProcess]]:
     """Make a VM whose daemon is a separate process, which is not started yet."""
     made: list[DaemonProcess] = []
 

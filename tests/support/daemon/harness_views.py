@@ -12,11 +12,11 @@ from typing import Any
 
 from hook_runner import record_files
 from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.engine import Engine
+from hook_runner.maintenance.record import EventRecord, HookRun, Maintenance
 from hook_runner.record_store import RecordStore
-from hook_runner.records import EventRecord, HookRun
 from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.runner import Runner
 from support.daemon.hook_scripts import Mark, read_marks
 
 
@@ -31,12 +31,13 @@ class HarnessViews(ABC):
 
     @property
     @abstractmethod
-    def engine(self) -> Engine:
-        """The engine that the harness drives."""
+    def runner(self) -> Runner:
+        """The runner that the harness drives."""
 
     def running(self) -> list[HookRun]:
-        """Return the runs that the engine considers as running."""
-        return [step for record in self.engine.records for step in record.steps if step.state == "running"]
+        """Return the run that has not ended."""
+        maintenance = self.runner.records.maintenance
+        return [maintenance.open_run] if maintenance is not None and maintenance.open_run is not None else []
 
     def marks(self, *what: str) -> list[Mark]:
         return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
@@ -45,29 +46,38 @@ class HarnessViews(ABC):
         """Return the hooks that have begun, in that order."""
         return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
 
-    def record(self, event_id: str) -> EventRecord:
-        """Return the latest record of an event, open or closed."""
-        for record in reversed(self.engine.records):
-            if record.key == event_id.casefold():
-                return record
-        return next(record for record in self.stored() if record.key == event_id.casefold())
+    def maintenance(self, event_id: str = "") -> Maintenance:
+        """Return the latest maintenance, or the latest one with an event, open or closed."""
+        opened, stored = self.runner.records.maintenance, self.stored()
+        if opened is not None:
+            stored = [opened, *(each for each in stored if each.number != opened.number)]
+        keys = [{record.key for record in each.events} for each in stored]
+        return next(each for each, of in zip(stored, keys) if not event_id or event_id.casefold() in of)
 
-    def stored(self) -> list[EventRecord]:
-        """Return the records on the disk, newest first."""
+    def record(self, event_id: str) -> EventRecord:
+        """Return the latest record of an event, with or without a maintenance, open or closed."""
+        found = self.runner.records.find(event_id.casefold())
+        if found is not None:
+            return found
+        past = [*self.runner.records.state.past, *(record for each in self.stored()[::-1] for record in each.events)]
+        return next(record for record in reversed(past) if record.key == event_id.casefold())
+
+    def stored(self) -> list[Maintenance]:
+        """Return the maintenances on the disk, newest first."""
         found = record_files.stored(self.store.directory)
         assert found.unreadable == []
-        return [record_files.from_data(data) for data in found.records]
+        return found.maintenances
 
     def steps(self, event_id: str) -> list[tuple[str, str]]:
-        """Return (STAGE/NAME, state) of each run of an event."""
-        return [(f"{step.stage}/{step.hook}", step.state) for step in self.record(event_id).steps]
+        """Return (STAGE/NAME, state) of each run of the maintenance of an event."""
+        return [(run.title, run.state) for run in self.maintenance(event_id).runs]
 
     def timeline(self, event_id: str) -> list[str]:
-        """Return the kinds of the entries in an event's timeline."""
-        return [entry.what for entry in self.record(event_id).timeline]
+        """Return the kinds of the entries in the timeline of the maintenance of an event."""
+        return [entry.what for entry in self.maintenance(event_id).timeline]
 
     def status(self) -> dict[str, Any]:
-        return status.to_dict(self.engine, self.health, self.clock, self.store)
+        return status.to_data(self.runner, self.health)
 
     def times_logged(self, text: str) -> int:
         return sum(text in line for line in self.log.getvalue().splitlines())

@@ -66,7 +66,7 @@ def read_marks(path: Path) -> list[Mark]:
 
 
 def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str) -> Mark:
-    return Mark(what, hook, event_id, kind, "" if outcome == "-" else outcome, int(limit), int(left), int(pid))
+    return Mark(what, hook, event_id, kind, "" if outcome == "-" else outcome, int(limit), int(left or 0), int(pid))
 
 
 def is_alive(pid: int) -> bool:

@@ -60,7 +60,7 @@ def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
     if event not in ("open", "os.mkdir", "os.remove", "os.rename"):
         return ""
     path = str(arguments[event == "os.rename"])
-    if path == f"{folder}/systemd/clock":
+    if path.startswith(f"{folder}/systemd/clock"):
         return ""
     is_read = event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     # folders of the records are made relative to the folder above

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Values for the tests of the records and the history: events, records, and everything that a record holds."""
+"""Values for the tests of the records: events, hook runs, and a maintenance with one of each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.outcome import COMPLETED
-from hook_runner.records import ACCEPTED, OK, RUNNING, ApprovalAttempt, EventRecord, HookRun, TimelineEntry
+from hook_runner.maintenance.record import Entry, EventRecord, HookRun, Maintenance
+from hook_runner.records import OK, RUNNING
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=timezone.utc)
 
@@ -34,44 +34,25 @@ def make_event(event_id: str = "E-1", **fields: Any) -> ScheduledEvent:
     return event._replace(**fields)
 
 
-def make_record(id: int, event_id: str = "E-1", **fields: Any) -> EventRecord:
-    record = EventRecord(id, 1, make_event(event_id, **fields), NOON)
-    record.affects_this_vm = True
-    record.timeline.append(TimelineEntry(NOON, "appeared", "Freeze by Platform hits this VM"))
-    return record
+def make_record(number: int = 2, event_id: str = "E-1", **fields: Any) -> EventRecord:
+    event = make_event(event_id, **fields)
+    return EventRecord(event, NOON, event.event_type, event.status, number, NOON)
 
 
-def add_step(
-    record: EventRecord, id: int, stage: str = "prepare", hook: str = "10-app", state: str = RUNNING
-) -> HookRun:
-    step = HookRun(id, stage, hook, 1, state, after(1))
-    step.event_type = record.event.event_type
-    record.steps.append(step)
-    record.timeline.append(TimelineEntry(after(1), "hook-started", f"{stage}/{hook}"))
-    return step
+def make_run(number: int, event: int = 2, title: str = "prepare/10-app", state: str = RUNNING) -> HookRun:
+    stage, name = title.split("/")
+    run = HookRun(number, stage, name, event, "Freeze", 1, after(1), after(301), False, "boot-1", state)
+    if state != RUNNING:
+        run.ended, run.exit_status, run.output = after(3.5), int(state != OK), "done\n"
+    return run
 
 
-def end_step(record: EventRecord, step: HookRun, output: str = "done\n", state: str = OK, exit_status: int = 0) -> None:
-    step.state, step.output, step.exit_status, step.ended_at = state, output, exit_status, after(3.5)
-    record.timeline.append(TimelineEntry(after(3.5), "hook-ended", f"{step.stage}/{step.hook}: {state}"))
-
-
-def close_record(record: EventRecord) -> None:
-    record.seen_started, record.outcome = True, COMPLETED
-    record.approval, record.approval_reason, record.approval_attempts, record.approval_asked_by = (
-        ACCEPTED,
-        "rule 1",
-        2,
-        "root",
-    )
-    record.gone_at, record.closed_at = after(60), after(61)
-    record.timeline.append(TimelineEntry(after(61), "closed", "recovered"))
-
-
-def everything(record: EventRecord) -> dict[str, Any]:
-    """All that a record holds now, for comparisons."""
-    held = {name: getattr(record, name) for name in EventRecord.__slots__}
-    held["steps"] = [{name: getattr(step, name) for name in HookRun.__slots__} for step in record.steps]
-    held["timeline"] = list(record.timeline)
-    held["attempt"] = {name: getattr(record.attempt, name) for name in ApprovalAttempt.__slots__}
-    return held
+def make_maintenance(number: int = 1, is_open: bool = True) -> Maintenance:
+    """Return a maintenance with an event and a run, whose numbers follow its own."""
+    record = make_record(number + 1, f"E-{number}")
+    run = make_run(number + 2, record.number, state=RUNNING if is_open else OK)
+    entry = Entry(NOON, "taken-up", record.event.event_id, "Freeze of web-0, web-1")
+    maintenance = Maintenance(number, NOON, [record], [run], [entry])
+    if not is_open:
+        record.gone_at, maintenance.ended = after(60), after(61)
+    return maintenance

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
+
+from support.daemon.hook_scripts import is_alive
 
 _PROGRAMS = Path(__file__).parent / "fake_systemd"
 
@@ -16,6 +19,7 @@ class SystemdPrograms:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "systemd"
+        self._ending: list[subprocess.Popen[bytes]] = []
         if not self.folder.exists():
             shutil.copytree(_PROGRAMS, self.folder)
             (self.folder / "units").mkdir()
@@ -34,8 +38,21 @@ class SystemdPrograms:
             shutil.rmtree(path)
 
     def set_clock(self, monotonic: float) -> None:
-        """Let hooks begin and end at this time, in monotonic seconds."""
+        """Let hooks begin and end at this time, in monotonic seconds, and end those whose time limit is up."""
         self._set("clock", str(int(monotonic * 1e6)))
+        for unit in (self.folder / "units").iterdir():
+            try:
+                ends_at = int(_text(unit / "began")) / 1e6 + float(_text(unit / "limit"))
+            except FileNotFoundError:  # it has not begun, or is removed now
+                continue
+            if monotonic >= ends_at and not (unit / "state").exists() and not (unit / "expired").exists():
+                (unit / "expired").touch()
+                self._ending.append(subprocess.Popen([self.folder / "systemctl", "expire", unit.name]))
+
+    def ends_a_hook(self) -> bool:
+        """Return True if the time limit of a hook is up that has not ended."""
+        units = (self.folder / "units").iterdir()
+        return any((unit / "expired").exists() and not (unit / "state").exists() and _is_kept(unit) for unit in units)
 
     def refuse(self, reason: str) -> None:
         """Refuse each unit with this reason; "" to accept them again."""
@@ -57,6 +74,21 @@ class SystemdPrograms:
 
     def _set(self, name: str, text: str) -> None:
         if text:
-            (self.folder / name).write_text(text + "\n", encoding="utf-8")
+            # at once: a unit that ends reads it
+            draft = self.folder / f"{name}.new"
+            draft.write_text(text + "\n", encoding="utf-8")
+            draft.replace(self.folder / name)
         else:
             (self.folder / name).unlink(missing_ok=True)
+
+
+def _is_kept(unit: Path) -> bool:
+    """Return True if the keeper of a unit runs; one that was killed with its hook never writes a state."""
+    try:
+        return is_alive(int(_text(unit / "keeper")))
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

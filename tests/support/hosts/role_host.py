@@ -173,8 +173,10 @@ class RoleHost:
         """Return True if the last poll of the daemon succeeded."""
         return bool(self.status().get("imds", {}).get("ok"))
 
-    def has_no_events(self) -> bool:
-        return bool(self.status().get("events") == [])
+    def is_idle(self) -> bool:
+        """Return True if the daemon knows of no event, and the host has recovered."""
+        status = self.status()
+        return status.get("events") == [] and status["maintenance"] is None
 
     def sees(self, name: str, value: Any) -> bool:
         """Return True if the only event in the status has this value."""
@@ -254,7 +256,7 @@ def idle_host(site: RoleHost, azure: Azure) -> Iterator[RoleHost]:
     for event in azure.simulator.get("/events")["events"]:
         if event["gone_at"] is None:
             azure.simulator.post(f"/events/{event['id']}/complete")
-    wait_until(lambda: site.watches() and site.has_no_events(), "it watches, and knows of no event", site.log)
+    wait_until(lambda: site.watches() and site.is_idle(), "it watches, and is idle", site.log)
     site.reset()
     azure.impacts.happened.clear()
     try:

@@ -78,8 +78,8 @@ class PrintedPlay:
     def recover(self) -> None:
         """End the event of `prepare`, and wait until the VM has recovered from it."""
         self.azure.post(f"/events/{self._event_id}/complete")
-        wait_until(lambda: self.history().get("closed_at"), "the end of the recovery", self.explain)
-        runs = self.history()["stages"]["recover"]
+        wait_until(lambda: self.history().get("ended"), "the end of the recovery", self.explain)
+        runs = [run for run in self.history()["hooks"] if run["stage"] == "recover"]
         assert runs and {run["state"] for run in runs} == {"ok"}, self.explain()
 
     def ask(self, *words: str) -> Completed:

@@ -135,6 +135,11 @@ class DaemonHost:
         """Return one event of `status`; empty if the daemon does not know it."""
         return next((event for event in self.status().get("events", []) if event["event_id"] == event_id), {})
 
+    def maintenance(self) -> dict[str, Any] | None:
+        """Return the open maintenance of `status`."""
+        found: dict[str, Any] | None = self.status()["maintenance"]
+        return found
+
     def wait_for(self, event_id: str, **members: Any) -> None:
         """Wait until an event of `status` has these members."""
         self.wait(lambda: {**self.event(event_id), **members} == (self.event(event_id) or None))

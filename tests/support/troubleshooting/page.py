@@ -26,6 +26,8 @@ _DIFFERS = (
     (r"\bleft \(\d+ s\)", "left (N s)"),
     (r"\brun \S+, process \d+ of \S+ on \S+,", "run ID, process N of USER on HOST,"),
     (r"\b\d+ (errors in a row|seconds ago)", r"N \1"),
+    # a maintenance
+    (r"\b\d{13}\b", "NUMBER"),
     # seconds since the answer of a minion
     (r"  \d+  ", "  N  "),
     # columns are as wide as their content

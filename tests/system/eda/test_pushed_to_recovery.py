@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import hook_files
 
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.engine_harness import EngineHarness
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.eda.rulebook import COLLECTION, Rulebook
 from support.eda.three_hosts import EVENT, NAMES, ThreeHosts
@@ -49,7 +49,7 @@ def hook_runners(trio: Simulator, tmp_path: Path, hook: WebHook) -> Iterator[lis
         for name in NAMES:
             folder = tmp_path / "hook-runners" / name
             folder.mkdir(parents=True)
-            harness = EngineHarness(folder, Azure(trio), name, policy="observe")
+            harness = RunnerHarness(folder, Azure(trio), name, policy="observe")
             closing.callback(harness.close)
             harness.configure(environment={"READY_HOOKS_LIBRARY": str(READY_HOOKS)})
             entry = notify_entry(hook.url, str(token), str(hook.authority))
@@ -95,7 +95,12 @@ def test_ready_hook_starts_one_maintenance_per_event(
 
 def states(daemon: DaemonProcess, stage: str) -> list[str]:
     """Return the states of the hook runs in a stage, of all events."""
-    return [run["state"] for event in daemon.data("history")[1] for run in event["stages"][stage]]
+    return [
+        run["state"]
+        for maintenance in daemon.data("history")[1]
+        for run in maintenance["hooks"]
+        if run["stage"] == stage
+    ]
 
 
 def wait_for_reports(hook_runners: list[DaemonProcess], stage: str, number: int) -> None:

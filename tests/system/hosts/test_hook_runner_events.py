@@ -26,7 +26,7 @@ def end_event(site: RoleHost, azure: Azure) -> None:
     """Let the event end and the host recover."""
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "the event is closed", site.log)
+    wait_until(site.is_idle, "the event is closed", site.log)
 
 
 def test_freeze(site: RoleHost, azure: Azure) -> None:

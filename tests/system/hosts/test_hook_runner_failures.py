@@ -38,7 +38,7 @@ def finish_event(site: RoleHost, azure: Azure, event: str) -> None:
     site.wait_for("ended", "started")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
-    wait_until(site.has_no_events, "the event is closed", site.log)
+    wait_until(site.is_idle, "the event is closed", site.log)
     assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
         site.markers()
     )
@@ -205,12 +205,12 @@ def test_full_disk_stops_no_hook_and_no_approval_is_lost(site: RoleHost, azure: 
 
 def test_record_that_cannot_be_read_is_set_aside_and_recovered(site: RoleHost) -> None:
     site.host.run(["systemctl", "stop", SERVICE])
-    site.host.run(["sh", "-c", f"echo this is no record >{STATE}/hook-runner/open/1.json"])
+    site.host.run(["sh", "-c", f"echo this is no record >{STATE}/hook-runner/maintenance.json"])
     site.host.run(["systemctl", "start", SERVICE])
     wait_until(site.watches, "the daemon polls", site.log)
     (aside,) = site.status()["records"]["set_aside"]
-    assert site.host.run(["cat", f"{aside}/1.json"]).stdout == "this is no record\n"
-    wait_until(lambda: not site.status()["events"], "the host is recovered", site.log)
+    assert site.host.run(["cat", f"{aside}/maintenance.json"]).stdout == "this is no record\n"
+    wait_until(site.is_idle, "the host has recovered", site.log)
 
 
 def test_approval_by_hand(site: RoleHost, azure: Azure) -> None:

@@ -243,8 +243,7 @@ def test_upgrade_restarts_and_keeps_records_and_hooks(site: RoleHost) -> None:
         [
             "sh",
             "-c",
-            f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py;"
-            f" touch {LIBRARY}/hook_runner/removed.py {STATE}/mine",
+            f"echo '# older' >>{LIBRARY}/hook_runner/runner.py; touch {LIBRARY}/hook_runner/removed.py {STATE}/mine",
         ]
     )
     site.host.run(["install", "-m", "0755", "/bin/true", f"{HOOKS_FOLDER}/recover/90-of-an-administrator"])
@@ -318,7 +317,7 @@ def test_only_root_and_the_groups_may_read_the_status_and_approve(site: RoleHost
 @pytest.mark.all
 def test_hanging_imds_does_not_delay_the_role(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/faults", {"kind": "hang"})
-    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/lifecycle/engine.py"])
+    site.host.run(["sh", "-c", f"echo '# older' >>{LIBRARY}/hook_runner/runner.py"])
     upgraded = site.must_apply(group=GROUP)
     assert RESTART in upgraded.changed_tasks
     assert site.unit("ActiveState") == "active"

@@ -92,14 +92,6 @@ def test_repeat_is_marked_and_recover_reports_all_prepared_events_once(host: Wor
     ]
 
 
-def test_recover_leaves_an_event_that_was_not_prepared(host: WorkloadHost) -> None:
-    host.hook("log", "emergency", OPTIONS, event={**EVENT, "ID": "still started"})
-    host.hook("log", "prepare", OPTIONS, event={**EVENT, "ID": "over"})
-    host.hook("log", "recover", OPTIONS, event={"ID": "over"})
-    assert [line["event_id"] for line in lines(host)] == ["still started", "over", "over"]
-    assert list(host.record("log")["events"]) == ["still started"]
-
-
 def test_full_disk_leaves_whole_lines_and_does_not_fail(host: WorkloadHost) -> None:
     path = "/var/log/full/events.jsonl"
     host.shell("mkdir /var/log/full && mount -t tmpfs -o size=16k full /var/log/full")

@@ -45,7 +45,7 @@ def test_printed_play_and_command_lines_of_the_overview(host: WorkloadHost, tmp_
         assert not is_active(host)
         play.recover()
         assert is_active(host)
-        runs = {run["hook"] for run in play.history()["stages"]["recover"]}
+        runs = {run["name"] for run in play.history()["hooks"] if run["stage"] == "recover"}
         assert runs == {"78-app", "79-cache"}
         commands = [found.name for found in printed_in(OVERVIEW) if found.language == "sh"]
         check, by_hand, dry_run, prepare, recover, undo = commands

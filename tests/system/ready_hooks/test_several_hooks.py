@@ -77,7 +77,7 @@ class Site:
     def end(self, *events: str) -> None:
         for event in events:
             self.azure.simulator.post(f"/events/{event}/complete")
-        wait_until(self.role.has_no_events, "no event is left", self.role.log)
+        wait_until(self.role.is_idle, "no event is left", self.role.log)
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,7 @@ def test_reboot_of_the_host_is_prepared_reported_and_undone(site: Site) -> None:
 def test_two_events_are_undone_after_the_second(site: Site) -> None:
     first, second = site.announce("Reboot"), site.announce("Freeze")
     site.azure.simulator.post(f"/events/{first}/complete")
-    wait_until(
-        lambda: any(event["waiting"] for event in site.role.status()["events"]), "its recovery waits", site.role.log
-    )
+    wait_until(lambda: site.role.sees("event_id", second), "the first one is gone", site.role.log)
     assert site.is_in_service() == [False] * 4
     site.end(second)
     assert site.is_in_service() == [True] * 4 and site.records() == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.recipes.fleet import Fleet
+from support.recipes.fleet import NOTE, Fleet
 from support.recipes.project import Project, write_connections, write_inventory
 
 README, GUIDE, ROLE_README = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
@@ -40,7 +40,6 @@ ROLE_PLAYS = (
     "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance",
     "- name: Report the maintenance",
 )
-NOTE = "/var/lib/azure-scheduled-events/maintenance/note.json"
 
 
 @pytest.fixture

@@ -13,11 +13,10 @@ import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
 
 from azure_scheduled_events.document import parse_document
-from hook_runner.hooks.inputs import input_of
+from azure_scheduled_events.hook_input import HookInput
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.occurrences import Occurrence
 from ready_hooks.hooks.notify.stage_record import stage_record
-from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
 
 REACTOR = REPOSITORY / "salt" / "reactor" / "azure_events_push.sls"
@@ -80,12 +79,8 @@ def of_salt(**more: Any) -> dict[str, Any]:
 
 def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
     (event,) = parse_document(json.dumps(DOCUMENT)).events
-    record = make_record(1)
-    record.event = event
-    _stdin, given = input_of(record, "prepare", "vm1", NOON, 9.0)
-    about = from_environment(given)._replace(stage="prepare")
-    entry = Occurrence(about, NOON.timestamp(), None, ("prepare",), ())
-    pushed = read(json.loads(json.dumps(stage_record(entry, NOON.timestamp()))))
+    about = from_environment(HookInput(event.as_dict(), "prepare", "vm1").variables())
+    pushed = read(json.loads(json.dumps(stage_record(Occurrence(about, 0.0, None, ()), 0.0))))
     salt = read(reacted(of_salt())["data"])
     assert set(pushed["scheduled_event"]) == set(salt["scheduled_event"])
     for each, by in ((pushed, "notify"), (salt, "salt")):

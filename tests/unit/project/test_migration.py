@@ -15,10 +15,10 @@ import yaml
 
 from azure_scheduled_events.conditions import CONDITIONS
 from azure_scheduled_events.event_types import EVENT_TYPES
+from azure_scheduled_events.hook_input import HookInput
 from azure_scheduled_events.policy import PRESETS, RULE_KEYS
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import HookSettings, Settings, load_settings
-from hook_runner.hooks.inputs import input_of
 from hook_runner.records import STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
@@ -26,7 +26,6 @@ from ready_hooks.cli import COMMON
 from ready_hooks.core import arguments
 from ready_hooks.core.errors import UsageError
 from support.daemon.documents import quoted, rows
-from support.daemon.record_factory import NOON, make_record
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -57,7 +56,6 @@ def variables_of(role: str) -> set[str]:
 
 def words() -> set[str]:
     """Return the names that stand alone in a table."""
-    _stdin, record = input_of(make_record(1), "prepare", "web-0", NOON, 9.0)
     metrics = {PREFIX + name + ("_total" if metric.kind == "Counter" else "") for name, metric in METRICS.items()}
     of_hooks = {option.name for name in hooks.NAMES for option in hooks.load(name).options}
     return {
@@ -67,7 +65,7 @@ def words() -> set[str]:
         *RULE_KEYS,
         *PRESETS,
         *EVENT_TYPES,
-        *record,
+        *HookInput({}, "prepare").variables(),
         *metrics,
         *of_hooks,
         *variables_of("hook_runner"),

@@ -157,10 +157,6 @@ class ServerClock:
         except (OSError, ValueError):
             pass  # the next answer sets the clock
 
-    def is_synchronised(self) -> bool:
-        """Return True if an answer has set this clock; before, it is the host's own clock."""
-        return self._reference is not None
-
     def at(self, monotonic: float) -> datetime:
         """Return the time at a moment of the monotonic clock, aware and in UTC."""
         reference = self._reference

@@ -3,26 +3,34 @@
 
 """The daemon's records on disk: written after each result and before each effect that relies on it.
 
-The directory has the files of the records (record_files.py), `state.json`, and a marker: the empty file `clean`, which
-is called `stale-BOOT` from the first write that fails until the next good one. To rename it needs no space.
+The directory has the files of the records (record_files.py) and a marker: the empty file `clean`, which is called
+`stale-BOOT` from the first write that fails until the next good one. To rename it needs no space.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from datetime import datetime
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from azure_scheduled_events import durable_file
-from azure_scheduled_events.tracking import UNLISTED
+from azure_scheduled_events.tracking import Tracker
 from hook_runner import record_files
 from hook_runner.clock import wall_clock
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import Maintenance, State
+from hook_runner.maintenance.record_json import (
+    maintenance_from_json,
+    maintenance_to_json,
+    state_from_json,
+    state_to_json,
+)
+from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import make_folder, trusted_owners
-from hook_runner.record_files import HISTORY, OPEN, name_of
-from hook_runner.records import OK, EventRecord, TimelineEntry
+from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
 
-STATE = "state.json"
 CLEAN, STALE = "clean", "stale-"
 # the folder of all that this VM cannot use
 ASIDE = "set-aside"
@@ -30,18 +38,31 @@ ASIDE = "set-aside"
 _Content = TypeVar("_Content")
 
 
+class Vm(NamedTuple):
+    """The VM whose records these are: its resource name, its vmId and its boot, as they were last; "" if unknown."""
+
+    name: str = ""
+    vm_id: str = ""
+    boot: str = ""
+
+
 class RecordStore:
-    """Keeps the records of events, and values that do not belong to one event. Call `load` first.
+    """Keeps the records on disk. Call `load` first.
 
     What cannot be written stays in memory, and each `write` tries again.
 
     Args:
-        directory: where the records are; it is created if it is missing.
+        directory: where the files are; it is created if it is missing.
         boot: identifies this boot of the host; "" if that is unknown.
         say: logs a sentence.
         now: aware UTC time.
 
     Attributes:
+        records: those that `write` writes.
+        tracker: its memory is written, too.
+        vm: the VM whose records these are.
+        conditions: what was found at the start.
+        known_runs: the numbers of the runs that the files have.
         error: a sentence while something is not on disk; None while everything is.
         failing_since: when that began; None while everything is on disk.
     """
@@ -50,112 +71,85 @@ class RecordStore:
         self, directory: str, boot: str, say: Callable[[str], None], now: Callable[[], datetime] = wall_clock
     ) -> None:
         self.directory = directory
+        self.vm = Vm()
+        self.conditions: list[Condition] = []
+        self.known_runs: set[int] = set()
         self.error: str | None = None
         self.failing_since: datetime | None = None
         self._boot, self._say, self._now = boot, say, now
-        self._last_id = 0
-        self._open: dict[int, EventRecord] = {}
-        self._state: dict[str, Any] = {}
-        # what the next write writes
-        self._pending: dict[int, EventRecord] = {}
-        self._is_state_pending = False
         # what the next write moves away: names below the directory
         self._unusable: list[str] = []
+        self._begin(State(), None)
 
     def load(self) -> None:
-        """Read everything, and write it once, which shows whether the disk takes it. It never fails: see `error`.
-
-        1. A file that cannot be used is set aside.
-        2. With a marker of another boot, no success in the records counts: something may have undone it later.
-        3. With any marker, or if a record cannot be used, events may be missing: see `add_lost`.
-        """
-        for number in self._usable(OPEN, record_files.numbers) or ():
-            record = self._usable(name_of(OPEN, number), _read_record)
-            if record is not None:
-                self._open[number] = record
-        doubts = [f"{name} cannot be used" for name in self._unusable]
-        runs = [step.id for record in self._open.values() for step in record.steps]
-        self._last_id = max([0, *self._open, *runs, *(self._usable(HISTORY, record_files.numbers) or ())])
-        self._state = self._usable(STATE, record_files.read) or {}
+        """Read everything. It never fails: a file that cannot be used is set aside."""
+        state, vm = State(), Vm()
+        memory: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        data = self._usable(STATE, record_files.read) or {}
+        if data:
+            try:
+                state = state_from_json(data)
+                vm = Vm(**{name: str(value) for name, value in data["vm"].items()})
+                memory = tuple(map(str, data["returned"])), tuple(map(str, data["gone"]))
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                self._cannot_use(STATE, error)
+        maintenance = self._usable(OPEN, _read_maintenance)
+        if OPEN in self._unusable:
+            self.conditions.append(Condition.UNREADABLE)
         stale = [name for name in self._markers() if name != CLEAN]
         if stale:
-            doubts.append("the disk took no records when the last daemon ended")
-        if any(name != STALE + self._boot or not self._boot for name in stale):
-            self._distrust()
-        self._rewrite()
-        if doubts:
-            self.add_lost("; ".join(doubts))
-        self.write()
+            is_same_boot = self._boot and stale == [STALE + self._boot]
+            self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
+        newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
+        closed = [self._usable(name_of(number), _read_maintenance) for number in newest]
+        known = [each for each in (*closed, maintenance) if each is not None]
+        self.known_runs = {run.number for each in known for run in each.runs}
+        self.vm = vm
+        is_closed = maintenance is not None and maintenance.ended is not None
+        self._begin(state, None if is_closed else maintenance, [each.last_number for each in known], memory)
+        if maintenance is not None and is_closed:
+            self.records.finished.append(maintenance)  # a kill came before the rename
 
-    def add_lost(self, reason: str) -> None:
-        """Add a record that stands for events without one: the host recovers when documents confirm their end.
-
-        ``reason``: why there may be such events, for the log.
-        """
-        if any(record.is_of_lost_records and record.gone_at is None for record in self.open_records()):
-            return
-        self._say(f"{self.directory}: {reason}; recover hooks run when no event of this VM is left")
-        number = self.next_id()
-        record = EventRecord(number, 1, UNLISTED._replace(event_id=f"unknown-{number}"), self._now())
-        record.affects_this_vm = record.is_of_lost_records = True
-        record.timeline.append(TimelineEntry(record.first_seen, "unknown", reason))
-        self.save(record)
-
-    def next_id(self) -> int:
-        """Return a number for a record or a run that no other one ever had.
-
-        Numbers begin at the time in milliseconds; therefore they are new even if files were lost.
-        """
-        self._last_id = max(self._last_id + 1, int(self._now().timestamp() * 1000))
-        return self._last_id
-
-    def open_records(self) -> list[EventRecord]:
-        """Return the records that are not closed, oldest first."""
-        return [record for _number, record in sorted(self._open.items()) if record.closed_at is None]
-
-    def save(self, record: EventRecord) -> None:
-        """Let the next `write` write this record; a closed one moves to the history."""
-        self._open[record.id] = self._pending[record.id] = record
-
-    def note(self, name: str, value: Any) -> None:
-        """Let the next `write` write a JSON value that does not belong to one event, such as this VM's name."""
-        if self._state.get(name) != value:
-            self._state[name] = value
-            self._is_state_pending = True
-
-    def noted(self, name: str, kind: type[_Content]) -> _Content | None:
-        """Return the value that was noted last, also by an earlier process; None without one of this type."""
-        value = self._state.get(name)
-        return value if isinstance(value, kind) else None
+    def _begin(
+        self,
+        state: State,
+        maintenance: Maintenance | None,
+        numbers: list[int] | None = None,
+        memory: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    ) -> None:
+        # numbers begin at the time in milliseconds; therefore they are new even if files were lost
+        last_number = max([int(self._now().timestamp() * 1000), *(numbers or ())])
+        self.records = OpenRecords(state, maintenance, last_number)
+        self.records.has_changed = True  # the first write shows whether the disk takes it
+        self.tracker = Tracker(self.records.known_events(), *memory)
 
     def write(self) -> bool:
         """Write everything that is not on disk; return True if everything is then."""
-        if self.error is None and not self._pending and not self._is_state_pending:
+        if self.error is None and not self.records.has_changed:
             return True
         try:
             self._write_all()
         except OSError as error:
             self._note_failure(error)
+            self.records.written(False)
             return False
         if self.error is not None:
             self._say(f"{self.directory}: records are written again, and are complete")
         self.error = self.failing_since = None
+        self.records.written(True)
         return True
 
     def prune(self, keep: int) -> None:
-        """Write everything, and remove the oldest records of the history except `keep`."""
-        if self.write():
-            with contextlib.suppress(OSError):  # the next call tries again
-                for number in record_files.numbers(self._path(HISTORY))[:-keep]:
-                    os.unlink(self._path(name_of(HISTORY, number)))
+        """Remove the oldest maintenances of the history except `keep`."""
+        with contextlib.suppress(OSError):  # the next call tries again
+            for number in record_files.numbers(self._path(HISTORY))[:-keep]:
+                os.unlink(self._path(name_of(number)))
 
     def begin_anew(self, reason: str) -> None:
         """Set everything aside, and begin without it; ``reason``: why this VM cannot use it, for the log."""
         self._say(f"{self.directory}: {reason}; its content is moved to {ASIDE}")
-        self._open.clear()
-        self._pending.clear()
-        self._state = {}
-        self._rewrite()
+        self.vm = Vm()
+        self._begin(State(), None)
         # the state last: by it the next process notices what this one could not finish
         self._unusable = [OPEN, HISTORY, STATE]
         self.write()
@@ -177,57 +171,58 @@ class RecordStore:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
-            self._unusable.append(name)
+            self._cannot_use(name, error)
             return None
 
-    def _distrust(self) -> None:
-        for record in self.open_records():
-            for step in record.steps:
-                if step.state == OK:
-                    step.void = "the disk took no records at the end of that boot"
-
-    def _rewrite(self) -> None:
-        """Let the next write write everything."""
-        self._pending.update(self._open)
-        self._is_state_pending = True
+    def _cannot_use(self, name: str, error: Exception) -> None:
+        self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
+        self._unusable.append(name)
 
     def _write_all(self) -> None:
         """Write everything, and rename the marker. Raises OSError."""
         self._make_folder(self.directory)
-        self._move_unusable()
-        self._make_folder(self._path(OPEN))
+        self._keep_unusable()
         self._make_folder(self._path(HISTORY))
-        if self._is_state_pending:
-            record_files.write(self._path(STATE), self._state)
-            self._is_state_pending = False
-        for number, record in list(self._pending.items()):
-            record_files.write(self._path(name_of(OPEN, number)), record_files.to_data(record))
-            if record.closed_at is not None:
-                self._move(name_of(OPEN, number), name_of(HISTORY, number))
-                del self._open[number]
-            del self._pending[number]
+        while self.records.finished:
+            maintenance = self.records.finished[0]
+            record_files.write(self._path(OPEN), maintenance_to_json(maintenance))
+            self._move(OPEN, name_of(maintenance.number))
+            self.records.finished.pop(0)
+        if self.records.maintenance is not None:
+            record_files.write(self._path(OPEN), maintenance_to_json(self.records.maintenance))
+        record_files.write(self._path(STATE), self._state())
         self._mark(CLEAN)
 
-    def _make_folder(self, path: str) -> None:
-        """Make a folder; if it was missing, everything is to be written again. Raises OSError."""
-        if not os.path.isdir(path):
-            make_folder(path, 0o700, trusted_owners())
-            durable_file.sync_folder(os.path.dirname(path))
-            self._rewrite()
+    def _state(self) -> dict[str, Any]:
+        memory = {"returned": sorted(self.tracker.returned), "gone": list(self.tracker.gone)}
+        return {"vm": self.vm._asdict(), **memory, **state_to_json(self.records.state)}
 
-    def _move_unusable(self) -> None:
-        """Move what cannot be used into a new folder. Raises OSError."""
+    def _keep_unusable(self) -> None:
+        """Keep what cannot be used in a new folder. Raises OSError.
+
+        That of the open maintenance stays where it is until another one replaces it: the next process has to know of it
+        if this one is killed meanwhile.
+        """
         if not self._unusable:
             return
-        # a process that is killed now leaves the marker: the next one has to recover, too
-        self._mark_stale()
         aside = f"{ASIDE}/{self._now():%Y%m%dT%H%M%SZ}"
         os.makedirs(self._path(aside), 0o700, exist_ok=True)
         while self._unusable:
-            with contextlib.suppress(FileNotFoundError):
-                self._move(self._unusable[0], f"{aside}/{os.path.basename(self._unusable[0])}")
+            name = self._unusable[0]
+            kept = f"{aside}/{os.path.basename(name)}"
+            path = self._path(name)
+            with contextlib.suppress(FileNotFoundError):  # an administrator has removed it
+                if name == OPEN and self.records.maintenance is not None and stat.S_ISREG(os.lstat(path).st_mode):
+                    with contextlib.suppress(FileExistsError):
+                        os.link(path, self._path(kept))
+                else:
+                    self._move(name, kept)
             self._unusable.pop(0)
+
+    def _make_folder(self, path: str) -> None:
+        if not os.path.isdir(path):
+            make_folder(path, 0o700, trusted_owners())
+            durable_file.sync_folder(os.path.dirname(path))
 
     def _move(self, name: str, to: str) -> None:
         os.replace(self._path(name), self._path(to))
@@ -243,17 +238,14 @@ class RecordStore:
         if self.failing_since is None:
             self.failing_since = self._now()
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
-            self._mark_stale()
+            if self._markers() in ([], [CLEAN]):  # else that of an earlier boot stays
+                self._mark(STALE + self._boot)
 
     def _markers(self) -> list[str]:
         try:
             return [name for name in os.listdir(self.directory) if name == CLEAN or name.startswith(STALE)]
         except OSError:
             return []
-
-    def _mark_stale(self) -> None:
-        if self._markers() in ([], [CLEAN]):  # else that of an earlier boot stays
-            self._mark(STALE + self._boot)
 
     def _mark(self, name: str) -> None:
         """Give the marker this name; create it if it is missing. Raises OSError."""
@@ -267,8 +259,5 @@ class RecordStore:
         durable_file.sync_folder(self.directory)
 
 
-def _read_record(path: str) -> EventRecord:
-    record = record_files.from_data(record_files.read(path))
-    if os.path.basename(path) != f"{record.id}.json":
-        raise ValueError(f"it has the number {record.id}")
-    return record
+def _read_maintenance(path: str) -> Maintenance:
+    return maintenance_from_json(record_files.read(path))

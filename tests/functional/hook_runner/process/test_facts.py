@@ -65,7 +65,7 @@ def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: 
     vm.wait(lambda: fact.read()["available"])
     nothing = fact.read()
     assert (nothing["pending"], nothing["events"], nothing["resource_name"]) == (False, [], "vm1")
-    assert (nothing["reason"], nothing["recovering"], nothing["paused"]) == ("", [], False)
+    assert (nothing["reason"], nothing["maintenance"], nothing["paused"]) == ("", None, False)
     others, own = azure.schedule("Freeze", "vm2", hold=True), azure.schedule("Reboot", hold=True)
     vm.wait(lambda: [event["prepared"] for event in fact.read()["events"]] == ["running"])
     assert fact.read()["pending"] and [event["event_id"] for event in fact.read()["events"]] == [own] != [others]
@@ -77,8 +77,9 @@ def test_facts_follow_the_events_and_the_preparation(azure: Azure, make_daemon: 
     assert "503" in fact.read()["reason"] and fact.read()["pending"]
     azure.heal()
     azure.cancel(own)
-    vm.wait(lambda: [event["not_recovered"] for event in fact.read()["recovering"]] == [["10-a"]])
-    assert not fact.read()["pending"]
+    vm.wait(lambda: fact.read()["maintenance"]["not_recovered"] == ["10-a"])
+    recovering = fact.read()
+    assert recovering["maintenance"]["phase"] == "recovering" and not recovering["pending"]
 
 
 def test_event_that_only_advises_is_not_pending(azure: Azure, make_daemon: MakeDaemon) -> None:

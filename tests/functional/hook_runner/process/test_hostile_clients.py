@@ -62,11 +62,11 @@ def test_no_request_ends_the_daemon(azure: Azure, make_daemon: MakeDaemon, name:
 
 def test_request_that_raises_is_answered_and_logged(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    vm.start(first="from hook_runner.reporting import status; status.to_dict = lambda *about: {}[0]")
+    vm.start(first="from hook_runner.reporting import status; status.to_data = lambda *about: {}[0]")
     assert "KeyError" in json.loads(answer_of(vm, "control.sock", {"ask": "status"}))["error"]
     assert vm.times_logged("KeyError") == 1
     done = vm.command("status")
-    assert done.returncode == 1 and "KeyError" in done.stdout
+    assert done.returncode == 1 and "KeyError" in done.stderr
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
 
@@ -111,7 +111,7 @@ def test_silent_clients_do_not_delay_hooks(azure: Azure, make_daemon: MakeDaemon
             began = time.monotonic()
             vm.wait(lambda hooks=hooks: len(vm.harness.marks("end")) == hooks)  # type: ignore[misc]
             took.append(time.monotonic() - began)
-        assert json.loads(answer_of(vm, "control.sock", {"ask": "status"}))["resource_name"] == "vm1"
-        assert json.loads(answer_of(vm, "status.sock", {"ask": "status"}))["resource_name"] == "vm1"
+        assert json.loads(answer_of(vm, "control.sock", {"ask": "status"}))["vm"] == "vm1"
+        assert json.loads(answer_of(vm, "status.sock", {"ask": "status"}))["vm"] == "vm1"
     # it is more than seven if each end of a hook waits for a client of both sockets
     assert min(took) < 5

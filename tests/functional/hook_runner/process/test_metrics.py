@@ -14,7 +14,8 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from hook_runner.records import RUNNING, STEP_STATES
+from hook_runner.maintenance.machine import PHASES
+from hook_runner.records import LOST, OPEN_STATES, RUN_STATES
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import parse, read
@@ -39,7 +40,13 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm.wait(lambda: read(file).get(run_b) == 1)
     found = read(file)
     assert found[run_a] == 1
-    assert found["events", (("stage", "prepare"), ("type", "Reboot"))] == 1
+    assert found["events", (("affects_this_vm", "true"), ("type", "Reboot"))] == 1
+    assert {phase: found["maintenance", (("phase", phase),)] for phase in PHASES} == {
+        "preparing": 1,
+        "prepared": 0,
+        "started": 0,
+        "recovering": 0,
+    }
     assert found["hook_duration_seconds_count", (("hook", "10-a"), ("stage", "prepare"))] == 1
     assert 850 <= found["prepare_end_seconds_left", ()] <= 900
     assert abs(found["last_good_poll_timestamp_seconds", ()] - azure.now().timestamp()) < 60
@@ -58,11 +65,28 @@ def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: 
     vm.wait(lambda: read(file).get(("imds_ok", ())) == 1)
     found = read(file)
     hook = ("hook", "10-a"), ("stage", "prepare")
-    for state in sorted({*STEP_STATES} - {RUNNING}):
+    for state in sorted({*RUN_STATES} - {*OPEN_STATES, LOST}):
         assert found["hook_runs_total", tuple(sorted((*hook, ("result", state))))] == 0
     assert found["hook_duration_seconds_count", hook] == 0
     assert found["approval_answers_total", (("result", "status-403"),)] == 0
     assert found["imds_errors_total", (("kind", "unreachable"),)] == 0
+
+
+@pytest.mark.all
+def test_recovery_that_fails_is_shown_until_it_succeeds(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    file = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(file))
+    vm.harness.hook("recover/10-a", FAILS)
+    vm.start(first=AT_ONCE)
+    event = azure.schedule("Freeze", hold=True)
+    vm.wait(azure.approvals)
+    azure.cancel(event)
+    vm.wait(lambda: read(file).get(("not_recovered", ())) == 1)
+    assert read(file)["maintenance", (("phase", "recovering"),)] == 1
+    vm.harness.hook("recover/10-a")
+    vm.command("recover")
+    vm.wait(lambda: read(file)["not_recovered", ()] == read(file)["maintenance", (("phase", "recovering"),)] == 0)
 
 
 @pytest.mark.all
@@ -102,7 +126,7 @@ def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: Ma
 
     run = ("hook_runs_total", (("hook", "10-a"), ("result", "ok"), ("stage", "prepare")))
     vm.wait(lambda: served().get(run) == 1)
-    vm.wait(lambda: served().get(("events", (("stage", "prepare"), ("type", "Reboot")))) == 1)
+    vm.wait(lambda: served().get(("events", (("affects_this_vm", "true"), ("type", "Reboot")))) == 1)
     assert not list(vm.harness.folder.glob("*.prom"))
 
 
@@ -178,7 +202,7 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     vm.harness.configure(metrics_file=str(file))
     azure.show(azure.entry(EventType="\ud800"))
     vm.start(first=AT_ONCE)
-    vm.wait(lambda: read(file).get(("events", (("stage", "prepare"), ("type", "\\ud800")))) == 1)
+    vm.wait(lambda: read(file).get(("events", (("affects_this_vm", "true"), ("type", "\\ud800")))) == 1)
 
 
 @pytest.mark.all

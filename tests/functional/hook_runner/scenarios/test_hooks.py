@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hook runs: their settings, limits and input."""
+"""Hook runs: their order, limits and input, and hooks that cannot run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from support.daemon.engine_harness import EngineHarness
-from support.daemon.hook_scripts import FAILS, HANGS, IGNORES_TERM, KEEPS_INPUT, TALKS, is_alive
+from support.daemon.hook_scripts import FAILS, HANGS, KEEPS_INPUT, TALKS
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
-MakeVm = Callable[..., EngineHarness]
+MakeVm = Callable[..., RunnerHarness]
 
 
 def test_hooks_run_one_after_the_other_by_name(azure: Azure, make_vm: MakeVm) -> None:
@@ -27,129 +27,37 @@ def test_hooks_run_one_after_the_other_by_name(azure: Azure, make_vm: MakeVm) ->
     assert [mark.what for mark in vm.marks()] == ["begin", "end"] * 5
 
 
-def test_types_choose_the_hooks(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hooks={"10-a": {"types": ["Reboot"]}, "recover/20-b": {"types": ["Freeze"]}})
-    for hook in ("prepare/10-a", "prepare/20-b", "recover/10-a", "recover/20-b"):
-        vm.hook(hook)
-    event = azure.schedule("Freeze", hold=True)
-    vm.poll()
-    azure.complete(event)
-    vm.poll()
-    assert vm.ran() == ["prepare/20-b", "recover/20-b"]
-
-
-@pytest.mark.parametrize("reaction, ran, approved", [("continue", 2, False), ("stop", 1, False), ("ignore", 2, True)])
-def test_on_failure_decides_about_the_rest(
-    azure: Azure, make_vm: MakeVm, reaction: str, ran: int, approved: bool
-) -> None:
-    vm = make_vm(hooks={"10-a": {"on_failure": reaction}})
-    vm.hook("prepare/10-a", FAILS)
-    vm.hook("prepare/20-b")
-    azure.schedule("Reboot")
-    vm.poll()
-    assert len(vm.ran()) == ran and bool(azure.approvals()) == approved
-
-
-@pytest.mark.parametrize("needs, runs", [(40, True), (70, False)])
-def test_a_hook_that_needs_more_time_is_left_out(azure: Azure, make_vm: MakeVm, needs: int, runs: bool) -> None:
-    vm = make_vm(hooks={"prepare/10-a": {"needs": needs}})
-    vm.hook("prepare/10-a")
-    vm.hook("prepare/20-b")
-    event = azure.schedule("Reboot", notice=60)
-    vm.poll()
-    assert vm.steps(event) == [("prepare/10-a", "ok" if runs else "skipped"), ("prepare/20-b", "ok")]
-    # a hook that was left out is not done, and is not taken for it
-    assert bool(azure.approvals()) == runs
-
-
-def test_a_hook_gets_its_own_time_out(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hooks={"10-a": {"timeout": 30}})
-    vm.hook("prepare/10-a", HANGS)
-    vm.hook("prepare/20-b")
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert vm.marks()[0].hook_seconds == 30
-    vm.poll(after=29)
-    assert vm.ran() == ["prepare/10-a"]
-    vm.poll(after=1)
-    assert vm.steps(event) == [("prepare/10-a", "timeout"), ("prepare/20-b", "ok")]
-    assert "longer than its 30 s" in vm.record(event).steps[0].reason
-
-
-@pytest.mark.parametrize("stage", ["emergency", "started", "recover"])
-def test_other_stages_have_time_outs_too(azure: Azure, make_vm: MakeVm, stage: str) -> None:
+@pytest.mark.parametrize("stage", ["prepare", "emergency", "started", "recover"])
+def test_systemd_ends_a_hook_at_its_own_time_out(azure: Azure, make_vm: MakeVm, stage: str) -> None:
     vm = make_vm(hooks={"10-a": {"timeout": 30}})
     vm.hook(stage + "/10-a", HANGS)
     how = {"starts": "automatic_approval"} if stage == "emergency" else {}
-    event = azure.schedule("Reboot", started_for=3600 if stage != "recover" else 1, **how)
+    azure.schedule("Reboot", started_for=3600 if stage != "recover" else 1, **how)
     vm.poll()
     vm.poll(after=5)
     vm.poll()
-    assert vm.ran() == [stage + "/10-a"]
-    vm.poll(after=31)
-    assert vm.steps(event) == [(stage + "/10-a", "timeout")]
+    (mark,) = vm.marks("begin")
+    assert (mark.hook, mark.hook_seconds) == (stage + "/10-a", 30)
+    (unit,) = vm.systemd.units()
+    assert "--property=RuntimeMaxSec=30.000s" in vm.systemd.arguments(unit)
 
 
-def test_what_ignores_term_is_killed_with_all_it_started(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(hooks={"10-a": {"timeout": 30}}, kill_after=0.2)
-    vm.hook("prepare/10-a", '(trap "" TERM; exec sleep 1000) & echo $! > "$MARKS.child"; ' + IGNORES_TERM)
-    event = azure.schedule("Reboot")
-    vm.poll()
-    vm.poll(after=30)
-    assert vm.steps(event) == [("prepare/10-a", "timeout")] and vm.record(event).steps[0].exit_status == -9
-    child = int((vm.folder / "marks.child").read_text())
-    vm.wait(lambda: not is_alive(child))
-
-
-@pytest.mark.parametrize("action", ["stop", "finish"])
-def test_when_started_decides_about_a_preparation_that_still_runs(azure: Azure, make_vm: MakeVm, action: str) -> None:
-    vm = make_vm(when_started=action)
-    for hook in ("prepare/20-b", "started/10-a", "recover/10-a"):
-        vm.hook(hook)
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", started_for=600)
-    vm.poll()
-    azure.approve(event)
-    vm.poll(after=2)
-    if action == "finish":
-        assert vm.steps(event) == [("prepare/10-a", "running")]
-        vm.release("prepare/10-a")
-        vm.settle()
-    assert vm.steps(event)[0] == ("prepare/10-a", "ok" if action == "finish" else "stopped")
-    assert vm.ran()[-1] == "started/10-a" and azure.requests("POST") == []
-
-
-def test_finish_lets_a_preparation_go_on_after_the_start_until_the_end_of_the_event(
-    azure: Azure, make_vm: MakeVm
-) -> None:
-    vm = make_vm(when_started="finish")
-    vm.hook("prepare/10-a", HANGS)
-    vm.hook("recover/10-a")
-    event = azure.schedule("Reboot", notice=60, started_for=60)
-    vm.poll()
-    azure.approve(event)
-    vm.poll(after=20)
-    assert vm.steps(event) == [("prepare/10-a", "running")]
-    azure.complete(event)
-    vm.poll()
-    assert vm.steps(event) == [("prepare/10-a", "stopped"), ("recover/10-a", "ok")]
-
-
-@pytest.mark.parametrize("which", ["hook", "folder"])
-def test_a_hook_that_others_can_write_is_not_run_and_counts_as_failed(
-    azure: Azure, make_vm: MakeVm, which: str
-) -> None:
+@pytest.mark.parametrize("which", ["hook", "folder", "hook, later"])
+def test_hook_that_others_can_write_is_not_run_and_counts_as_failed(azure: Azure, make_vm: MakeVm, which: str) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a")
     vm.hook("prepare/20-b")
-    (vm.hooks_directory / "prepare" / ("10-a" if which == "hook" else "")).chmod(0o777)
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert vm.ran() == (["prepare/20-b"] if which == "hook" else []) and azure.requests("POST") == []
-    assert vm.steps(event)[0][1] == "failed" and "can be written by others" in vm.record(event).steps[0].reason
+    if which == "hook, later":
+        vm.poll()
+    (vm.hooks_directory / "prepare" / ("" if which == "folder" else "10-a")).chmod(0o777)
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll(after=1)
+    assert vm.ran() == ([] if which == "folder" else ["prepare/20-b"]) and azure.requests("POST") == []
+    run = vm.maintenance(event).runs[0]
+    assert run.state == "failed" and "can be written by others" in run.reason
 
 
-def test_a_hook_that_cannot_be_started_has_failed(azure: Azure, make_vm: MakeVm) -> None:
+def test_hook_that_cannot_be_started_has_failed(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a")
     (vm.hooks_directory / "prepare/10-a").write_text("#!/no/such/interpreter\n")
@@ -157,60 +65,30 @@ def test_a_hook_that_cannot_be_started_has_failed(azure: Azure, make_vm: MakeVm)
     event = azure.schedule("Reboot")
     vm.poll()
     assert vm.steps(event) == [("prepare/10-a", "failed"), ("prepare/20-b", "ok")] and azure.requests("POST") == []
-    assert "interpreter" in vm.record(event).steps[0].reason
+    assert "interpreter" in vm.maintenance(event).runs[0].reason
 
 
-def test_the_timeline_keeps_what_hooks_print(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm()
-    vm.hook("prepare/10-a", TALKS)
-    event = azure.schedule("Reboot")
+def test_unit_that_another_program_stops_was_interrupted_and_runs_again(azure: Azure, vm: RunnerHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
     vm.poll()
-    assert vm.record(event).steps[0].output == f"speaking of {event}\nand of trouble\n"
+    vm.end_processes()
+    vm.poll(after=1)
+    assert vm.steps(event) == [("prepare/10-a", "interrupted"), ("prepare/10-a", "running")]
 
 
-def test_hook_gets_the_event_by_environment_and_by_stdin(azure: Azure, make_vm: MakeVm) -> None:
+def test_hook_gets_the_event_by_environment_and_by_stdin_and_its_output_is_kept(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
+    vm.hook("prepare/10-a", f"{KEEPS_INPUT}\n{TALKS}")
     vm.hook("recover/10-a", KEEPS_INPUT)
-    vm.hook("prepare/10-a", KEEPS_INPUT)
-    event = azure.schedule(
-        "Reboot", "vm1", "vm2", description="Host server is undergoing maintenance.", source="User", duration=9
-    )
+    event = azure.schedule("Reboot", "vm1", "vm2", source="User", duration=9)
     vm.poll()
     given = json.loads((vm.folder / "marks.input.prepare.10-a").read_text())
     assert given["event_id"] == event and given["resources"] == ["vm1", "vm2"] and given["stage"] == "prepare"
-    assert given["seconds_left"] == 900 and given["resource_name"] == "vm1"
+    assert given["seconds_left"] == 900 and [each["event_id"] for each in given["events"]] == [event]
     lines = (vm.folder / "marks.environment.prepare.10-a").read_text().splitlines()
-    found = dict(line.split("=", 1) for line in lines)
-    expected = {
-        "EVENT_ID": event,
-        "EVENT_TYPE": "Reboot",
-        "EVENT_STATUS": "Scheduled",
-        "EVENT_SOURCE": "User",
-        "EVENT_RESOURCES": "vm1 vm2",
-        "EVENT_DESCRIPTION": "Host server is undergoing maintenance.",
-        "EVENT_SECONDS_LEFT": "900",
-        "EVENT_DURATION": "9",
-        "EVENT_STAGE": "prepare",
-        "EVENT_OUTCOME": "",
-        "EVENT_RESOURCE": "vm1",
-        "HOOK_SECONDS": "600",
-    }
-    assert expected.items() <= found.items()
-    # the shell adds some of its own
-    others = {
-        "EVENT_NOT_BEFORE",
-        "EVENT_FIRST_SEEN",
-        "EVENT_RESOURCE_TYPE",
-        "PATH",
-        "LANG",
-        "HOME",
-        "MARKS",
-        "PWD",
-        "_",
-        "SHLVL",
-        "OLDPWD",
-    }
-    assert set(found) - set(expected) <= others
+    assert {f"EVENT_ID={event}", "EVENT_RESOURCE=vm1", "EVENT_OUTCOME=", "HOOK_SECONDS=600"} <= set(lines)
+    assert vm.maintenance(event).runs[0].output == f"speaking of {event}\nand of trouble\n"
     azure.complete(event)
     vm.poll()
     assert json.loads((vm.folder / "marks.input.recover.10-a").read_text())["outcome"] == "unknown"
@@ -222,31 +100,27 @@ def test_whatever_names_hold_they_do_no_harm(azure: Azure, make_vm: MakeVm) -> N
     evil = "$(touch /tmp/x)\n; rm -rf ../.. \u202e\ud800 \u0000 \x1b[2J"
     azure.show(azure.entry(EventId="../../" + evil, Description=evil, Resources=["vm1", evil], EventSource="User"))
     vm.poll()
-    vm.poll(after=1)
-    (record,) = vm.engine.records
-    assert [step.state for step in record.steps] == ["ok"]
+    assert [run.state for run in vm.maintenance().runs] == ["ok"]
     variables = (vm.folder / "marks.environment.prepare.10-a").read_text().splitlines()
     assert [line for line in variables if "=" not in line] == []
-    assert "\x1b" not in vm.log.getvalue() and "\x00" not in vm.log.getvalue()
-    assert [
-        line
-        for line in vm.log.getvalue().splitlines()
-        if line.split()[0] not in ("info", "notice", "warning", "error", "debug")
-    ] == []
+    log = vm.log.getvalue()
+    assert "\x1b" not in log and "\x00" not in log
+    assert {line.split()[0] for line in log.splitlines()} <= {"info", "notice", "warning", "error", "debug"}
     assert json.loads((vm.folder / "marks.input.prepare.10-a").read_text())["resources"][0] == "vm1"
 
 
-def test_no_hooks_at_all_is_no_trouble(azure: Azure, make_vm: MakeVm) -> None:
+def test_host_without_hooks_is_prepared(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     event = azure.schedule("Reboot", started_for=30)
     vm.poll()
     assert azure.approvals() == [("vm1", event)]
     vm.poll(after=2)
     vm.poll(after=31)
-    assert vm.engine.records == [] and vm.record(event).outcome == "completed" and vm.record(event).steps == []
+    assert vm.runner.records.maintenance is None and vm.steps(event) == []
+    assert vm.record(event).outcome == "completed"
 
 
-def test_a_reload_brings_other_hooks_and_leaves_what_runs(azure: Azure, make_vm: MakeVm) -> None:
+def test_reload_brings_other_hooks_and_leaves_what_runs(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)
@@ -258,5 +132,15 @@ def test_a_reload_brings_other_hooks_and_leaves_what_runs(azure: Azure, make_vm:
     assert vm.ran() == ["prepare/10-a"]
     vm.release("prepare/10-a")
     vm.settle()
-    assert vm.ran() == ["prepare/10-a", "prepare/20-b"] and azure.requests("POST") == []
-    assert [state for _hook, state in vm.steps(event)] == ["ok", "ok"]
+    assert vm.steps(event) == [("prepare/10-a", "ok"), ("prepare/20-b", "ok")] and azure.requests("POST") == []
+
+
+def test_failure_stays_one_when_the_hook_goes_away(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm()
+    vm.hook("prepare/10-a", FAILS)
+    azure.schedule("Reboot", hold=True)
+    vm.poll()
+    (vm.hooks_directory / "prepare" / "10-a").chmod(0o644)
+    vm.reload()
+    vm.poll(after=1)
+    assert vm.status()["events"][0]["prepared"] == "failed" and azure.approvals() == []

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import pytest
 
-from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import HANGS
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
-MakeVm = Callable[..., EngineHarness]
+MakeVm = Callable[..., RunnerHarness]
 
 
-def copied(source: EngineHarness, target: EngineHarness) -> None:
+def copied(source: RunnerHarness, target: RunnerHarness) -> None:
     """Give a VM the disk of another one, which has been stopped."""
     shutil.copytree(source.settings.state_directory, target.settings.state_directory)
     target.boot_number = 9
@@ -26,7 +26,7 @@ def copied(source: EngineHarness, target: EngineHarness) -> None:
 
 @pytest.mark.parametrize("how", ["kill", "reboot"])
 def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(
-    azure: Azure, vm: EngineHarness, how: str
+    azure: Azure, vm: RunnerHarness, how: str
 ) -> None:
     vm.poll()
     azure.fault("server-error", route="instance")
@@ -36,35 +36,44 @@ def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_name_is_unknown_where_no_earlier_run_has_noted_it(azure: Azure, vm: EngineHarness) -> None:
-    azure.fault("server-error", route="instance")
-    azure.schedule("Preempt", notice=30, hold=True)
+@pytest.mark.parametrize("kind", ["not-found", "empty", "reset", "server-error"])
+def test_nothing_happens_until_imds_gives_the_name(azure: Azure, vm: RunnerHarness, kind: str) -> None:
+    event = azure.schedule("Reboot")
+    azure.fault(kind, route="instance")
     vm.poll()
-    assert vm.ran() == [] and vm.engine.own_name is None
+    vm.poll(after=5)
+    assert vm.ran() == [] and azure.requests("POST") == [] and vm.status()["vm"] is None
+    assert vm.times_logged("resource name is not known yet") == 1
     azure.heal()
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a"]
+    vm.poll(after=5)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
+def test_configured_name_is_not_requested(azure: Azure, make_vm: MakeVm) -> None:
+    vm = make_vm(resource_name="VM2")
+    vm.hook("prepare/10-a")
+    azure.schedule("Reboot", "vm2")
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and azure.requests("GET", "instance") == []
 
 
 def test_records_of_another_vm_are_set_aside_and_none_of_their_hooks_runs(azure: Azure, make_vm: MakeVm) -> None:
     one, two = make_vm("vm1"), make_vm("vm2")
     for harness in (one, two):
-        for stage in ("prepare", "recover"):
-            harness.hook(stage + "/10-a")
-    azure.schedule("Reboot", "vm1", hold=True)
+        harness.hook("prepare/10-a")
+        harness.hook("recover/10-a", HANGS)
     over = azure.schedule("Freeze", "vm1", hold=True)
-    one.hook("recover/10-a", HANGS)
     one.poll()
     azure.cancel(over)
     one.poll(after=1)
+    other = azure.schedule("Reboot", "vm1", hold=True)
     copied(one, two)
-    two.start()
-    two.engine.tick()
-    assert two.ran() == []
+    two.start().tick()
     two.poll(after=1)
-    assert two.ran() == [] and [record.affects_this_vm for record in two.engine.records] == [False]
+    assert two.ran() == []
+    assert [(each["event_id"], each["affects_this_vm"]) for each in two.status()["events"]] == [(other, False)]
     (aside,) = two.status()["records"]["set_aside"]
-    assert sorted(os.listdir(aside)) == ["history", "open", "state.json"] and len(os.listdir(aside + "/open")) == 2
+    assert {"history", "maintenance.json", "state.json"} <= set(os.listdir(aside))
     mine = azure.schedule("Reboot", "vm2", hold=True)
     two.poll(after=1)
     assert two.ran() == ["prepare/10-a"] and azure.approvals()[-1] == ("vm2", mine)
@@ -79,17 +88,3 @@ def test_records_of_another_vm_are_noticed_by_a_configured_name(azure: Azure, ma
     copied(one, two)
     two.poll(after=1)
     assert two.ran() == [] and two.times_logged("this VM is vm2") == 1
-
-
-def test_recovery_waits_for_the_name_after_a_boot(azure: Azure, vm: EngineHarness) -> None:
-    vm.hook("recover/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    azure.cancel(event)
-    vm.poll(after=1)
-    vm.restart("reboot")
-    vm.engine.tick()
-    assert vm.ran("recover") == ["recover/10-a"]
-    vm.hook("recover/10-a")
-    vm.poll(after=1)
-    assert vm.ran("recover") == ["recover/10-a"] * 2 and vm.engine.records == []

@@ -14,15 +14,20 @@ import pytest
 
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.config.removed_keys import REMOVED_KEYS
+from hook_runner.config import settings as settings_file
+from hook_runner.config.listing import as_text, changed_keys, entries
 from hook_runner.config.settings import (
-    _HOOK_PARSERS,
-    _PARSERS,
+    HOOK_SCHEMA,
+    LIMITS,
+    SCHEMA,
     ConfigError,
+    ConfigFile,
     HookSettings,
     Settings,
     load_settings,
+    read_config,
 )
+from support.daemon.documents import REFERENCE, quoted, rows
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FREEZE = ScheduledEvent(
@@ -71,8 +76,12 @@ def load(tmp_path: Path, text: str, owners: frozenset[int] | None = None) -> Set
     return load_settings(str(path), owners)
 
 
-def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    settings = load_settings(str(tmp_path / "absent.yml"))
+def test_only_the_default_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = str(tmp_path / "absent.yml")
+    with pytest.raises(ConfigError, match=r"there is no configuration .*absent\.yml"):
+        load_settings(absent)
+    monkeypatch.setattr(settings_file, "DEFAULT_PATH", absent)
+    settings = load_settings(absent)
     assert settings == Settings()
     assert settings.policy.name == "observe"
     assert (settings.interval, settings.margin, settings.kill_after) == (1.0, 5.0, 5.0)
@@ -111,8 +120,20 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_each_setting_has_a_reader() -> None:
-    assert set(_PARSERS) | {"policy", "hooks"} == set(Settings._fields)
-    assert set(_HOOK_PARSERS) == set(HookSettings._fields)
+    assert set(SCHEMA.schemas) == set(Settings._fields)
+    assert set(HOOK_SCHEMA.schemas) == set(HookSettings._fields)
+
+
+def test_limits_are_documented() -> None:
+    (cell,) = [cells[3] for cells in rows(REFERENCE, "Keys of one hook") if cells[0] == "`unit`"]
+    assert tuple(word for word in quoted(cell) if word in LIMITS) == LIMITS
+
+
+def test_limits_are_texts_in_the_notation_of_systemd(tmp_path: Path) -> None:
+    text = "hooks: {10-a: {unit: {MemoryMax: 1G, TasksMax: 50, CPUQuota: 150%, Nice: -5}}, 20-b: {unit: {}}}\n"
+    settings = load(tmp_path, text)
+    expected = {"MemoryMax": "1G", "TasksMax": "50", "CPUQuota": "150%", "Nice": "-5"}
+    assert (settings.hook("prepare", "10-a").unit, settings.hook("prepare", "20-b").unit) == (expected, {})
 
 
 def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_path: Path) -> None:
@@ -173,13 +194,13 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
         (
             "environment:\n  EVENT_ID: x\n",
-            "config.yml:1: environment: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_;"
+            "config.yml:2: environment.EVENT_ID: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_;"
             " choose another name",
         ),
-        ("environment: {HOOK_X: x}\n", "config.yml:1: environment: HOOK_X"),
-        ("environment: {A-B: x}\n", "config.yml:1: environment: 'A-B' cannot be the name of a variable"),
-        ('environment: {A: "a\\0b"}\n', "config.yml:1: environment: 'a\\x00b' has control characters"),
-        ("gates: {quiet: quiet}\n", "config.yml:1: gates: expected an absolute path"),
+        ("environment: {HOOK_X: x}\n", "config.yml:1: environment.HOOK_X: HOOK_X"),
+        ("environment: {A-B: x}\n", "config.yml:1: environment.A-B: 'A-B' cannot be the name of a variable"),
+        ('environment: {A: "a\\0b"}\n', "config.yml:1: environment.A: 'a\\x00b' has control characters"),
+        ("gates: {quiet: quiet}\n", "config.yml:1: gates.quiet: expected an absolute path"),
         ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
         (
             "policy:\n  rules:\n  - when:\n      tipe: Freeze\n",
@@ -192,7 +213,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
         ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
         ("policy:\n", "config.yml:1: policy: expected a mapping"),
-        ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of hooks' names"),
+        ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of keys, not ['10-x']"),
         ("hooks:\n  10-x: 5\n", "config.yml:2: hooks.10-x: expected a mapping of keys, not 5"),
         (
             "hooks:\n  10-x:\n    timeot: 5\n",
@@ -218,6 +239,14 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
             "hooks:\n  recover/10-x:\n    needs: 5\n",
             "config.yml:3: hooks.recover/10-x.needs: only hooks of stage prepare",
         ),
+        (
+            "hooks:\n  10-x:\n    unit:\n      MemoryMx: 1G\n",
+            "config.yml:4: hooks.10-x.unit.MemoryMx: unknown key 'MemoryMx'; did you mean MemoryMax?",
+        ),
+        ("hooks: {10-x: {unit: []}}\n", "config.yml:1: hooks.10-x.unit: expected a mapping of keys, not []"),
+        ("hooks: {10-x: {unit: {MemoryMax: true}}}\n", "hooks.10-x.unit.MemoryMax: expected a text or a number"),
+        ("hooks: {10-x: {unit: {TasksMax: [1]}}}\n", "hooks.10-x.unit.TasksMax: expected a text or a number"),
+        ('hooks: {10-x: {unit: {Nice: "1\\n[x]"}}}\n', "hooks.10-x.unit.Nice: expected a text or a number"),
         ("- interval\n", "config.yml:1: expected a mapping of keys"),
         ("interval: [\n", "config.yml:2: not YAML"),
         ("interval: !!python/object:os.system {}\n", "config.yml:1"),
@@ -230,33 +259,26 @@ def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, co
         load(tmp_path, text)
 
 
-def test_all_removed_keys_are_named_in_one_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as raised:
-        load(tmp_path, "push_url: https://eda\nintervall: 1\npush_token_file: token\n")
-    config = tmp_path / "config.yml"
-    assert str(raised.value) == (
-        f"{config}:1: push_url: no longer a key; use the ready hook notify"
-        f"; {config}:3: push_token_file: no longer a key; use the ready hook notify"
-    )
+def test_each_key_is_listed_with_value_default_and_source(tmp_path: Path) -> None:
+    text = "interval: 2\npolicy: documented\nhooks:\n  10-drain:\n    timeout: 5m\n    types: Freeze\n"
+    path = tmp_path / "config.yml"
+    path.write_text(text)
+    found = {each.key: each[1:] for each in entries(read_config(str(path)))}
+    assert list(found)[:-2] == [key for key in Settings._fields if key != "hooks"]
+    assert found["interval"] == (2.0, 1.0, f"{path}:1")
+    assert found["policy"] == ("documented", "observe", f"{path}:2")
+    assert found["margin"] == (5.0, 5.0, "default")
+    assert found["hooks.10-drain.timeout"] == (300.0, 600.0, f"{path}:5")
+    assert found["hooks.10-drain.types"] == (["Freeze"], [], f"{path}:6")
+    lines = as_text(entries(read_config(str(path)))).splitlines()
+    assert len(lines) == len(found) + 1 and lines[4].split() == ["interval", "2.0", "1.0", f"{path}:1"]
 
 
-def test_no_removed_key_is_a_key() -> None:
-    assert not set(REMOVED_KEYS) & set(Settings._fields)
-
-
-def test_keys_that_went_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    keys = (
-        "policy_file",
-        "hook_timeout",
-        "minimum_budget",
-        "reappear_within",
-        "output_tail",
-        "facts_file",
-        "log_format",
-    )
-    with pytest.raises(ConfigError) as caught:
-        load(tmp_path, "".join(f"{key}: 5\n" for key in keys))
-    assert [text.split(": ")[1] for text in str(caught.value).split("; ")[::2]] == list(keys)
+def test_keys_that_differ_from_their_defaults_are_one_line_without_the_values_of_variables(tmp_path: Path) -> None:
+    settings = load(tmp_path, "margin: 5\ninterval: 2\nenvironment: {TOKEN: secret}\nhooks: {10-a: {persists: true}}\n")
+    assert changed_keys(settings) == 'interval 2.0, environment {"TOKEN": "..."}, hooks.10-a.persists true'
+    assert changed_keys(Settings()) == ""
+    assert {each.source for each in entries(ConfigFile(Settings(), "config.yml"))} == {"default"}
 
 
 def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: Path) -> None:

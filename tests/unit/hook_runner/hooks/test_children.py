@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
-from hook_runner.hooks.runs import HookRuns
 from hook_runner.log import LogHandler, log_to, set_level
+from hook_runner.records import Cause
 from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
 
@@ -65,8 +66,17 @@ def test_children_end_with_the_daemon(runs: RunsHarness) -> None:
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
 
 
+def test_child_is_ended_at_its_limit(runs: RunsHarness) -> None:
+    now = [0.0]
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(runs.hook(f"echo up >{runs.folder}/up\nsleep 60\n"), limit=30.0, hook_runs=hook_runs)
+    runs.wait_for("up")
+    assert hook_runs.collect_finished() == [] and (hook_runs.next_check_in() or 0) <= 30.0
+    now[0] = 30.0
+    result = runs.result(hook_runs=hook_runs)
+    assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.TIME_LIMIT)
+
+
 def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:
-    hook_runs: HookRuns = runs.hook_runs
-    hook_runs.find_lost(set())
-    assert hook_runs.lost == {} and not hook_runs.adopt(1, "prepare", "10-hook")
-    assert hook_runs.obstacle(1) is None
+    assert runs.hook_runs.find_lost(set()) == [] and not runs.hook_runs.adopt(1, "prepare", "10-hook")
+    assert runs.hook_runs.obstacle(1) is None

@@ -65,14 +65,10 @@ def test_hook_that_is_missing_is_not_started(runs: RunsHarness) -> None:
     assert runs.files() == [] and runs.hook_runs.next_check_in() is None
 
 
-def test_signal_of_the_hook_itself_is_in_the_result(runs: RunsHarness) -> None:
-    result = runs.run(runs.hook("kill -SEGV $$\n"))
-    assert (result.exit_status, result.error) == (-signal.SIGSEGV, "")
-
-
-def test_term_of_another_program_is_not_a_success(runs: RunsHarness) -> None:
-    result = runs.run(runs.hook("kill -TERM $$\n"))
-    assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.NONE)
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGTERM])
+def test_signal_that_ends_a_hook_is_not_a_success(runs: RunsHarness, number: signal.Signals) -> None:
+    result = runs.run(runs.hook(f"kill -{number.value} $$\n"))
+    assert (result.exit_status, result.cause) == (-number, Cause.NONE)
 
 
 def test_flood_of_output_is_bounded_and_its_end_is_kept(runs: RunsHarness) -> None:
@@ -111,22 +107,6 @@ def test_hook_may_tidy_up_on_term(runs: RunsHarness) -> None:
     runs.hook_runs.stop(1)
     result = runs.result()
     assert result.exit_status == 7 and "tidy\n" in result.output
-
-
-def test_later_stop_can_only_be_more_urgent(runs: RunsHarness) -> None:
-    runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"))
-    runs.wait_for("up")
-    runs.hook_runs.stop(1, 60)
-    runs.hook_runs.stop(1, 0)
-    assert runs.result().exit_status == -signal.SIGKILL
-
-
-def test_hook_that_was_to_end_leaves_no_process_although_its_result_is_not_recorded(runs: RunsHarness) -> None:
-    runs.start(runs.hook(f"(trap '' TERM; echo up >{runs.folder}/up; while :; do sleep 0.05; done) &\nwait\n"))
-    runs.wait_for("up")
-    runs.hook_runs.stop(1, 60)
-    assert runs.result().exit_status == -signal.SIGTERM
-    wait_until(lambda: not marked(runs.mark), "the end of all processes")
 
 
 def test_what_a_hook_leaves_is_ended_when_its_result_is_recorded(runs: RunsHarness) -> None:
@@ -176,20 +156,3 @@ def test_descriptors_of_runs_are_closed(runs: RunsHarness) -> None:
         runs.run(runs.hook("exit 0\n"), number=number)
         runs.hook_runs.remove(number)
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_hooks_run_beside_each_other(runs: RunsHarness) -> None:
-    hook = runs.hook(f"echo up >{runs.folder}/$STEP\nsleep 60\n")
-    for number in range(1, 6):
-        runs.start(hook, number, variables={"STEP": f"up-{number}"})
-    for number in range(1, 6):
-        runs.wait_for(f"up-{number}")
-        runs.hook_runs.stop(number)
-    ended: dict[int, int | None] = {}
-
-    def all_ended() -> bool:
-        ended.update({number: result.exit_status for number, result in runs.hook_runs.collect_finished()})
-        return len(ended) == 5
-
-    wait_until(all_ended, "all five")
-    assert set(ended.values()) == {-signal.SIGTERM}

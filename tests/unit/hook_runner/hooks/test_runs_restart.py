@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 
-from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Refused, Stopping, Systemd
 from hook_runner.hooks.units import DAEMON
 from hook_runner.records import Cause
@@ -24,10 +22,8 @@ from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
 
-Earlier = Callable[..., None]
-
 UNIT = "azure-scheduled-events-hook-prepare-10-hook-1.service"
-INPUT = json.dumps({"event_id": "E-1", "life": 2}).encode()
+MEMO = b"noted"
 SCRIPT = """
 import sys
 from hook_runner.config.settings import HookSettings
@@ -38,7 +34,7 @@ run_directory, systemd, mark, path = sys.argv[1:5]
 runs = HookRuns(run_directory, {"MARK": mark}, 5.0, systemd=Systemd(systemd))
 print("ready", flush=True)
 sys.stdin.readline()
-runs.start(1, Hook("prepare", "10-hook", path, HookSettings(), None), %r, {}, 30.0)
+runs.start(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, %r)
 print("started", flush=True)
 sys.stdin.read()
 """
@@ -53,7 +49,7 @@ def until_killed(runs: RunsHarness, path: str, delay: float | None) -> None:
     """Start a hook by a daemon of its own, and kill it after some seconds; None: when it has started the hook."""
     words = [str(runs.folder / "run"), str(runs.systemd.folder), runs.mark, path]
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT % INPUT, *words],
+        [sys.executable, "-c", SCRIPT % MEMO, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": PYTHONPATH, "PATH": os.environ["PATH"]},
@@ -75,14 +71,6 @@ def waiting(runs: RunsHarness, then: str = "") -> str:
 
 def adopted(runs: RunsHarness, hook_runs: HookRuns | None = None) -> bool:
     return (hook_runs or runs.hook_runs).adopt(1, "prepare", "10-hook")
-
-
-def test_hook_outlives_its_daemon_and_the_next_one_gets_its_result(runs: RunsHarness) -> None:
-    until_killed(runs, waiting(runs, "echo done; exit 6\n"), None)
-    assert runs.hook_runs.collect_finished() == []
-    assert adopted(runs) and runs.hook_runs.collect_finished() == []
-    (runs.folder / "go").touch()
-    assert runs.result()[:2] == (6, "done\n")
 
 
 def test_result_stays_until_it_was_recorded(runs: RunsHarness) -> None:
@@ -109,40 +97,6 @@ def test_unit_that_another_program_stops_has_no_exit_status(runs: RunsHarness) -
     runs.kill()
     result = runs.result()
     assert (result.exit_status, result.cause) == (None, Cause.UNIT_STOPPED)
-
-
-def test_unit_that_no_record_has_is_found_by_its_name_and_its_input(runs: RunsHarness) -> None:
-    until_killed(runs, waiting(runs), None)
-    runs.hook_runs.find_lost(set())
-    (lost,) = runs.hook_runs.lost.values()
-    assert lost[:3] == (1, "prepare", "10-hook") and (lost.key, lost.life) == ("e-1", 2)
-    assert 0 < lost.began <= time.monotonic()
-    assert adopted(runs) and runs.hook_runs.lost == {}
-    (runs.folder / "go").touch()
-    assert runs.result().exit_status == 0
-
-
-@pytest.mark.parametrize("why", ["recorded", "no input", "event over"])
-def test_unit_that_no_event_needs_is_ended_before_another_hook_begins(runs: RunsHarness, why: str) -> None:
-    until_killed(runs, waiting(runs), None)
-    if why == "no input":
-        (runs.folder / "run/runs/1.input").unlink()
-    runs.hook_runs.find_lost({1} if why == "recorded" else set())
-    assert len(runs.hook_runs.lost) == (why == "event over")
-    runs.hook_runs.end_lost()
-    assert runs.hook_runs.obstacle(60) == "the end of hooks that no record has"
-    assert runs.hook_runs.next_check_in() is not None
-    wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")
-    assert marked(runs.mark) == [] and runs.systemd.units() == [] and runs.files() == []
-
-
-def test_find_lost_leaves_an_adopted_unit_alone(runs: RunsHarness) -> None:
-    until_killed(runs, waiting(runs), None)
-    assert adopted(runs)
-    runs.hook_runs.find_lost({1})
-    assert runs.hook_runs.obstacle(60) is None and runs.hook_runs.lost == {}
-    (runs.folder / "go").touch()
-    assert runs.result().exit_status == 0
 
 
 def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_killed(runs: RunsHarness) -> None:
@@ -180,6 +134,29 @@ def test_no_hook_starts_for_a_while_when_systemd_ends_the_host_or_the_daemon(run
     assert "next start" in (hook_runs.obstacle(60) or "") and hook_runs.next_check_in() == 30.0
     now[0] = 30.0
     assert hook_runs.obstacle(60) is None and runs.files() == []
+
+
+def test_unit_that_no_record_has_is_found_with_its_memo(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs), None)
+    assert runs.hook_runs.find_lost(set()) == [LostRun(1, "prepare", "10-hook", MEMO)]
+    assert adopted(runs) and runs.hook_runs.find_lost({1}) == [] and runs.hook_runs.obstacle(60) is None
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsHarness, is_known: bool) -> None:
+    until_killed(runs, waiting(runs), None)
+    if is_known:
+        assert runs.hook_runs.find_lost({1}) == []
+    else:
+        (runs.folder / "run/runs/1.memo").unlink()
+        assert runs.hook_runs.find_lost(set()) == [LostRun(1, "prepare", "10-hook", b"")]
+        runs.hook_runs.end_unit(1, "prepare", "10-hook")
+    assert runs.hook_runs.obstacle(60) == "the end of hooks that no record has"
+    assert runs.hook_runs.next_check_in() is not None
+    wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")
+    assert marked(runs.mark) == [] and runs.systemd.units() == [] and runs.files() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts units of systemd")
@@ -227,7 +204,7 @@ def test_files_of_a_run_are_for_their_owner_only_and_no_argument_has_a_value(run
     runs.result(hook_runs=hook_runs)
 
 
-def test_removed_run_directory_loses_no_result(runs: RunsHarness) -> None:
+def test_hook_outlives_its_daemon_and_its_run_directory(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs, "exit 6\n"), None)
     subprocess.run(["rm", "-r", str(runs.folder / "run")], check=True)
     assert adopted(runs)

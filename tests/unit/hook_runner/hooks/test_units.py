@@ -10,40 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.config.hook_limits import LIMITS, read_limits
 from hook_runner.config.settings import HookSettings
 from hook_runner.hooks import units
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.records import Cause
-from support.daemon.documents import REFERENCE, quoted, rows
 
 ORDER = RunOrder(7, Hook("prepare", "10-drain", "/x", HookSettings(unit={"MemoryMax": "1G"}), None), b"", {}, 65.0, 5.0)
 NAME = "azure-scheduled-events-hook-prepare-10-drain-7.service"
-
-
-def test_limits_are_texts_in_the_notation_of_systemd() -> None:
-    assert read_limits({"MemoryMax": "1G", "TasksMax": 50, "CPUQuota": "150%", "Nice": -5}) == {
-        "MemoryMax": "1G",
-        "TasksMax": "50",
-        "CPUQuota": "150%",
-        "Nice": "-5",
-    }
-    assert read_limits({}) == {}
-
-
-@pytest.mark.parametrize(
-    "given",
-    [[], "x", {"MemoryMaximum": 1}, {"MemoryMax": True}, {"TasksMax": [1]}, {"Nice": "1\n[x]"}, {"ExecStartPre": "x"}],
-)
-def test_limits_of_another_name_or_kind_are_refused(given: object) -> None:
-    with pytest.raises(ValueError, match="expected|unknown key"):
-        read_limits(given)
-
-
-def test_limits_are_documented() -> None:
-    (cell,) = [cells[3] for cells in rows(REFERENCE, "Keys of one hook") if cells[0] == "`unit`"]
-    assert tuple(word for word in quoted(cell) if word in LIMITS) == LIMITS
 
 
 def test_names_say_which_hook_it_is_and_hold_nothing_that_systemd_refuses() -> None:

@@ -96,8 +96,9 @@ def test_limit_that_systemd_refuses_is_an_error(
 def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "there is no such file" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), ERROR)
+    assert "there is no configuration" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), ERROR)
     monkeypatch.setattr("hook_runner.preflight.check.DEFAULT_PATH", str(tmp_path / "absent.yml"))
+    monkeypatch.setattr("hook_runner.config.settings.DEFAULT_PATH", str(tmp_path / "absent.yml"))
     assert "the defaults hold" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), INFO)
 
 
@@ -177,9 +178,21 @@ def test_settings_for_a_hook_that_is_not_there_are_a_warning_with_the_nearest_na
     assert f"hooks.{key}: there is no such hook; did you mean {key.replace('darin', 'drain')}?" in said(
         stage.check(hooks={key: {"timeout": 5}}), WARNING
     )
+    assert "config.yml:2: hooks." in said(stage.check(hooks={key: {"timeout": 5}}), WARNING)
     good = {"10-drain": {"timeout": 5}, "prepare/10-drain": {"timeout": 5}}
     assert said(stage.check(hooks=good), WARNING) == ""
     assert "hooks.recover/10-drain" in said(stage.check(hooks={"recover/10-drain": {"timeout": 5}}), WARNING)
+
+
+@pytest.mark.parametrize(
+    "keys, key",
+    [({"10-a": {"needs": 700}}, "10-a"), ({"prepare/10-a": {"needs": "6m"}, "10-a": {"timeout": 60}}, "prepare/10-a")],
+)
+def test_hook_that_needs_more_than_its_timeout_is_an_error(stage: Stage, keys: dict[str, Any], key: str) -> None:
+    stage.hook("prepare/10-a")
+    (finding,) = [each for each in stage.check(hooks=keys).findings if each.severity == ERROR]
+    assert f"hooks.{key}: needs is" in finding.text and finding.where.startswith(f"{stage.folder}/config.yml:")
+    assert not stage.check(hooks={"10-a": {"needs": 60, "timeout": 60}}).has_errors()
 
 
 def test_settings_without_any_hook_are_a_warning(stage: Stage) -> None:

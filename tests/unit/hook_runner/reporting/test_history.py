@@ -1,179 +1,205 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
+"""The history as JSON and as text."""
+
 from __future__ import annotations
 
 import json
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from azure_scheduled_events.outcome import UNKNOWN
-from hook_runner.records import RECOVER, SENT, SKIPPED, TIMEOUT, EventRecord, TimelineEntry
-from hook_runner.reporting import history
-from support.daemon.record_factory import NOON, add_step, after, close_record, end_step, make_record
+from azure_scheduled_events.document import ScheduledEvent
+from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
+from hook_runner.maintenance.record import NO_EVENT, Entry, EventRecord, HookRun, Maintenance, State
+from hook_runner.record_files import Stored
+from hook_runner.records import ACCEPTED, FAILED, OK, PREPARE, RECOVER, RUNNING, SENT, TIMEOUT, Cause
+from hook_runner.reporting.history import matching, to_data
+from hook_runner.reporting.history_text import details, latest_result, overview, table_of_others
+
+NOON = datetime(2026, 11, 21, 12, 0, 0, 123000, tzinfo=UTC)
 
 
-def a_story() -> EventRecord:
-    record = make_record(1)
-    end_step(record, add_step(record, 2), "moved 3 VMs\n\nall \u00fcber\n")
-    late = add_step(record, 3, hook="20-late")
-    end_step(record, late, "", TIMEOUT, -15)
-    late.reason = "it took longer than its 2 s"
-    skipped = add_step(record, 4, stage=RECOVER, hook="10-app", state=SKIPPED)
-    skipped.reason = "one run serves this event and E-0"
-    again = add_step(record, 5, stage=RECOVER, hook="30-again")
-    again.attempt, again.reason = 2, "exit status 3"
-    end_step(record, again, "no\n", "failed", 3)
-    close_record(record)
-    return record
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def record(event_id: str = "E-1", number: int = 11, **more: Any) -> EventRecord:
+    members = {
+        "event_type": "Freeze",
+        "status": "Started",
+        "resources": ("web-0", "web-1"),
+        "resource_type": "VirtualMachine",
+        "not_before": None,
+        "description": "Host maintenance",
+        "source": "Platform",
+        "duration": timedelta(seconds=9),
+        **more,
+    }
+    made = EventRecord(ScheduledEvent(event_id, **members), NOON, members["event_type"], "Scheduled", number)
+    return made
+
+
+def run(number: int, title: str, state: str = OK, **more: Any) -> HookRun:
+    stage, name = title.split("/")
+    values = {"event": 11, "event_type": "Freeze", "attempt": 1, "began": after(1), "limit": after(600), **more}
+    ended = None if state == RUNNING else values.pop("ended", after(3.5))
+    return HookRun(number, stage, name, is_cut_short=False, boot="b", state=state, **{"ended": ended, **values})
+
+
+def a_story() -> Maintenance:
+    event = record()
+    event.prepared, event.approval, event.approval_by, event.gone_at = "ok", ACCEPTED, "rule 1", after(60)
+    return Maintenance(
+        10,
+        NOON,
+        [event],
+        [
+            run(12, "prepare/10-app", exit_status=0, output="moved 3 VMs\n\nall \u00fcber\n"),
+            run(
+                13, "prepare/20-late", TIMEOUT, reason="its time limit was up", exit_status=-15, cause=Cause.TIME_LIMIT
+            ),
+            run(14, "recover/30-again", FAILED, attempt=2, exit_status=3, reason="exit status 3", output="no\n"),
+        ],
+        [Entry(NOON, "taken-up", "E-1", "Freeze Scheduled"), Entry(after(61), "closed", "", "recovered")],
+        ended=after(61),
+    )
+
+
+def data(*maintenances: Maintenance, past: tuple[EventRecord, ...] = (), own_name: str = "web-0") -> dict[str, Any]:
+    """Return the history after a trip through JSON, as the daemon and the command exchange it."""
+    stored = Stored(list(maintenances), State(past=list(past)), [], own_name)
+    found: dict[str, Any] = json.loads(json.dumps(to_data(stored)))
+    return found
 
 
 STORY = """\
-event E-1
-  what       Freeze by Platform, Scheduled, not before 2026-11-21 12:15:00 UTC, expected to take 9 s
-  hits       web-0, web-1
-  says       Host maintenance
-  approval   accepted after 2 requests: rule 1 (asked for by root)
-  outcome    completed, over since 2026-11-21 12:01:00 UTC
-  timeline   (UTC)
-    2026-11-21 12:00:00.123  appeared      Freeze by Platform hits this VM
-    2026-11-21 12:00:01.123  hook-started  prepare/10-app
-    2026-11-21 12:00:03.623  hook-ended    prepare/10-app: ok
-    2026-11-21 12:00:01.123  hook-started  prepare/20-late
-    2026-11-21 12:00:03.623  hook-ended    prepare/20-late: timeout
-    2026-11-21 12:00:01.123  hook-started  recover/10-app
-    2026-11-21 12:00:01.123  hook-started  recover/30-again
-    2026-11-21 12:00:03.623  hook-ended    recover/30-again: failed
-    2026-11-21 12:01:01.123  closed        recovered
+maintenance 10
+  began      2026-11-21 12:00:00 UTC
+  ended      2026-11-21 12:01:01 UTC
+  outcome    completed
+  event      E-1
+    what     Freeze by Platform, Started, expected to take 9 s
+    VMs      web-0, web-1
+    says     Host maintenance
+    prepared ok
+    approval accepted: rule 1
+    outcome  completed, over since 2026-11-21 12:01:00 UTC
   prepare
     10-app  ok  after 2.5 s  exit status 0
       | moved 3 VMs
       |
       | all \u00fcber
-    20-late  timeout  after 2.5 s  signal 15: it took longer than its 2 s
+    20-late  timeout  after 2.5 s  signal 15: its time limit was up
   recover
-    10-app  skipped: one run serves this event and E-0
     30-again  failed  after 2.5 s  exit status 3  attempt 2
-      | no"""
+      | no
+  timeline   (UTC)
+    2026-11-21 12:00:00.123  taken-up  Freeze Scheduled
+    2026-11-21 12:01:01.123  closed    recovered"""
 
 
-def test_text_has_the_whole_history() -> None:
-    assert history.as_text([a_story()]) == STORY
+def test_text_has_all_of_a_maintenance() -> None:
+    assert details(data(a_story())["maintenances"]) == STORY
 
 
-def test_no_events_are_said_to_be_none() -> None:
-    assert history.as_text([]) == "no events"
-    assert history.to_dict([]) == []
-
-
-def test_events_keep_their_order() -> None:
-    records = [make_record(number, f"E-{number}") for number in (2, 1, 3)]
-    assert [part.splitlines()[0] for part in history.as_text(records).split("\n\n")] == [
-        "event E-2",
-        "event E-1",
-        "event E-3",
-    ]
-    assert [each["event"]["event_id"] for each in history.to_dict(records)] == ["E-2", "E-1", "E-3"]
-
-
-def test_data_has_everything_and_is_json() -> None:
-    (data,) = json.loads(json.dumps(history.to_dict([a_story()])))
-    assert data["event"] == json.loads(json.dumps(a_story().event.as_dict()))
-    assert set(data) == {
-        "event",
-        "life",
-        "first_seen",
-        "first_type",
-        "first_status",
-        "concerned",
-        "seen_started",
-        "gone_at",
-        "outcome",
-        "closed_at",
-        "approval",
-        "stages",
-        "timeline",
-    }
-    assert (data["first_seen"], data["gone_at"], data["closed_at"]) == (
+def test_data_have_the_members_of_the_contract() -> None:
+    (found,) = data(a_story())["maintenances"]
+    assert list(found) == ["id", "began", "ended", "outcome", "given_up_by", "events", "hooks", "timeline"]
+    assert (found["id"], found["began"], found["ended"]) == (
+        "10",
         "2026-11-21T12:00:00.123Z",
-        "2026-11-21T12:01:00.123Z",
         "2026-11-21T12:01:01.123Z",
     )
-    assert (data["outcome"], data["life"], data["concerned"], data["seen_started"]) == ("completed", 1, True, True)
-    assert data["approval"] == {
-        "state": "accepted",
-        "reason": "rule 1",
-        "attempts": 2,
-        "asked_by": "root",
-        "error": None,
+    (event,) = found["events"]
+    assert event == {
+        **json.loads(json.dumps(record().event.as_dict())),
+        "affects_this_vm": True,
+        "first_seen": "2026-11-21T12:00:00Z",
+        "prepared": "ok",
+        "approval": "accepted",
+        "approval_by": "rule 1",
+        "approval_error": None,
+        "first_type": "Freeze",
+        "first_status": "Scheduled",
+        "gone_at": "2026-11-21T12:01:00Z",
+        "outcome": "completed",
     }
-    assert {stage: [run["hook"] for run in runs] for stage, runs in data["stages"].items()} == {
-        "prepare": ["10-app", "20-late"],
-        "emergency": [],
-        "started": [],
-        "recover": ["10-app", "30-again"],
-    }
-    assert data["stages"]["prepare"][0] == {
-        "id": 2,
-        "hook": "10-app",
+    assert found["hooks"][1] == {
+        "stage": "prepare",
+        "name": "20-late",
+        "state": "timeout",
         "attempt": 1,
-        "state": "ok",
-        "reason": None,
-        "started_at": "2026-11-21T12:00:01.123Z",
-        "ended_at": "2026-11-21T12:00:03.623Z",
+        "event": "E-1",
+        "reason": "its time limit was up",
+        "started": "2026-11-21T12:00:01.123Z",
+        "ended": "2026-11-21T12:00:03.623Z",
         "seconds": 2.5,
-        "exit_status": 0,
-        "output": "moved 3 VMs\n\nall \u00fcber\n",
-        "void": None,
+        "exit_status": -15,
+        "output": "",
+        "cause": "time-limit",
     }
-    assert data["timeline"][0] == {
+    assert found["timeline"][0] == {
         "at": "2026-11-21T12:00:00.123Z",
-        "what": "appeared",
-        "detail": "Freeze by Platform hits this VM",
+        "what": "taken-up",
+        "event": "E-1",
+        "detail": "Freeze Scheduled",
     }
 
 
-def test_what_is_not_known_yet_is_null_in_the_data_and_words_in_the_text() -> None:
-    unknown: dict[str, Any] = {
-        "resource_type": None,
-        "not_before": None,
-        "description": None,
-        "source": None,
-        "duration": None,
-        "resources": (),
-    }
-    record = make_record(1, event_type="", status="", **unknown)
-    add_step(record, 2)
-    (data,) = history.to_dict([record])
-    assert (data["gone_at"], data["outcome"], data["closed_at"], data["approval"]["state"]) == (None, None, None, None)
-    assert [data["stages"]["prepare"][0][name] for name in ("ended_at", "seconds", "exit_status")] == [None] * 3
-    text = history.as_text([record])
-    assert "unknown type by unknown source, no status\n" in text
-    assert (
-        "no VM by name\n" in text
-        and "approval   none\n" in text
-        and "outcome    not over\n" in text
-        and "10-app  running" in text
+def test_oldest_maintenance_is_first_and_the_open_one_last() -> None:
+    opened = Maintenance(30, NOON, [record("E-3", 31)], [run(32, "prepare/10-app", RUNNING, event=31)])
+    found = data(opened, Maintenance(20, NOON), a_story())["maintenances"]
+    assert [each["id"] for each in found] == ["10", "20", "30"]
+    assert (found[2]["ended"], found[2]["outcome"], found[2]["events"][0]["outcome"]) == (None, None, None)
+    assert [found[2]["hooks"][0][name] for name in ("ended", "seconds", "exit_status", "cause")] == [None] * 4
+
+
+def test_unknown_values_are_words_in_the_text() -> None:
+    event = record(
+        event_type="", status="", resources=(), resource_type=None, description=None, source=None, duration=None
     )
+    event.approval = SENT
+    text = details(data(Maintenance(10, NOON, [event], given_up_by="root"))["maintenances"])
+    for words in (
+        "ended      not over",
+        "unknown type by unknown source, no status",
+        "no VM by name",
+        "sent, not known to have arrived",
+        "root gave it up",
+    ):
+        assert words in text, words
 
 
-def test_approval_in_doubt_and_recovery_to_do_are_said() -> None:
-    record = make_record(1)
-    record.approval, record.approval_attempts = SENT, 1
-    record.gone_at, record.outcome, record.occurrence = after(3), UNKNOWN, 2
-    text = history.as_text([record])
-    assert "event E-1, life 2\n" in text
-    assert "sent, not known to have arrived, after 1 request\n" in text
-    assert "unknown, over since 2026-11-21 12:00:03 UTC, recovery not done\n" in text
+def test_overview_has_a_line_for_each_event() -> None:
+    other = record("E-4-of-others", NO_EVENT, resources=("web-9",), status="Scheduled")
+    held = record("E-5", NO_EVENT, status="Scheduled")
+    other.gone_at = held.gone_at = after(9)
+    found = data(Maintenance(20, NOON, may_lack_events=True, ended=NOON), a_story(), past=(other, held))
+    assert (
+        overview(found["maintenances"], found["others"])
+        == """\
+MAINTENANCE  BEGAN (UTC)          EVENT    TYPE    OUTCOME    APPROVAL  PREPARED  RECOVERED
+10           2026-11-21 12:00:00  E-1      Freeze  completed  accepted  ok        failed
+20           2026-11-21 12:00:00  unknown  -       unknown    -         -         -
+
+events without a maintenance
+EVENT          TYPE    FIRST SEEN (UTC)     OUTCOME  APPROVAL  AFFECTS
+E-4-of-others  Freeze  2026-11-21 12:00:00  unknown  none      others
+E-5            Freeze  2026-11-21 12:00:00  unknown  none      this VM"""
+    )
+    assert (overview([], []), table_of_others([])) == ("no maintenances", "no events")
 
 
-def test_times_are_utc_whatever_zone_they_came_in() -> None:
-    record = make_record(1)
-    record.timeline = [TimelineEntry(NOON.astimezone(timezone(timedelta(hours=-8))), "appeared", "")]
-    assert "    2026-11-21 12:00:00.123  appeared\n" in history.as_text([record]) + "\n"
-    assert history.to_dict([record])[0]["timeline"][0]["at"] == "2026-11-21T12:00:00.123Z"
+@pytest.mark.parametrize(
+    ("asked", "ids"), [("10", ["10"]), ("1", ["10"]), ("e-1", ["10"]), ("e-", ["10", "20"]), ("x", []), ("", [])]
+)
+def test_id_of_a_maintenance_or_of_an_event_or_its_beginning_finds_all_that_match(asked: str, ids: list[str]) -> None:
+    found = data(Maintenance(20, NOON, [record("E-2", 21)]), a_story(), past=(record("E-4", NO_EVENT),))
+    assert [each["id"] for each in matching(asked, found["maintenances"])] == ids
+    assert [each["event_id"] for each in matching("e-4", found["others"])] == ["E-4"]
 
 
 EVIL = ["\x1b[2J\x1b]0;owned\x07", "\r\n2026 forged", "\x9b31m", "\u202egnp", "\x08\x7f\x00", "half \ud800"]
@@ -181,51 +207,32 @@ EVIL = ["\x1b[2J\x1b]0;owned\x07", "\r\n2026 forged", "\x9b31m", "\u202egnp", "\
 
 @pytest.mark.parametrize("evil", EVIL, ids=ascii)
 def test_nothing_that_others_named_steers_a_terminal_or_forges_a_line(evil: str) -> None:
-    record = make_record(
-        1,
-        "E" + evil,
-        event_type=evil,
-        status=evil,
-        source=evil,
-        description=evil,
-        resources=(evil, evil),
-        resource_type=evil,
+    event = record("E" + evil, event_type=evil, status=evil, source=evil, description=evil, resources=(evil, evil))
+    event.approval_by = event.approval_error = event.first_type = evil
+    maintenance = Maintenance(
+        10, NOON, [event], [run(12, "prepare/10-app", reason=evil, output=evil)], [Entry(NOON, "changed", evil, evil)]
     )
-    step = add_step(record, 2, hook=evil)
-    end_step(record, step, evil.replace("\n", ""))
-    step.reason = record.approval_reason = record.approval_asked_by = record.outcome = evil
-    record.gone_at = after(9)
-    record.timeline.append(TimelineEntry(NOON, evil, evil))
-    text = history.as_text([record])
-    plain = history.as_text([make_plain()])
+    maintenance.given_up_by = evil
+    found = data(maintenance, past=(event,))
+    text = details(found["maintenances"]) + overview(found["maintenances"], found["others"])
     assert all(character.isprintable() or character == "\n" for character in text)
     assert not any(line.startswith("2026 forged") for line in text.splitlines())
-    assert len(text.splitlines()) in (
-        len(plain.splitlines()),
-        len(plain.splitlines()) + 1,
-    )  # one more where the output has a line break
     text.encode("utf-8")
-    written = json.dumps(history.to_dict([record]))
-    assert all(character.isprintable() or character == "\x7f" for character in written)
-
-
-def make_plain() -> EventRecord:
-    record = make_record(1)
-    end_step(record, add_step(record, 2), "x")
-    record.gone_at = after(9)
-    record.timeline.append(TimelineEntry(NOON, "word", "detail"))
-    return record
 
 
 def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
-    record = make_record(
-        1, "i" * 1_000_000, resources=tuple(f"vm-{number}" for number in range(5000)), description="d" * 1_000_000
-    )
-    record.timeline.append(TimelineEntry(NOON, "changed", "c" * 1_000_000))
-    text = history.as_text([record])
-    assert len(text) < 10_000
-    assert "vm-19 and 4980 more" in text
-    assert len(history.to_dict([record])[0]["event"]["resources"]) == 5000
+    names = tuple(f"vm-{number}" for number in range(5000))
+    event = record("i" * 1_000_000, resources=names, description="d" * 1_000_000)
+    found = data(Maintenance(10, NOON, [event], [], [Entry(NOON, "changed", "", "c" * 1_000_000)]))["maintenances"]
+    assert len(details(found)) < 10_000 and "vm-19 and 4980 more" in details(found)
+    assert max(map(len, overview(found, []).splitlines())) < 250
+    assert len(found[0]["events"][0]["resources"]) == 5000
+
+
+def test_times_are_utc_whatever_zone_they_came_in() -> None:
+    west = NOON.astimezone(timezone(timedelta(hours=-8)))
+    (found,) = data(Maintenance(10, west, [], [], [Entry(west, "closed", "", "")]))["maintenances"]
+    assert found["began"] == found["timeline"][0]["at"] == "2026-11-21T12:00:00.123Z"
 
 
 @pytest.mark.parametrize(
@@ -233,8 +240,28 @@ def test_very_many_and_very_long_names_do_not_flood_the_text() -> None:
     [(0.04, "0 s"), (2.25, "2.2 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (7380, "2 h 3 min")],
 )
 def test_durations_are_readable(seconds: float, text: str) -> None:
-    record = make_record(1)
-    step = add_step(record, 2)
-    end_step(record, step, "")
-    step.ended_at = after(1 + seconds)
-    assert f"after {text} " in history.as_text([record])
+    runs = [run(12, "prepare/10-app", ended=after(1 + seconds), exit_status=0)]
+    assert f"after {text} " in details(data(Maintenance(10, NOON, [], runs))["maintenances"])
+
+
+@pytest.mark.parametrize(
+    "states, expected",
+    [([], "-"), (["ok", "ok"], "ok"), (["ok", "starting"], "running"), (["running", "timeout"], "timeout")],
+)
+def test_the_first_hook_without_success_decides_the_result_of_a_stage(states: list[str], expected: str) -> None:
+    hooks = [{"stage": RECOVER, "name": f"{number}", "state": state} for number, state in enumerate(states)]
+    hooks.append({"stage": PREPARE, "name": "0", "state": "failed"})
+    assert latest_result(hooks, RECOVER) == expected
+
+
+def test_the_latest_run_of_a_hook_decides_the_result_of_a_stage() -> None:
+    hooks = [{"stage": RECOVER, "name": "10-a", "state": state} for state in ("interrupted", "ok")]
+    assert latest_result(hooks, RECOVER) == "ok"
+
+
+@pytest.mark.parametrize(
+    "asked, found", [("abc", ["ABC"]), ("AB", ["ABC", "abcd"]), ("abcd", ["abcd"]), ("x", []), ("", [])]
+)
+def test_an_id_or_its_beginning_stands_for_events(asked: str, found: list[str]) -> None:
+    assert matching_ids(asked, ["ABC", "abcd", "ABC"]) == found
+    assert len(matching_ids("a", [f"a{number}" for number in range(100)])) == MAX_CANDIDATES

@@ -91,13 +91,13 @@ def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
     script.answers.put(TWO)
     assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
     poller.deliver_unchanged(True)
-    for number, event in enumerate(TWO.events):
-        poller.approve(number, event)
+    for event in TWO.events:
+        poller.approve(event)
     for _look in range(3):
         script.answers.put(TWO)
     delivered = [news.get(timeout=TIMEOUT) for _answer in range(5)]
-    answered = [(each.record_id, each.error) for each in delivered if isinstance(each, ApprovalAnswered)]
-    assert answered == [(0, None), (1, SICK)] and script.approved == [["A"], ["sick"]]
+    answered = [(each.key, each.error) for each in delivered if isinstance(each, ApprovalAnswered)]
+    assert answered == [("a", None), ("sick", SICK)] and script.approved == [["A"], ["sick"]]
     assert sum(isinstance(each, DocumentReceived) for each in delivered) == 3 and isinstance(
         delivered[-1], DocumentReceived
     )
@@ -114,7 +114,7 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
     # while it polls again: the approval must follow this poll and not a later one
     for _look in range(2):
         assert script.asked.acquire(timeout=TIMEOUT)
-    poller.approve(1, EVENT.events[0])
+    poller.approve(EVENT.events[0])
     script.answers.put(meanwhile)
     assert [type(news.get(timeout=TIMEOUT)) for _news in range(2)] == [says, ApprovalWithheld]
     assert script.approved == []

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Sequence
 
-from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, exit_with_error
+from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, CommandError, exit_with_error
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.instance import AlreadyRunning
@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.verb(options)
         sys.stdout.flush()
         return status
+    except CommandError as error:
+        return exit_with_error(error.status, str(error), as_json, **error.data)
     except ConfigError as error:
         return exit_with_error(BAD_CONFIG, str(error), as_json)
     except PermissionError as error:

@@ -14,10 +14,17 @@ from azure_scheduled_events.printable import printable
 OK, PROBLEM, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
 
 
-def print_error(status: int, text: str) -> int:
-    """Print an error; return the status."""
+class CommandError(Exception):
+    """The end of a verb without a result: the exit status, a sentence, and further members of the JSON output."""
+
+    def __init__(self, status: int, text: str, **data: object) -> None:
+        super().__init__(text)
+        self.status, self.data = status, data
+
+
+def print_error(text: str) -> None:
+    """Print a sentence to standard error."""
     print(f"azure-scheduled-events: {printable(text)}", file=sys.stderr)
-    return status
 
 
 def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> int:
@@ -25,7 +32,8 @@ def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> in
     if as_json:
         print_result({**data, "text": text} if data else {"error": text}, "", as_json)
         sys.stdout.flush()
-    return print_error(status, text)
+    print_error(text)
+    return status
 
 
 def print_result(data: Any, text: str, as_json: bool) -> None:

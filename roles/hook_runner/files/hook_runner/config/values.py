@@ -56,14 +56,12 @@ def loopback_address(value: Any) -> str:
     return str(value)
 
 
-def environment(value: Any) -> dict[str, str]:
-    """Return variables for hooks."""
-    return {_variable(name): text(item) for name, item in _mapping(value).items()}
-
-
-def paths_by_name(value: Any) -> dict[str, str]:
-    """Return absolute paths by name."""
-    return {text(name): path(item) for name, item in _mapping(value).items()}
+def limit(value: Any) -> str:
+    """Return a limit of a unit, as unit files have it."""
+    written = str(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not written.strip() or not written.isprintable():
+        raise ValueError(f"expected a text or a number, not {value!r}")
+    return written
 
 
 def hook_key(value: Any) -> str:
@@ -76,15 +74,10 @@ def hook_key(value: Any) -> str:
     return str(value)
 
 
-def _variable(name: Any) -> str:
+def variable(name: Any) -> str:
+    """Return the name of a variable for hooks."""
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of a variable")
     if name.startswith(("EVENT_", "HOOK_")):
         raise ValueError(f"{name}: the service sets variables that begin with EVENT_ or HOOK_; choose another name")
     return name
-
-
-def _mapping(value: Any) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a mapping, not {value!r}")
-    return value

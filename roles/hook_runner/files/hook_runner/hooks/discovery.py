@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from enum import Enum
-from typing import NamedTuple
+from typing import Mapping, NamedTuple, Sequence
 
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.config.values import HOOK_NAME
@@ -51,6 +51,10 @@ class Hook(NamedTuple):
     path: str
     settings: HookSettings
     problem: str | None
+
+
+# by stage, in the order of their names
+Hooks = Mapping[str, Sequence[Hook]]
 
 
 class SkipReason(Enum):

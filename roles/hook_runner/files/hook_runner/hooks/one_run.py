@@ -17,6 +17,8 @@ from hook_runner.records import Cause
 
 # bytes of the end of a hook's output that a result has
 OUTPUT_TAIL = 4096
+# the error of a run that has reached its limit
+TOO_LONG = "its time limit was up"
 # lines of a hook in the log in each second
 LINES_PER_SECOND = 200
 
@@ -66,13 +68,14 @@ class Run(ABC):
         descriptors: are in `ends`, and readable when the hook may have ended.
         result: its result, once `look` has found it; `descriptors` is empty from then on.
         look_at: monotonic seconds of the next look at it.
+        ends_at: monotonic seconds at which the daemon has to end it; infinity if systemd does.
         kill_at: monotonic seconds of the next KILL; infinity while its end has not been requested.
     """
 
     def __init__(self, ends: select.epoll) -> None:
         self.descriptors: list[int] = []
         self.result: RunResult | None = None
-        self.look_at, self.kill_at = 0.0, float("inf")
+        self.look_at, self.ends_at, self.kill_at = 0.0, float("inf"), float("inf")
         self._ends = ends
 
     @abstractmethod

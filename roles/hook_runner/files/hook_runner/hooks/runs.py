@@ -13,14 +13,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from hook_runner.hooks import units
 from hook_runner.hooks.children import ChildRun
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.lost_runs import LostRun, read_lost_run
-from hook_runner.hooks.one_run import Run, RunOrder, RunResult
+from hook_runner.hooks.one_run import TOO_LONG, Run, RunOrder, RunResult
 from hook_runner.hooks.systemd import Stopping, Systemd, UnitRun
+from hook_runner.records import Cause
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = "/run"
@@ -41,6 +41,15 @@ ROOM = 65536
 ROOM_INTERVAL, ROOM_TIMEOUT, ROOM_PART = 1.0, 60.0, 0.25
 
 
+class LostRun(NamedTuple):
+    """A run of an earlier daemon that no record has; ``memo`` is what that daemon noted about it, b"" if nothing."""
+
+    number: int
+    stage: str
+    hook: str
+    memo: bytes
+
+
 class HookRuns:
     """The hook runs of one host.
 
@@ -50,9 +59,6 @@ class HookRuns:
         kill_after: seconds between TERM and KILL.
         clock: monotonic seconds.
         systemd: runs each hook in a transient unit; None to run them as children of this process.
-
-    Attributes:
-        lost: the runs that no record has, by number, until they are adopted or ended.
 
     `environment` and `kill_after` may be replaced; the new values apply to later runs.
     """
@@ -67,7 +73,6 @@ class HookRuns:
     ) -> None:
         self.environment = environment
         self.kill_after = kill_after
-        self.lost: dict[int, LostRun] = {}
         self._folder = os.path.join(directory, "runs")
         self._clock = clock
         self._systemd = systemd
@@ -96,17 +101,32 @@ class HookRuns:
         self._full_since = min(now, self._full_since)
         return f"room in {RUN}" if now - self._full_since < min(ROOM_TIMEOUT, seconds * ROOM_PART) else None
 
-    def start(self, number: int, hook: Hook, input: bytes, variables: Mapping[str, str], limit: float) -> None:
+    def start(
+        self,
+        number: int,
+        hook: Hook,
+        input: bytes,
+        variables: Mapping[str, str],
+        limit: float,
+        memo: bytes = b"",
+        kill_after: float | None = None,
+    ) -> None:
         """Run a hook that gets `input` on stdin and `variables`, in addition to `environment`.
 
-        systemd ends it after `limit` seconds, also without the daemon. A child has no limit.
+        systemd ends it after `limit` seconds, also without the daemon; `kill_after` seconds later the rest gets KILL.
+        `memo` is for a daemon whose records lack the run.
 
         Raises:
             Stopping: the daemon or the host is to end; the hook has not run.
             OSError: the hook has not run.
         """
-        order = RunOrder(number, hook, input, self._all_variables(variables), limit, self.kill_after)
-        run = self._active[number] = self._start_unit(order) or ChildRun.start(order, self._ends)
+        seconds = self.kill_after if kill_after is None else kill_after
+        order = RunOrder(number, hook, input, self._all_variables(variables), limit, seconds)
+        run: Run | None = self._start_unit(order, memo)
+        if run is None:
+            run = ChildRun.start(order, self._ends)
+            run.ends_at = self._clock() + limit
+        self._active[number] = run
         self._look(run)
 
     def adopt(self, number: int, stage: str, hook: str) -> bool:
@@ -114,7 +134,6 @@ class HookRuns:
 
         `collect_finished` returns its result.
         """
-        self.lost.pop(number, None)
         if self._systemd is None:
             return False
         run = UnitRun(self._systemd, units.unit_name(stage, hook, number), self._ends)
@@ -123,34 +142,31 @@ class HookRuns:
             self._active[number] = run
         return run.exists
 
-    def find_lost(self, known: set[int]) -> bool:
-        """Find the units of runs that were not adopted; make those `lost` that are not known, and end all others.
+    def find_lost(self, known: set[int]) -> list[LostRun]:
+        """Return the runs of units that were not adopted and are not known, by number; end the units of the others.
 
-        A run is known if a record has its result. A unit without a readable input is ended, too.
-        Returns whether there are lost ones.
+        A run is known if a record has its result.
         """
-        if self._systemd is None:
-            return False
-        for name, state in self._systemd.states(units.PREFIX + "*").items():
-            found = units.parse_name(name)
-            if found is None or found[2] in self._active or not state.exists:
+        found = []
+        for name, state in (self._systemd.states(units.PREFIX + "*") if self._systemd else {}).items():
+            parsed = units.parse_name(name)
+            if parsed is None or parsed[2] in self._active or not state.exists:
                 continue
-            stage, hook, number = found
-            lost = read_lost_run(self._path(number, "input"), number, stage, hook, state.began)
-            if lost is not None and number not in known:
-                self.lost[number] = lost
-            else:
-                self._ending[self._systemd.end(name)] = True
-                self._unlink(number)
-        return bool(self.lost)
+            stage, hook, number = parsed
+            if number in known:
+                self.end_unit(number, stage, hook)
+                continue
+            memo = b""
+            with contextlib.suppress(OSError), open(self._path(number, "memo"), "rb") as file:
+                memo = file.read()
+            found.append(LostRun(number, stage, hook, memo))
+        return sorted(found)
 
-    def end_lost(self) -> None:
-        """End the runs of `lost` that were not adopted."""
-        while self.lost:
-            number, run = self.lost.popitem()
-            if self._systemd is not None:
-                self._ending[self._systemd.end(units.unit_name(run.stage, run.hook, number))] = True
-            self._unlink(number)
+    def end_unit(self, number: int, stage: str, hook: str) -> None:
+        """End a unit that was not adopted."""
+        if self._systemd is not None:
+            self._ending[self._systemd.end(units.unit_name(stage, hook, number))] = True
+        self._unlink(number)
 
     def stop(self, number: int, kill_after: float | None = None) -> None:
         """Send TERM to all processes of the hook now, and KILL after `kill_after` seconds. May be repeated."""
@@ -171,6 +187,8 @@ class HookRuns:
         ended = []
         for number, run in list(self._active.items()):
             now = self._clock()
+            if now >= run.ends_at and run.result is None:
+                self.stop(number)
             if now >= run.kill_at:
                 run.signal(signal.SIGKILL)
                 run.kill_at = now + KILL_INTERVAL
@@ -180,7 +198,10 @@ class HookRuns:
                 if run.kill_at != float("inf"):
                     run.signal(signal.SIGKILL)  # what the hook has left may not run until its result is recorded
                 self._ended[number] = self._active.pop(number)
-                ended.append((number, run.result))
+                result = run.result
+                if now >= run.ends_at and result.exit_status != 0:
+                    result = result._replace(cause=Cause.TIME_LIMIT, error=TOO_LONG)
+                ended.append((number, result))
         return ended
 
     def remove(self, number: int) -> None:
@@ -202,7 +223,9 @@ class HookRuns:
             times.append(now + ROOM_INTERVAL)
         for run in self._active.values():
             look_at = run.look_at if run.result is None else now
-            times.append(max(now + AT_ONCE, min(look_at, run.kill_at)))
+            # a child that was told to end at its limit is not told again
+            ends_at = run.ends_at if run.kill_at == float("inf") else run.kill_at
+            times.append(max(now + AT_ONCE, min(look_at, run.kill_at, ends_at)))
         return min(times, default=None)
 
     def close(self) -> None:
@@ -215,18 +238,19 @@ class HookRuns:
             self.collect_finished()
             time.sleep(AT_ONCE)
 
-    def _start_unit(self, order: RunOrder) -> UnitRun | None:
+    def _start_unit(self, order: RunOrder, memo: bytes) -> UnitRun | None:
         """Start the unit of a run; return None if systemd does not run, or has no room. Raises Stopping, OSError."""
         if self._systemd is None or not self._has_room():
             return None
         files = {"input": order.input, "environment": units.environment_file(order.environment)}
+        given = [self._path(order.number, kind) for kind in files]
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            for kind, data in files.items():
+            for kind, data in {**files, "memo": memo}.items():
                 descriptor = os.open(self._path(order.number, kind), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
                 with open(descriptor, "wb") as file:
                     file.write(data)
-            name = self._systemd.start(order, *(self._path(order.number, kind) for kind in files))
+            name = self._systemd.start(order, *given)
         except OSError as error:
             self._unlink(order.number)
             if isinstance(error, Stopping):
@@ -258,7 +282,7 @@ class HookRuns:
         return list(self._ending.values())
 
     def _unlink(self, number: int) -> None:
-        for kind in ("input", "environment"):
+        for kind in ("input", "environment", "memo"):
             with contextlib.suppress(OSError):
                 os.unlink(self._path(number, kind))
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hook_runner.hooks.one_run import LINES_PER_SECOND, RunOrder, RunResult
+from hook_runner.hooks.one_run import LINES_PER_SECOND, TOO_LONG, RunOrder, RunResult
 from hook_runner.records import STAGES, Cause
 
 PREFIX = "azure-scheduled-events-hook-"
@@ -151,4 +151,4 @@ def result_of(state: UnitState, limit: float, output: str) -> RunResult:
         return RunResult(status, output, seconds, Cause.NONE, "")
     if seconds < limit:
         return RunResult(status, output, seconds, Cause.UNIT_STOPPED, "its unit was stopped")
-    return RunResult(status, output, seconds, Cause.TIME_LIMIT, "its time limit was up")
+    return RunResult(status, output, seconds, Cause.TIME_LIMIT, TOO_LONG)

@@ -11,7 +11,7 @@ import os
 from typing import Sequence
 
 from hook_runner.hooks.discovery import Hook
-from hook_runner.lifecycle.hook_pairs import without_number
+from hook_runner.preflight.hooks import without_number
 from hook_runner.preflight.report import ERROR, WARNING, Report
 
 # the ready hooks keep their records here; one with the option state_directory keeps them elsewhere

@@ -6,25 +6,28 @@
 from __future__ import annotations
 
 import os
+import re
+from typing import Iterable
 
 from azure_scheduled_events.options import did_you_mean, suggestion
-from hook_runner.config.settings import Settings
+from hook_runner.config.settings import ConfigFile, Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import PATH
 from hook_runner.hooks.systemd import Systemd
-from hook_runner.lifecycle.hook_pairs import partner
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.records import PREPARE, STAGES
+from hook_runner.records import PREPARE, RECOVER, STAGES
 
 # bytes of a first line that the kernel reads
 _FIRST_LINE = 256
+_NUMBER = re.compile(r"^[0-9]+-(?=.)")
 
 
 def check_hooks(
-    directory: str, settings: Settings, owners: frozenset[int], report: Report
+    directory: str, config: ConfigFile, owners: frozenset[int], report: Report
 ) -> dict[str, tuple[Hook, ...]]:
     """Check all hooks, and return them by stage."""
+    settings = config.settings
     hooks, skipped = discover_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
     if not everywhere:
@@ -41,12 +44,19 @@ def check_hooks(
         if reason is not None:
             report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
-    _check_keys(everywhere, settings, report)
+    _check_keys(everywhere, config, report)
     _check_limits(everywhere, settings, report)
+    _check_needs(hooks[PREPARE], config, report)
+    undone = {without_number(hook.name) for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
-        if hook.problem is None and partner(hooks, PREPARE, hook.name) is None:
+        if hook.problem is None and without_number(hook.name) not in undone:
             report.add(INFO, "hooks", hook.path, f"no matching recover hook (recover/{hook.name})")
     return hooks
+
+
+def without_number(name: str) -> str:
+    """Return the name of a hook without its leading number: prepare/21-web and recover/79-web are a pair."""
+    return _NUMBER.sub("", name)
 
 
 def _check_stages(directory: str, report: Report) -> None:
@@ -64,14 +74,26 @@ def _check_stages(directory: str, report: Report) -> None:
             report.add(WARNING, "hooks", path, f"not a stage, its files are not run{did_you_mean(name, STAGES)}")
 
 
-def _check_keys(hooks: list[Hook], settings: Settings, report: Report) -> None:
+def _check_keys(hooks: Iterable[Hook], config: ConfigFile, report: Report) -> None:
     """Report settings of hooks that do not exist: the hook that was meant runs without them."""
     known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, f"{hook.stage}/{hook.name}")))
-    for key in settings.hooks:
+    for key in config.settings.hooks:
         if key not in known:
             similar = suggestion(key, known)
             text = f"hooks.{key}: there is no such hook{(f'; did you mean {similar}?' if similar else '')}"
-            report.add(WARNING, "configuration", f"hooks.{key}", text)
+            report.add(WARNING, "configuration", config.source("hooks", key), text)
+
+
+def _check_needs(hooks: Iterable[Hook], config: ConfigFile, report: Report) -> None:
+    """Report hooks that need more time than they may use."""
+    for hook in hooks:
+        needs, timeout = hook.settings.needs, hook.settings.timeout
+        if needs > timeout:
+            key = next(
+                key for key in (f"{PREPARE}/{hook.name}", hook.name) if "needs" in config.settings.hooks.get(key, {})
+            )
+            text = f"hooks.{key}: needs is {needs:g} s, and timeout is {timeout:g} s; lower needs, or raise timeout"
+            report.add(ERROR, "configuration", config.source("hooks", key, "needs"), text)
 
 
 def _check_limits(hooks: list[Hook], settings: Settings, report: Report) -> None:

@@ -17,17 +17,17 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.outcome import COMPLETED
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
-from hook_runner.hooks.inputs import input_of
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
-from hook_runner.lifecycle.stage_plan import prepare_deadline
-from hook_runner.records import PREPARE, RECOVER, STAGES, EventRecord
+from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
+from hook_runner.maintenance.inputs import input_of
+from hook_runner.maintenance.record import EventRecord, Maintenance
+from hook_runner.records import PREPARE, RECOVER, STAGES
 
-# most seconds between two checks for a signal or the end of the hook
+# most seconds between two checks for a signal, or for the end of the hook or of its time
 CHECK_INTERVAL = 0.1
 
 
@@ -81,10 +81,8 @@ def invented_event(stage: str, kind: str, notice: float, now: datetime) -> Event
         "Platform",
         None,
     )
-    record = EventRecord(0, 1, event, now)
-    record.affects_this_vm = True
-    if stage == RECOVER:
-        record.gone_at, record.outcome = now, COMPLETED
+    record = EventRecord(event, now, kind, event.status, number=1, taken_up_at=now)
+    record.gone_at = now if stage == RECOVER else None
     return record
 
 
@@ -94,10 +92,13 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> TrialRe
     A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may start.
     """
     now = datetime.now(timezone.utc)
+    # milliseconds, like the numbers of the daemon's own runs
+    number = int(time.time() * 1000)
     record = invented_event(hook.stage, kind, notice, now)
-    end = prepare_deadline(record, settings.margin) if hook.stage == PREPARE else None
-    limit = hook.settings.timeout if end is None else min(hook.settings.timeout, (end - now).total_seconds())
-    limit = max(1, int(limit))
+    maintenance = Maintenance(number, now, [record])
+    host = Host(settings, {}, settings.resource_name or record.event.resources[0], "")
+    run = HookPlan(host, maintenance, {}, now).begin(Next(hook, record), number)
+    limit = max(1, int((run.limit - now).total_seconds()))
     if hook.problem is not None:
         return TrialResult(record.event.event_id, limit, None, hook.problem)
     folder = _folder(settings.run_directory)
@@ -106,15 +107,12 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> TrialRe
         runs = HookRuns(
             folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
         )
-        name = settings.resource_name or record.event.resources[0]
-        given = input_of(record, hook.stage, name, now, float(limit))
-        # milliseconds, like the numbers of the daemon's own runs
-        number = int(time.time() * 1000)
+        given = input_of(run, maintenance, host.own_name, now)
         reasons: list[str] = []
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, lambda _number, _frame: reasons.append("it was ended early"))
         runs.start(number, hook, *given, limit)
-        result = _wait(runs, number, limit, reasons)
+        result = _wait(runs, number, reasons)
         runs.remove(number)
         runs.close()
         return TrialResult(record.event.event_id, limit, result, "")
@@ -130,14 +128,11 @@ def _folder(run_directory: str) -> str:
     return tempfile.mkdtemp(prefix="try-", dir=usual)
 
 
-def _wait(runs: HookRuns, number: int, limit: float, reasons: list[str]) -> RunResult:
-    """Wait for the end of the hook. The first of `reasons`, which a signal adds, or the end of its time, ends it."""
+def _wait(runs: HookRuns, number: int, reasons: list[str]) -> RunResult:
+    """Wait for the end of the hook; the first of `reasons`, which a signal adds, ends it."""
     waiting = select.poll()
     waiting.register(runs, select.POLLIN)
-    end = time.monotonic() + limit
     while True:
-        if time.monotonic() >= end:
-            reasons.append("its time limit was up")
         if reasons:
             runs.stop(number)
         for _number, result in runs.collect_finished():

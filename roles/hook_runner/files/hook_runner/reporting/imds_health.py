@@ -126,7 +126,6 @@ class ImdsHealth:
         """Return the state for `status`, as JSON values."""
         return {
             "ok": self.last_good is not None and not self.error,
-            "api_version": None if self._last is None else self._last.api_version,
             "last_good_poll": None if self.last_good is None else as_utc_text(self.last_good),
             "stale_since": None if self.failing_since is None else as_utc_text(self.failing_since),
             "error": self.error or None,

@@ -11,12 +11,15 @@ from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.printable import printable
-from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.lifecycle.stage_plan import not_recovered
-from hook_runner.records import PREPARE, RUNNING, STEP_STATES, EventRecord, HookRun
+from hook_runner.hooks.discovery import Hooks
+from hook_runner.maintenance.machine import PHASES
+from hook_runner.maintenance.record import EventRecord, HookRun
+from hook_runner.records import LOST, OPEN_STATES, PREPARE, RUN_STATES
 from hook_runner.reporting import metrics_server
+from hook_runner.reporting.history import affects_this_vm
 from hook_runner.reporting.imds_health import ImdsHealth, kind_of
+from hook_runner.reporting.status import not_recovered
+from hook_runner.runner import Runner
 
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
@@ -24,6 +27,10 @@ BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
 # the usual results of requests to IMDS, which are counted from 0 on; others appear with their first occurrence
 ACCEPTED = "accepted"
 ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)), "unreachable", "unreadable")
+# a run is lost after it has been counted
+RESULTS = tuple(state for state in RUN_STATES if state not in (*OPEN_STATES, LOST))
+# the metrics that change with what happens; `update` makes the others
+COUNTED = ("hook_duration_seconds", "hook_runs", "prepare_end_seconds_left", "approval_answers")
 
 
 class Definition(NamedTuple):
@@ -36,7 +43,8 @@ class Definition(NamedTuple):
 
 # the metrics by name, without PREFIX and without the suffix _total of counters
 METRICS: Mapping[str, Definition] = {
-    "events": Definition("Gauge", "Events known now", ("type", "stage")),
+    "events": Definition("Gauge", "Events that are not gone", ("type", "affects_this_vm")),
+    "maintenance": Definition("Gauge", "1 for the phase of the open maintenance", ("phase",)),
     "last_good_poll_timestamp_seconds": Definition("Gauge", "When IMDS gave its last good answer, in Unix time"),
     "imds_ok": Definition("Gauge", "1 while the latest poll brought a good answer"),
     "imds_errors": Definition("Counter", "Polls without a good answer", ("kind",)),
@@ -45,7 +53,7 @@ METRICS: Mapping[str, Definition] = {
     "prepare_end_seconds_left": Definition("Gauge", "Seconds that were left when the latest preparation ended"),
     "records_degraded": Definition("Gauge", "1 while records cannot be written"),
     "approval_answers": Definition("Counter", "Answers of IMDS to approvals", ("result",)),
-    "not_recovered": Definition("Gauge", "Events that are over, whose recover hooks have not succeeded"),
+    "not_recovered": Definition("Gauge", "1 while a recover hook has failed and has not succeeded since"),
     "paused": Definition("Gauge", "1 while an operator has paused the daemon"),
     "records_degraded_since_timestamp_seconds": Definition(
         "Gauge", "Since when records cannot be written, in Unix time; 0 while they can"
@@ -64,71 +72,74 @@ class Metrics:
 
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
-        self._metrics = {name: self._make(name, definition) for name, definition in METRICS.items()}
-        self._reported: collections.Counter[str] = collections.Counter()
-        self._shown: set[tuple[str, str]] = set()
-        self._hooks: Mapping[str, Any] | None = None
-        for error in ERRORS:
-            self._metrics["imds_errors"].labels(error)
+        self._counted = {name: self._make(name) for name in COUNTED}
+        # those that show a state; the HTTP server reads them at any time, and `update` replaces them as a whole
+        self._state: list[Any] = []
+        self._registry.register(self)
+        self._hooks: Hooks | None = None
         for result in (ACCEPTED, *ERRORS):
-            self._metrics["approval_answers"].labels(result)
+            self._counted["approval_answers"].labels(result)
 
-    def _make(self, name: str, definition: Definition) -> Any:
-        options = {"buckets": BUCKETS} if definition.kind == "Histogram" else {}
-        kind = getattr(self._client, definition.kind)
-        return kind(PREFIX + name, definition.text, definition.labels, registry=self._registry, **options)
+    def collect(self) -> list[Any]:
+        """Return the metrics that show a state, for the library."""
+        return self._state
 
-    def step_ended(self, record: EventRecord, step: HookRun, clock: ServerClock) -> None:
-        """Count a hook run that has ended."""
-        self._metrics["hook_runs"].labels(step.stage, printable(step.hook), step.state).inc()
-        if step.started_at is not None and step.ended_at is not None:
-            self._metrics["hook_duration_seconds"].labels(step.stage, printable(step.hook)).observe(
-                max(0.0, (step.ended_at - step.started_at).total_seconds())
-            )
-        if step.stage == PREPARE:
-            self._metrics["prepare_end_seconds_left"].set(record.event.seconds_left(clock.now()))
+    def hook_ended(self, run: HookRun, record: EventRecord | None, now: datetime) -> None:
+        """Count a hook run that has ended; `record` is its event, if that is known."""
+        self._counted["hook_runs"].labels(run.stage, printable(run.name), run.state).inc()
+        if run.ended is not None:
+            seconds = max(0.0, (run.ended - run.began).total_seconds())
+            self._counted["hook_duration_seconds"].labels(run.stage, printable(run.name)).observe(seconds)
+        if run.stage == PREPARE and record is not None:
+            self._counted["prepare_end_seconds_left"].set(record.event.seconds_left(now))
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
-        self._metrics["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
+        self._counted["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
 
-    def update(self, engine: Engine, health: ImdsHealth, degraded_since: datetime | None = None) -> None:
-        """Set the metrics that show the present state."""
-        self._begin_at_zero(engine)
-        # texts of IMDS and file names may be invalid UTF-8
-        events = collections.Counter((printable(record.event.event_type), record.phase) for record in engine.records)
-        # the HTTP server reads at any time: a metric that keeps its value is not removed for a moment
-        for labels in self._shown - set(events):
-            self._metrics["events"].remove(*labels)
-        for labels, count in events.items():
-            self._metrics["events"].labels(*labels).set(count)
-        self._shown = set(events)
-        self._metrics["imds_ok"].set(int(health.last_good is not None and not health.error))
-        if health.last_good is not None:
-            self._metrics["last_good_poll_timestamp_seconds"].set(health.last_good.timestamp())
-        for kind, count in health.errors.items():
-            self._metrics["imds_errors"].labels(kind).inc(count - self._reported[kind])
-            self._reported[kind] = count
-        self._metrics["records_degraded"].set(int(degraded_since is not None))
-        self._metrics["not_recovered"].set(
-            sum(bool(not_recovered(engine.runtime.hooks, record)) for record in engine.records)
+    def update(self, runner: Runner, health: ImdsHealth) -> None:
+        """Bring the metrics that show a state up to date."""
+        self._begin_at_zero(runner.hooks)
+        records, since = runner.records, runner.store.failing_since
+        phase = "" if records.maintenance is None else runner.machine.phase
+        # texts of IMDS may be invalid UTF-8
+        events = collections.Counter(
+            (printable(record.event.event_type), str(affects_this_vm(record, runner.own_name)).lower())
+            for record in records.known
         )
-        self._metrics["paused"].set(int(engine.pausing.current() is not None))
-        self._metrics["records_degraded_since_timestamp_seconds"].set(
-            0 if degraded_since is None else degraded_since.timestamp()
-        )
+        self._state = [
+            self._family("events", events),
+            self._family("maintenance", {(each,): each == phase for each in PHASES}),
+            self._family("not_recovered", {(): bool(not_recovered(runner))}),
+            self._family("paused", {(): records.state.pause is not None}),
+            self._family("imds_ok", {(): health.last_good is not None and not health.error}),
+            self._family("last_good_poll_timestamp_seconds", _timestamp(health.last_good)),
+            self._family("imds_errors", {(kind,): health.errors[kind] for kind in (*ERRORS, *health.errors)}),
+            self._family("records_degraded", {(): since is not None}),
+            self._family("records_degraded_since_timestamp_seconds", _timestamp(since) or {(): 0}),
+        ]
 
-    def _begin_at_zero(self, engine: Engine) -> None:
+    def _make(self, name: str) -> Any:
+        kind, text, labels = METRICS[name]
+        options = {"buckets": BUCKETS} if kind == "Histogram" else {}
+        return getattr(self._client, kind)(PREFIX + name, text, labels, registry=self._registry, **options)
+
+    def _family(self, name: str, values: Mapping[Any, float]) -> Any:
+        kind, text, labels = METRICS[name]
+        family = getattr(self._client.metrics_core, f"{kind}MetricFamily")(PREFIX + name, text, labels=labels)
+        for each, value in values.items():
+            family.add_metric(each, value)
+        return family
+
+    def _begin_at_zero(self, hooks: Hooks) -> None:
         """Show each result of each hook as 0: Prometheus does not see the increase to the first value of a series."""
-        if self._hooks is engine.runtime.hooks:
+        if self._hooks is hooks:
             return
-        self._hooks = engine.runtime.hooks
-        for stage, hooks in self._hooks.items():
-            for name in {printable(hook.name) for hook in hooks}:
-                self._metrics["hook_duration_seconds"].labels(stage, name)
-                for state in STEP_STATES:
-                    if state != RUNNING:
-                        self._metrics["hook_runs"].labels(stage, name, state)
+        self._hooks = hooks
+        for stage, name in {(stage, printable(hook.name)) for stage, some in hooks.items() for hook in some}:
+            self._counted["hook_duration_seconds"].labels(stage, name)
+            for result in RESULTS:
+                self._counted["hook_runs"].labels(stage, name, result)
 
     def as_text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -141,3 +152,7 @@ class Metrics:
         The address is an IP address and a port, such as 127.0.0.1:9758 or [::1]:9758.
         """
         metrics_server.serve(address, self._client.make_wsgi_app(self._registry))
+
+
+def _timestamp(time: datetime | None) -> dict[tuple[str, ...], float]:
+    return {} if time is None else {(): time.timestamp()}

@@ -5,215 +5,222 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.lifecycle.pause import described
-from hook_runner.lifecycle.stage_plan import NEVER, hooks_for, not_recovered, retry_at
-from hook_runner.record_store import RecordStore
-from hook_runner.records import RECOVER, STAGES, EventRecord, HookRun
+from hook_runner.hooks.discovery import Hook
+from hook_runner.maintenance.hook_plan import HookPlan
+from hook_runner.maintenance.record import NO_EVENT, EventRecord, Maintenance, Pause
+from hook_runner.records import FAILED, INTERRUPTED, RECOVER, TIMEOUT
+from hook_runner.reporting.history import event_data, ids_by_number, run_data
 from hook_runner.reporting.imds_health import ImdsHealth
-from hook_runner.reporting.in_force import as_lines
+from hook_runner.runner import Runner
+
+Json = Dict[str, Any]
+_HOOK_WAITS = "hook_waits"
 
 
-def to_dict(engine: Engine, health: ImdsHealth, clock: ServerClock, store: RecordStore) -> dict[str, Any]:
-    """Return the state of the daemon as plain JSON values.
-
-    Keys: resource_name, policy, leader, dry_run, imds (ok, confirmed, last_good_poll, stale_since, error,
-    incomplete_since, errors), records (ok, error, since, set_aside: paths of what could not be used),
-    events: a list of the common shape of an event with listed, named, readable (see `Sighting`),
-    concerns_me, of_lost_records, seconds_left, stage, prepared,
-    approval, approval_error, not_recovered (names of recover hooks), next_attempt (seconds, or
-    null), reason, outcome, waiting and hooks (the latest run of each hook). The service adds
-    version, configuration (see InForce.as_data) and paused (since, until, by, reason; null where no
-    operator has paused the daemon).
-    """
+def to_data(runner: Runner, health: ImdsHealth) -> Json:
+    """Return the state as JSON values; the control socket adds the version and `Configuration.as_data`."""
+    settings, store, pause = runner.settings, runner.store, runner.records.state.pause
     return {
-        "resource_name": engine.own_name,
-        "policy": engine.runtime.settings.policy.name,
-        "leader": engine.runtime.settings.leader,
-        "dry_run": engine.runtime.settings.dry_run,
-        "imds": {**health.as_data(), "confirmed": engine.approver.is_confirmed},
+        "vm": escape_surrogates(runner.own_name) or None,
+        "policy": settings.policy.name,
+        "leader": settings.leader,
+        "dry_run": settings.dry_run,
+        "paused": None if pause is None else _pause(pause),
+        "maintenance": _maintenance(runner),
+        "events": [_event(runner, record) for record in runner.records.known],
+        "imds": {**health.as_data(), "confirmed": runner.is_confirmed},
         "records": {
             "ok": store.error is None,
             "error": store.error,
             "since": None if store.failing_since is None else as_utc_text(store.failing_since),
             "set_aside": store.set_aside(),
         },
-        "events": [_event(engine, record, clock) for record in engine.records],
     }
 
 
-def is_healthy(data: dict[str, Any]) -> bool:
+def is_healthy(data: Mapping[str, Any]) -> bool:
     """Return True if no state needs the attention of an operator.
 
-    That is so if IMDS gives good documents without unreadable entries, records are written, this VM's name is
-    known, the daemon is not paused, the disk does not differ from the configuration in force, and no event
-    has a failed preparation, a failed approval or a recover hook that has not succeeded.
+    That is so if IMDS gives good documents without unreadable entries, records are written, this VM's name is known,
+    the daemon is not paused, the disk does not differ from the configuration in force, no event has a failed
+    preparation or a failed approval, and no recover hook has failed and not succeeded since.
     """
-    imds = data["imds"]
-    sound = imds["ok"] and imds["incomplete_since"] is None and data["records"]["ok"] and bool(data["resource_name"])
-    sound = sound and not data.get("paused")
+    imds, maintenance = data["imds"], data["maintenance"]
+    is_sound = imds["ok"] and imds["incomplete_since"] is None and data["records"]["ok"] and data["vm"] is not None
     # the operator who changed the disk expects the change to be in force
-    sound = sound and not data.get("configuration", {}).get("differs")
-    return sound and all(map(_is_good_event, data["events"]))
+    is_sound = is_sound and data["paused"] is None and not data["configuration"]["differs"]
+    is_recovered = maintenance is None or not maintenance["not_recovered"]
+    return is_sound and is_recovered and not any(map(_has_failed, data["events"]))
 
 
-def _is_good_event(event: dict[str, Any]) -> bool:
-    is_refused = event.get("approval_error") is not None
-    return event["prepared"] != "failed" and not is_refused and not event.get("not_recovered")
+def not_recovered(runner: Runner) -> list[Hook]:
+    """Return the recover hooks that have failed and not succeeded since, while the host recovers."""
+    maintenance = runner.records.maintenance
+    if maintenance is None or maintenance.present:
+        return []
+    latest = {run.name: run.state for run in maintenance.runs if run.stage == RECOVER}
+    hooks = _plan(runner, maintenance).not_recovered()
+    return [hook for hook in hooks if latest.get(hook.name) in (FAILED, TIMEOUT, INTERRUPTED)]
 
 
-def _event(engine: Engine, record: EventRecord, clock: ServerClock) -> dict[str, Any]:
-    latest = {(step.stage, step.hook): step for step in record.steps if not step.void}
-    failed = not_recovered(engine.runtime.hooks, record)
+def to_text(data: Mapping[str, Any]) -> str:
+    """Return the answer to a request for the status as text."""
+    return "\n".join(printable(line) for line in _lines(data))
+
+
+def summary(runner: Runner, health: ImdsHealth) -> str:
+    """Return systemd's status line, which changes only with the state."""
+    state = _one_line(runner, health)
+    return f"paused; {state}" if runner.records.state.pause is not None else state
+
+
+def _has_failed(event: Mapping[str, Any]) -> bool:
+    return event["affects_this_vm"] and (event["prepared"] == "failed" or event["approval_error"] is not None)
+
+
+def _pause(pause: Pause) -> Json:
+    until = None if pause.until is None else as_utc_text(pause.until)
+    return {"since": as_utc_text(pause.since), "until": until, "by": pause.by, "reason": pause.reason or None}
+
+
+def _maintenance(runner: Runner) -> Json | None:
+    maintenance = runner.records.maintenance
+    if maintenance is None:
+        return None
+    failed, ids = not_recovered(runner), ids_by_number(maintenance)
     return {
-        **record.event.as_dict(),
-        "listed": record.sighting.listed,
-        "named": sorted(map(escape_surrogates, record.sighting.named)),
-        "readable": record.sighting.readable,
-        "concerns_me": record.affects_this_vm,
-        "of_lost_records": record.is_of_lost_records,
-        "first_seen": as_utc_text(record.first_seen),
-        "seconds_left": int(record.event.seconds_left(clock.now())),
-        "stage": record.phase,
-        "prepared": engine.preparation_state(record),
-        "approval": record.approval or None,
-        "approval_error": escape_surrogates(record.approval_error) or None,
-        "not_recovered": [step.hook for step in failed],
-        "next_attempt": _next_attempt(engine, record, failed, clock),
-        "reason": escape_surrogates(record.attempt.explanation) or None,
-        "outcome": record.outcome or None,
-        "waiting": escape_surrogates(record.waiting_for) or None,
-        "hooks": [
-            {
-                "stage": stage,
-                "name": name,
-                "state": step.state,
-                "attempt": step.attempt,
-                "reason": escape_surrogates(step.reason) or None,
-            }
-            for (stage, name), step in sorted(latest.items(), key=lambda item: (STAGES.index(item[0][0]), item[0][1]))
-        ],
+        "id": str(maintenance.number),
+        "phase": runner.machine.phase,
+        "since": as_utc_text(maintenance.began),
+        "outcome": None if maintenance.present else maintenance.outcome,
+        "lacks_events": maintenance.may_lack_events,
+        "not_recovered": [hook.name for hook in failed],
+        "next_attempt": _next_attempt(runner, maintenance, failed),
+        "given_up_by": escape_surrogates(maintenance.given_up_by) or None,
+        "hooks": [run_data(run, ids) for run in maintenance.runs],
     }
 
 
-def _next_attempt(engine: Engine, record: EventRecord, failed: list[HookRun], clock: ServerClock) -> int | None:
-    """Return the seconds until the next run of a failed recover hook; None if no run is planned."""
-    names = {step.hook: step for step in failed}
-    times = [
-        retry_at(hook, names[hook.name])
-        for hook in hooks_for(engine.runtime.hooks, record, RECOVER)
-        if hook.name in names
-    ]
-    seconds = [max(0.0, (at - clock.now()).total_seconds()) for at in times if at is not None and at != NEVER]
-    return int(min(seconds)) if seconds else None
+def _next_attempt(runner: Runner, maintenance: Maintenance, failed: Sequence[Hook]) -> int | None:
+    """Return the seconds until the next run of a recover hook that has failed; None without one."""
+    plan, now = _plan(runner, maintenance), runner.now
+    return min((max(0, int(((plan.retry_at(hook) or now) - now).total_seconds())) for hook in failed), default=None)
 
 
-def to_text(data: dict[str, Any]) -> str:
-    """Return the result of `to_dict` as text."""
-    imds = data["imds"]
-    lines = [
-        "this VM    %s" % (data["resource_name"] or "not known yet: IMDS has not returned its name"),
-        "policy     {}, leader {}{}".format(
-            data["policy"], data["leader"], ", dry run: nothing is approved" if data["dry_run"] else ""
-        ),
-        "IMDS       %s"
-        % ("good, last answer {}".format(imds["last_good_poll"]) if imds["ok"] else _error_summary(imds)),
-    ]
-    if data.get("paused"):
-        lines.insert(0, f"PAUSED     {described(data['paused'])}")
-    if "configuration" in data:
-        lines[-1:-1] = as_lines(data["configuration"])
+def _plan(runner: Runner, maintenance: Maintenance) -> HookPlan:
+    return HookPlan(runner.machine.host, maintenance, {}, runner.now)
+
+
+def _event(runner: Runner, record: EventRecord) -> Json:
+    machine = runner.machine
+    sighting, reason = machine.sightings.get(record.key), machine.reason(record)
+    code, text = ("", "") if reason is None else (reason.code, reason.text)
+    if runner.waiting_for and record.number != NO_EVENT:
+        code, text = _HOOK_WAITS, f"the next hook waits for {runner.waiting_for}"
+    return {
+        **event_data(record, runner.own_name),
+        "prepared": machine.prepared(record, runner.now),
+        "seconds_left": int(record.event.seconds_left(runner.now)),
+        "listed": sighting is not None and sighting.listed,
+        "named": [] if sighting is None else sorted(map(escape_surrogates, sighting.named)),
+        "readable": bool(record.event.resources) if sighting is None else sighting.readable,
+        "reason": escape_surrogates(text) or None,
+        "reason_code": code or None,
+    }
+
+
+def _lines(data: Mapping[str, Any]) -> Iterator[str]:
+    if data["paused"]:
+        paused = data["paused"]
+        until = f"until {paused['until']}" if paused["until"] else "until it is resumed"
+        yield f"PAUSED     by {paused['by']} {until}{': ' + paused['reason'] if paused['reason'] else ''}"
+    yield f"this VM    {data['vm'] or 'not known yet: IMDS has not returned its name'}"
+    dry_run = ", dry run: nothing is approved" if data["dry_run"] else ""
+    yield f"policy     {data['policy']}, leader {data['leader']}{dry_run}"
+    yield from _configuration_lines(data["configuration"])
+    imds, records = data["imds"], data["records"]
+    yield f"IMDS       {'good, last answer ' + imds['last_good_poll'] if imds['ok'] else _imds_error(imds)}"
     if imds["incomplete_since"]:
-        lines.append(
-            "           unreadable entries since {}; until there are none, no event is taken for over".format(
-                imds["incomplete_since"]
-            )
-        )
-    records = data["records"]
+        since = imds["incomplete_since"]
+        yield f"           unreadable entries since {since}; until there are none, no event is taken for over"
     if not records["ok"]:
-        lines.append(f"records    {records['error']}; since {records['since']}")
-    lines += [
-        f"records    {path} has what could not be used; remove it when you do not need it"
-        for path in records["set_aside"]
-    ]
+        yield f"records    {records['error']}; since {records['since']}"
+    for path in records["set_aside"]:
+        yield f"records    {path} has what could not be used; remove it when you do not need it"
+    if data["maintenance"]:
+        yield from _maintenance_lines(data["maintenance"])
     for event in data["events"]:
-        lines += _lines(event)
+        yield from _event_lines(event)
     if not data["events"]:
-        lines.append("events     none" if imds["ok"] else "events     none known; IMDS gives no good answer")
-    return "\n".join(printable(line) for line in lines)
+        yield "events     none" if imds["ok"] else "events     none known; IMDS gives no good answer"
 
 
-def _error_summary(imds: dict[str, Any]) -> str:
+def _configuration_lines(configuration: Mapping[str, Any]) -> Iterator[str]:
+    yield f"config     {configuration['path']}, read {configuration['loaded_at']}"
+    yield f"hooks      {configuration['hooks_directory']}, read {configuration['loaded_at']}"
+    if configuration["changed"]:
+        changed = ", ".join(configuration["changed"])
+        yield f"           the disk differs from what is in force: {changed}; reload the service"
+    if configuration["refusal"]:
+        yield f"           the latest reload was refused: {configuration['refusal']}"
+    if configuration["restart_needed"]:
+        keys = ", ".join(configuration["restart_needed"])
+        yield f"           the new values of these keys need a restart: {keys}"
+
+
+def _imds_error(imds: Mapping[str, Any]) -> str:
     if imds["stale_since"] is None:
         return "no answer yet; the first one may take two minutes"
     return f"stale since {imds['stale_since']}: {imds['error']}"
 
 
-def _lines(event: dict[str, Any]) -> list[str]:
-    about = f"{event['event_type']} {event['status']}, {'hits this VM' if event['concerns_me'] else 'hits others'}"
-    about = (
-        f"{about} ({', '.join(event['resources'])})"
-        if not event["of_lost_records"]
-        else "it stands for events whose records are lost"
-    )
-    lines = [f"event      {event['event_id']}", f"           {about}"]
-    if event["status"] == "Scheduled" and event["not_before"]:
-        lines.append("           not before %s, in %d s" % (event["not_before"], event["seconds_left"]))
-    if event["concerns_me"]:
-        lines.append(
-            "           stage {}, prepared: {}, approval: {}".format(
-                event["stage"], event["prepared"], event["approval"] or "none"
-            )
-        )
-    if event.get("approval_error"):
-        lines.append(f"           the approval failed: {event['approval_error']}")
-    if event.get("not_recovered"):
-        again = (
-            "next attempt in %d s" % event["next_attempt"]
-            if event["next_attempt"] is not None
-            else "no further attempt"
-        )
-        failed = ", ".join("recover/" + name for name in event["not_recovered"])
-        lines.append(f"           NOT RECOVERED: {failed}; {again}; see `azure-scheduled-events recover`")
-    lines += ["           " + event[word] for word in ("reason", "waiting") if event[word]]
-    for hook in event["hooks"]:
+def _maintenance_lines(maintenance: Mapping[str, Any]) -> Iterator[str]:
+    yield f"maintenance {maintenance['id']}, {maintenance['phase']}, since {maintenance['since']}"
+    if maintenance["lacks_events"]:
+        yield "           its record may lack events; more documents show which events there are"
+    if maintenance["not_recovered"]:
+        failed = ", ".join(f"{RECOVER}/{name}" for name in maintenance["not_recovered"])
+        again = f"next attempt in {maintenance['next_attempt']} s"
+        yield f"           NOT RECOVERED: {failed}; {again}; see `azure-scheduled-events recover`"
+    # of each hook the latest run
+    for hook in {(run["stage"], run["name"]): run for run in maintenance["hooks"]}.values():
         why = f" ({hook['reason']})" if hook["reason"] else ""
-        lines.append(f"           {hook['stage']}/{hook['name']} {hook['state']}{why}")
-    return lines
+        yield f"           {hook['stage']}/{hook['name']} {hook['state']}{why}"
 
 
-def summary(engine: Engine, health: ImdsHealth) -> str:
-    """Return systemd's status line, which changes only with the state."""
-    if engine.pausing.current() is not None:
-        return "paused; " + _one_line(engine, health)
-    return _one_line(engine, health)
+def _event_lines(event: Mapping[str, Any]) -> Iterator[str]:
+    yield f"event      {event['event_id']}"
+    affected = "affects this VM" if event["affects_this_vm"] else "affects other VMs"
+    yield f"           {event['event_type']} {event['status']}, {affected} ({', '.join(event['resources'])})"
+    if event["status"] == "Scheduled" and event["not_before"]:
+        yield f"           not before {event['not_before']}, in {event['seconds_left']} s"
+    by = f" ({event['approval_by']})" if event["approval_by"] else ""
+    approval = f"approval: {event['approval'] or 'none'}{by}"
+    yield (
+        f"           prepared: {event['prepared']}, {approval}"
+        if event["affects_this_vm"]
+        else f"           {approval}"
+    )
+    if event["approval_error"]:
+        yield f"           the approval failed: {event['approval_error']}"
+    if event["reason"]:
+        yield f"           {event['reason']}"
 
 
-def _one_line(engine: Engine, health: ImdsHealth) -> str:
-    if health.last_good is None:
-        return (
-            "waiting for the first answer of IMDS"
-            if not health.error
-            else "no answer of IMDS yet: " + printable(health.error)
-        )
+def _one_line(runner: Runner, health: ImdsHealth) -> str:
     if health.error:
-        return "IMDS gives no good answer: " + printable(health.error)
-    if not engine.records:
-        return f"watching as {printable(engine.own_name or '?')}: no events"
-    stages = {
-        record.id: "NOT RECOVERED" if not_recovered(engine.runtime.hooks, record) else record.phase
-        for record in engine.records[:3]
-    }
-    shown = [
-        "lost records" if record.is_of_lost_records else f"{record.event.event_type} {record.event.status}"
-        for record in engine.records[:3]
-    ]
-    shown = [f"{text}, {stages[record.id]}" for text, record in zip(shown, engine.records)]
-    more = ", and %d more" % (len(engine.records) - 3) if len(engine.records) > 3 else ""
-    return f"watching as {printable(engine.own_name or '?')}: {printable('; '.join(shown))}{more}"
+        no_answer = "IMDS gives no good answer" if health.last_good else "no answer of IMDS yet"
+        return f"{no_answer}: {printable(health.error)}"
+    if health.last_good is None:
+        return "waiting for the first answer of IMDS"
+    events = runner.records.known
+    shown = [f"{record.event.event_type} {record.event.status}" for record in events[:3]]
+    if runner.records.maintenance is not None:
+        shown.insert(0, "NOT RECOVERED" if not_recovered(runner) else runner.machine.phase)
+    more = f", and {len(events) - 3} more" if len(events) > 3 else ""
+    return f"watching as {printable(runner.own_name or '?')}: {printable('; '.join(shown) or 'no events')}{more}"

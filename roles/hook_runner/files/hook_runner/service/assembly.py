@@ -10,19 +10,17 @@ import logging
 import os
 from typing import NamedTuple
 
-from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.imds import Imds
 from hook_runner.clock import ServerClock, boot_id
 from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
-from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
 from hook_runner.record_store import RecordStore
-from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.runner import Runner
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import STATUS_NAME, ControlSocket, remove_stale
@@ -60,7 +58,7 @@ class Parts(NamedTuple):
     store: RecordStore
     runs: HookRuns
     poller: Poller
-    engine: Engine
+    runner: Runner
     requests: ControlRequests
     controls: list[ControlSocket]
 
@@ -94,21 +92,9 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
     )
     inbox = Inbox()
     poller = _make_poller(settings, inbox, clock)
-
-    def send_approval(record: EventRecord, event: ScheduledEvent) -> None:
-        poller.approve(record.id, event)
-
-    engine = Engine(
-        settings,
-        configuration.hooks(settings),
-        store,
-        runs,
-        clock,
-        send_approval,
-        metrics.step_ended,
-        boot,
-    )
-    requests = ControlRequests(engine, store, health, clock, configuration.in_force, poller)
+    hooks = configuration.hooks(settings)
+    runner = Runner(settings, hooks, store, runs, clock, poller.approve, metrics.hook_ended, boot)
+    requests = ControlRequests(runner, health, clock, configuration, poller)
     controls = _open_controls(settings, requests)
     return Parts(
         settings,
@@ -123,7 +109,7 @@ def assemble(configuration: Configuration, owners: frozenset[int]) -> Parts:
         store,
         runs,
         poller,
-        engine,
+        runner,
         requests,
         controls,
     )

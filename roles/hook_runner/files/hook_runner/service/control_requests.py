@@ -5,36 +5,32 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any, Mapping
 
+from azure_scheduled_events.timestamps import parse_time
 from hook_runner import __version__, event_ids, record_files
 from hook_runner.clock import ServerClock
-from hook_runner.lifecycle.approvals import ManualAnswer
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.record_store import RecordStore
-from hook_runner.reporting import status
+from hook_runner.maintenance.approvals import Answer
+from hook_runner.maintenance.record import ApprovalRequest
+from hook_runner.reporting import history, status
 from hook_runner.reporting.imds_health import ImdsHealth
-from hook_runner.reporting.in_force import InForce
+from hook_runner.runner import Runner
+from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.poller import Poller
 
-# records in one answer: the main loop does nothing else while it answers
-MOST_RECORDS = 200
+# maintenances in one answer: the main loop does nothing else while it answers
+MOST_MAINTENANCES = 200
 
 
 class ControlRequests:
     """The requests of the command: status, history, pause, resume, approve and recover."""
 
     def __init__(
-        self,
-        engine: Engine,
-        store: RecordStore,
-        health: ImdsHealth,
-        clock: ServerClock,
-        in_force: InForce,
-        poller: Poller,
+        self, runner: Runner, health: ImdsHealth, clock: ServerClock, configuration: Configuration, poller: Poller
     ) -> None:
-        self._engine, self._store, self._health = engine, store, health
-        self._clock, self._in_force, self._poller = clock, in_force, poller
+        self._runner, self._health = runner, health
+        self._clock, self._configuration, self._poller = clock, configuration, poller
 
     def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
         """Return the answer to one request; ``user``: the name of the client's user."""
@@ -42,11 +38,12 @@ class ControlRequests:
         if verb == "status":
             return self._status()
         if verb == "history":
-            return record_files.stored(self._store.directory, MOST_RECORDS)._asdict()
-        if verb in ("pause", "resume"):
-            answer = self._engine.pausing.asked(request, user)
-            self._engine.tick()
-            return answer
+            return history.to_data(record_files.stored(self._runner.store.directory, MOST_MAINTENANCES))
+        if verb == "pause":
+            until = _end(request, self._clock.now())
+            return self._runner.pause(user, until, str(request.get("reason") or ""))._asdict()
+        if verb == "resume":
+            return self._runner.resume(user)._asdict()
         if verb == "approve":
             return self._approve(request, user)
         if verb == "recover":
@@ -61,37 +58,44 @@ class ControlRequests:
 
     def _status(self) -> dict[str, Any]:
         self.refresh_last_poll()
-        data = status.to_dict(self._engine, self._health, self._clock, self._store)
-        pause = self._engine.pausing.current()
-        paused = None if pause is None else pause.as_data()
-        configuration = self._in_force.as_data()
-        return {**data, "version": __version__, "configuration": configuration, "paused": paused}
+        data = status.to_data(self._runner, self._health)
+        return {"version": __version__, **data, "configuration": self._configuration.as_data()}
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
-        found = self._matching(request.get("event_id"))
-        if len(found) > 1:
-            return {"found": False, "candidates": found}
-        if not found:
-            return {"found": False}
-        force, others = request.get("force") is True, request.get("release_others") is True
-        return _manual_answer(self._engine.approve_manually(found[0], user, force, others))
+        keys = {record.event.event_id: record.key for record in self._runner.records.known}
+        found = event_ids.matching_ids(str(request.get("event_id")), keys)
+        if len(found) != 1:
+            return {"found": False, **({"candidates": found} if found else {})}
+        asked = ApprovalRequest(user, request.get("force") is True, request.get("release_others") is True)
+        return _found(self._runner.approve(keys[found[0]], asked))
 
     def _recover(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
-        """Repeat or end a recovery; the beginning of an id means an ended event before a listed one."""
-        found = self._matching(request.get("event_id"), is_over=True) or self._matching(request.get("event_id"))
-        if len(found) > 1:
-            return {"found": False, "candidates": found}
-        if not found:
-            return {"found": False}
-        return _manual_answer(self._engine.recover_manually(found[0], user, request.get("give_up") is True))
-
-    def _matching(self, event_id: object, is_over: bool = False) -> list[str]:
-        """Return the ids that a request may mean: of present events, or of ended events that are not recovered."""
-        known = [record.event.event_id for record in self._engine.records if (record.gone_at is not None) == is_over]
-        return event_ids.matching_ids(event_id, known) if isinstance(event_id, str) else []
+        """Repeat or end the recovery; an id that is given has to be that of the maintenance, or of an event of it."""
+        maintenance = self._runner.records.maintenance
+        if request.get("id") is not None:
+            known = [] if maintenance is None else history.ids(maintenance)
+            if not event_ids.matching_ids(str(request["id"]), known):
+                return {"found": False}
+        return _found(self._runner.recover(user, request.get("give_up") is True))
 
 
-def _manual_answer(answer: ManualAnswer | None) -> dict[str, Any]:
-    if answer is None:
-        return {"found": False}
-    return {"found": True, **answer._asdict()}
+def _found(answer: Answer | None) -> dict[str, Any]:
+    return {"found": False} if answer is None else {"found": True, **answer._asdict()}
+
+
+def _end(request: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the end of the pause that a request asks for; None for a pause that does not end by itself.
+
+    1. A text in ``until`` is an ISO time. One that cannot be read counts as now, and the pause does not begin.
+    2. A number in ``seconds`` counts from now, up to the end of the calendar.
+    3. A request without one of these has no end.
+    """
+    until, seconds = request.get("until"), request.get("seconds")
+    if isinstance(until, str):
+        return parse_time(until) or now
+    if isinstance(seconds, (int, float)):
+        try:
+            return now + timedelta(seconds=seconds)
+        except (OverflowError, ValueError):
+            return datetime.max.replace(tzinfo=now.tzinfo)
+    return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon's main loop. It receives poller events, control requests and signals, and drives the engine."""
+"""The daemon's main loop. It receives poller events, control requests and signals, and drives the runner."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import time
 
 from hook_runner import __version__
 from hook_runner.config.directories import check_directory_permissions
+from hook_runner.config.listing import changed_keys
 from hook_runner.config.settings import DEFAULTS, NO_APPROVAL_WARNING, RESTART_ONLY_SETTINGS, ConfigError, Settings
 from hook_runner.log import set_level
 from hook_runner.permissions import make_folder
@@ -31,8 +32,6 @@ from hook_runner.service.poller import (
 
 log = logging.getLogger(__name__)
 
-# seconds until the tick after the end of a hook, which may allow another hook to start
-AFTERWARDS = 0.1
 # seconds: poll(2) takes whole milliseconds, and must not end before a deadline
 GRAIN = 0.002
 IDLE_INTERVAL = 15.0
@@ -45,7 +44,7 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._settings, self._instance_lock = parts.settings, parts.instance_lock
-        self._clock, self._engine = parts.clock, parts.engine
+        self._clock, self._runner = parts.clock, parts.runner
         self._clock_saved_at = float("-inf")
         self._run_directory_error = ""
         self._signals: collections.deque[int] = collections.deque()
@@ -57,11 +56,10 @@ class Service:
         this:
 
         1. SIGTERM or SIGINT ends the loop; SIGHUP reloads the configuration.
-        2. The loop waits for the poller, a client, the end of a hook, a signal or the end of the pause
-           (`_pause`).
+        2. The loop waits for the poller, a client, the end of a hook, a signal, or what depends on the time.
         3. The events of the poller are handled, and then the clients that are ready.
         4. The lock and the sockets are created again if they were removed.
-        5. The engine acts.
+        5. The runner acts.
         6. The poller learns whether unchanged documents are needed, and systemd and the metrics learn the
            state.
 
@@ -79,18 +77,15 @@ class Service:
         # at once: units that wait for this service at boot must not wait for IMDS
         self._parts.notifier.notify("READY=1")
         waiting.register(self._parts.runs, select.POLLIN)
-        has_ended = True
         try:
             while not self._handle_signals():
-                pause, due = self._pause(has_ended)
-                ready = {descriptor for descriptor, _event in waiting.poll(pause * 1000)}
-                has_ended = due or self._parts.runs.fileno() in ready
+                ready = {descriptor for descriptor, _event in waiting.poll(self._longest_wait() * 1000)}
                 self._handle_thread_events()
                 for control in self._parts.controls:
                     if control.fileno() in ready:
                         control.serve()
                 self._check_files()
-                self._engine.tick()
+                self._runner.tick()
                 self._parts.poller.deliver_unchanged(self._awaits_observation())
                 self._report_state()
         finally:
@@ -98,12 +93,12 @@ class Service:
             for control in self._parts.controls:
                 control.close()
             self._parts.runs.close()
-        is_busy = self._engine.stage_runner.is_busy()
-        log.info("stopped%s", "; hooks in units continue, and the next start adopts them" if is_busy else "")
+        is_busy = self._runner.is_busy
+        log.info("stopped%s", "; a hook in a unit continues, and the next start adopts it" if is_busy else "")
 
     def _awaits_observation(self) -> bool:
         """Return True if the next document is needed even if it is unchanged."""
-        return self._engine.awaits_observation() or self._clock.is_doubtful
+        return self._runner.awaits_document or self._clock.is_doubtful
 
     def _check_files(self) -> None:
         """Create the lock and the control socket again if they were removed.
@@ -136,7 +131,7 @@ class Service:
 
     def _refuse_defaults(self, settings: Settings) -> None:
         """Raise ConfigError if the configuration was emptied during an event, which is probably a mistake."""
-        if settings is DEFAULTS and self._engine.records:
+        if settings is DEFAULTS and self._runner.has_events:
             raise ConfigError(
                 "it is empty or missing, and an event is in progress; write it again, or restart the service to use"
                 " the defaults"
@@ -150,36 +145,17 @@ class Service:
             self._reload()
         return False
 
-    def _pause(self, has_ended: bool) -> tuple[float, bool]:
-        """Return how many seconds to wait, and whether a deadline is due then.
-
-        `has_ended` is whether a hook may have ended before the last tick.
-
-        1. The wait is at most IDLE_INTERVAL. It ends earlier for the end of an operator's pause, an event
-           that depends on the time, and the watchdog; and after AFTERWARDS if a hook may have ended.
-        2. The deadline of a hook that comes before that is the end of the wait. Only then the second value is
-           True.
-        3. If a deadline has passed already, the wait is AFTERWARDS.
-        """
-        pauses = [
-            IDLE_INTERVAL,
-            max(AFTERWARDS, self._engine.pausing.seconds_left() or IDLE_INTERVAL),
-        ]
-        due_in = self._engine.due_in()
+    def _longest_wait(self) -> float:
+        """Return how many seconds the loop may wait; the end of the time requires a round of it."""
+        waits = [IDLE_INTERVAL]
+        due_in, check_at = self._runner.due_in(), self._runner.next_check_in()
         if due_in is not None:
-            pauses.append(max(AFTERWARDS, due_in))
+            waits.append(due_in)
+        if check_at is not None:
+            waits.append(max(0.0, check_at - time.monotonic()) + GRAIN)
         if self._parts.notifier.watchdog is not None:
-            pauses.append(self._parts.notifier.watchdog / 4)
-        if has_ended:
-            pauses.append(AFTERWARDS)
-        idle = min(pauses)
-        deadline = self._engine.stage_runner.next_deadline()
-        if deadline is None:
-            return idle, False
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return AFTERWARDS, False  # the deadline has passed, and its action waits for something else
-        return (left + GRAIN, True) if left < idle else (idle, False)
+            waits.append(self._parts.notifier.watchdog / 4)
+        return min(waits)
 
     def _handle_thread_events(self) -> None:
         for event in self._parts.inbox.take():
@@ -187,24 +163,24 @@ class Service:
                 self._document_received(event)
             elif isinstance(event, PollFailed):
                 self._parts.health.poll_failed(event.error, event.outage, self._clock.now())
-                self._engine.poll_failed()
+                self._runner.poll_failed()
             elif isinstance(event, NameResolved):
-                self._engine.name_resolved(event.name, event.vm_id)
-                log.info("this VM is %s", self._engine.own_name)
+                self._runner.name_resolved(event.name, event.vm_id)
+                log.info("this VM is %s", self._runner.own_name)
             elif isinstance(event, NameUnavailable):
-                self._engine.name_unavailable()
-                if self._engine.own_name is None:
+                self._runner.name_unavailable()
+                if not self._runner.own_name:
                     self._parts.health.name_unavailable(event.reason)
             elif isinstance(event, ApprovalAnswered):
-                self._engine.approval_answered(event.record_id, event.error)
+                self._runner.approval_answered(event.key, event.error)
                 self._parts.metrics.approval_answered(event.error)
             elif isinstance(event, ApprovalWithheld):
-                self._engine.approval_withheld(event.record_id)
+                self._runner.approval_withheld(event.key)
 
     def _document_received(self, event: DocumentReceived) -> None:
         self._take_dates(event)
         self._parts.health.poll_succeeded(event.document, self._clock.now())
-        self._engine.observe(event.document)
+        self._runner.observe(event.document)
         self._save_clock(event.at)
 
     def _take_dates(self, event: DocumentReceived) -> None:
@@ -215,7 +191,7 @@ class Service:
 
     def _save_clock(self, now: float) -> None:
         """Save the server's clock during an event: the next process knows the time before IMDS answers."""
-        if self._engine.records and now - self._clock_saved_at >= CLOCK_SAVE_INTERVAL:
+        if self._runner.has_events and now - self._clock_saved_at >= CLOCK_SAVE_INTERVAL:
             self._clock_saved_at = now
             try:
                 self._clock.save(clock_file(self._settings))
@@ -227,11 +203,11 @@ class Service:
         now = time.monotonic()
         if not self._parts.poller.is_stuck():
             self._parts.notifier.ping_watchdog(now)
-        self._parts.notifier.status(status.summary(self._engine, self._parts.health))
+        self._parts.notifier.status(status.summary(self._runner, self._parts.health))
         metrics, requests = self._parts.metrics, self._parts.requests
         if metrics.is_due(now):
             requests.refresh_last_poll()
-            metrics.update(now, self._engine, self._parts.health, self._parts.store.failing_since)
+            metrics.update(now, self._runner, self._parts.health)
 
     def _reload(self) -> None:
         """Read the configuration and the hooks again; the daemon tells systemd when this begins and ends.
@@ -255,7 +231,7 @@ class Service:
                 **{name: getattr(self._settings, name) for name in RESTART_ONLY_SETTINGS}
             )
             set_level(settings.log_level)
-            self._engine.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
+            self._runner.reconfigure(self._settings, self._parts.configuration.hooks(self._settings, changed))
             log.info("configuration and hooks are read again; running hooks continue")
             self._log_warnings()
         self._parts.notifier.notify("READY=1")
@@ -267,9 +243,10 @@ class Service:
     def _log_startup(self) -> None:
         settings = self._settings
         log.info("version %s watches %s, policy %s", __version__, settings.endpoint, settings.policy.name)
-        pause = self._engine.pausing.current()
+        log.info("settings that differ from the defaults: %s", changed_keys(settings) or "none")
+        pause = self._runner.records.state.pause
         if pause is not None:
-            log.warning("%s; no prepare hook begins, and nothing is approved", pause.text())
+            log.warning("%s; no prepare hook begins, and nothing is approved", pause)
         if not settings.policy.may_approve():
             log.warning(NO_APPROVAL_WARNING, settings.policy.name)
         self._log_warnings()

@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import ServerClock
 from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.records import EventRecord, HookRun
+from hook_runner.maintenance.record import EventRecord, HookRun
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.metrics import Metrics
+from hook_runner.runner import Runner
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +34,12 @@ class MetricsOutput:
         self._updated_at = 0.0
         self._error = ""
 
-    def step_ended(self, record: EventRecord, step: HookRun) -> None:
-        """Count a hook run that has ended."""
+    def hook_ended(self, run: HookRun, record: EventRecord | None) -> None:
+        """Count a hook run that has ended; `record` is its event, if that is known."""
         if self._metrics is None:
             return
         try:
-            self._metrics.step_ended(record, step, self._clock)
+            self._metrics.hook_ended(run, record, self._clock.now())
         except Exception as reason:
             log.warning("a hook run is missing in the metrics: %r", reason)
         self._updated_at = 0.0
@@ -55,17 +54,14 @@ class MetricsOutput:
         """Return True if the metrics are to be updated; ``now``: monotonic seconds."""
         return self._metrics is not None and now - self._updated_at >= METRICS_INTERVAL
 
-    def update(self, now: float, engine: Engine, health: ImdsHealth, degraded_since: datetime | None) -> None:
-        """Update the metrics, and write the file, whole or not at all.
-
-        `now` is in monotonic seconds. Records cannot be written since `degraded_since`, if that is not None.
-        """
+    def update(self, now: float, runner: Runner, health: ImdsHealth) -> None:
+        """Update the metrics, and write the file, whole or not at all; `now` is in monotonic seconds."""
         if self._metrics is None:
             return
         self._updated_at = now
         error = ""
         try:
-            self._metrics.update(engine, health, degraded_since)
+            self._metrics.update(runner, health)
             if self._path:
                 # node_exporter is another user
                 durable_file.write(self._path, self._metrics.as_text(), mode=0o644)

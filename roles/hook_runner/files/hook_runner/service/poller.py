@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import logging
 import threading
 import time
 from datetime import datetime
@@ -18,6 +19,8 @@ from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from hook_runner.clock import ANSWERS_NEEDED
+
+log = logging.getLogger(__name__)
 
 # seconds beyond a request's own limit after which the thread counts as stuck
 STUCK_MARGIN = 20.0
@@ -68,16 +71,16 @@ class NameUnavailable(NamedTuple):
 
 
 class ApprovalAnswered(NamedTuple):
-    """IMDS accepted an approval (error None) or did not."""
+    """IMDS accepted the approval of the event with this key (error None) or did not."""
 
-    record_id: int
+    key: str
     error: ImdsError | None
 
 
 class ApprovalWithheld(NamedTuple):
     """An approval was not sent: the event has changed since the decision, or its state is unknown."""
 
-    record_id: int
+    key: str
 
 
 PollerEvent = Union[DocumentReceived, PollFailed, NameResolved, NameUnavailable, ApprovalAnswered, ApprovalWithheld]
@@ -159,20 +162,21 @@ class Poller(threading.Thread):
         self._offset: float | None = None
         self._name_after = float("-inf")
         self._wake = threading.Event()
-        self._approvals: collections.deque[tuple[int, ScheduledEvent]] = collections.deque()
+        self._approvals: collections.deque[ScheduledEvent] = collections.deque()
         self._last: EventDocument | None = None
         self._deliver_next = True
         self._last_poll_succeeded = False
+        self._outcome = ""
         self._deliver_unchanged = True
         self.last_good: float | None = None
         self._stuck_after = self._clock() + STUCK_MARGIN
 
-    def approve(self, record_id: int, event: ScheduledEvent) -> None:
+    def approve(self, event: ScheduledEvent) -> None:
         """Send an approval soon, if the event has not changed.
 
         `ApprovalAnswered` or `ApprovalWithheld` reports the result.
         """
-        self._approvals.append((record_id, event))
+        self._approvals.append(event)
         self._wake.set()
 
     def deliver_unchanged(self, wanted: bool) -> None:
@@ -207,15 +211,18 @@ class Poller(threading.Thread):
         began = self._clock()
         self._wake.clear()
         if self._approvals:
-            self._send_approval(*self._approvals.popleft())
+            self._send_approval(self._approvals.popleft())
         if self._needs_name and self._name_after == float("-inf"):
             self._request_name(_FIRST_NAME_TIMEOUT)
+        polled_at = self._clock()
         self._poll()
+        milliseconds = (self._clock() - polled_at) * 1000
         if self._needs_name and self._clock() >= self._name_after:
             self._request_name(self._longest)
         # one approval at a time, and a poll after each: a queue of approvals must not delay the next
         # event
         pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(self._knows_events()) - self._clock())
+        log.debug("poll: %s; it took %.0f ms, the next one follows in %.1f s", self._outcome, milliseconds, pause)
         self._expect_return_within(pause)
         return pause
 
@@ -248,6 +255,7 @@ class Poller(threading.Thread):
         except ImdsError as error:
             self._poll_failed(error, self._pacer.is_outage())
             return
+        self._outcome = f"status 200, incarnation {document.incarnation}"
         now = self.last_good = dates[-1][1]
         last = self._last
         has_changed = (
@@ -278,6 +286,7 @@ class Poller(threading.Thread):
     def _poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         self._deliver_next = True  # it reports the end of the failure
         self._last_poll_succeeded = False
+        self._outcome = str(error)
         self._deliver(PollFailed(error, is_outage))
 
     def _request_name(self, within: float) -> None:
@@ -297,17 +306,17 @@ class Poller(threading.Thread):
             self._deliver_next = True  # the main loop could not assign earlier events to this VM
             self._deliver(NameResolved(name, vm_id))
 
-    def _send_approval(self, record_id: int, event: ScheduledEvent) -> None:
+    def _send_approval(self, event: ScheduledEvent) -> None:
         if not self._is_unchanged(event):
-            self._deliver(ApprovalWithheld(record_id))
+            self._deliver(ApprovalWithheld(event.key))
             return
         self._expect_return_within(_APPROVAL_TIMEOUT)
         try:
             self._pacer.call(self._imds.approve, [event.event_id], within=_APPROVAL_TIMEOUT)
         except Exception as error:
-            self._deliver(ApprovalAnswered(record_id, _imds_error(error)))
+            self._deliver(ApprovalAnswered(event.key, _imds_error(error)))
         else:
-            self._deliver(ApprovalAnswered(record_id, None))
+            self._deliver(ApprovalAnswered(event.key, None))
 
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""

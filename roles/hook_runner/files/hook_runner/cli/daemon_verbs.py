@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The verbs that ask the daemon. Each prints its result and returns the exit status, or raises CommandError."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from azure_scheduled_events.printable import printable
+from hook_runner import event_ids
+from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, CommandError, print_result
+from hook_runner.config.settings import load_settings
+from hook_runner.reporting import status
+from hook_runner.service.control_socket import send_request
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Run the verb `status`."""
+    try:
+        data = _ask(options, "status")
+    except CommandError as error:
+        if error.status != NOT_RUNNING:
+            raise
+        print_result({"running": False}, str(error), options.json)
+        return NOT_RUNNING
+    print_result({"running": True, **data}, status.to_text(data), options.json)
+    return OK if status.is_healthy(data) else PROBLEM
+
+
+def approve_event(options: argparse.Namespace) -> int:
+    """Run the verb `approve`."""
+    answer = _ask(
+        options,
+        "approve",
+        "; it is the one that approves",
+        event_id=options.event_id,
+        force=options.force,
+        release_others=options.release_others,
+    )
+    ambiguous = event_ids.explain_mismatch(options.event_id, answer.get("candidates"))
+    if ambiguous is not None:
+        raise CommandError(NO_SUCH_EVENT, ambiguous, found=False, candidates=answer["candidates"])
+    if not answer["found"]:
+        text = f"there is no event {options.event_id} now; `azure-scheduled-events status` lists them"
+        raise CommandError(NO_SUCH_EVENT, text, found=False)
+    return _print_answer(options, answer)
+
+
+def recover_host(options: argparse.Namespace) -> int:
+    """Run the verb `recover`."""
+    answer = _ask(options, "recover", "; it is the one that recovers", id=options.id, give_up=options.give_up)
+    if not answer["found"]:
+        text = f"the open maintenance is not {options.id}, and has no such event; see `azure-scheduled-events status`"
+        raise CommandError(NO_SUCH_EVENT, text, found=False)
+    return _print_answer(options, answer)
+
+
+def pause_service(options: argparse.Namespace) -> int:
+    """Run the verb `pause`."""
+    return _print_answer(options, _ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
+
+
+def resume_service(options: argparse.Namespace) -> int:
+    """Run the verb `resume`."""
+    return _print_answer(options, _ask(options, "resume", "; nothing is resumed"))
+
+
+def _ask(options: argparse.Namespace, verb: str, consequence: str = "", **request: object) -> dict[str, Any]:
+    """Return the answer of the daemon; `consequence` is the end of the error if it does not run."""
+    try:
+        answer = send_request(load_settings(options.config).run_directory, {"ask": verb, **request})
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise CommandError(NOT_RUNNING, f"the service does not run{consequence}", running=False) from None
+    if "error" in answer:
+        raise CommandError(PROBLEM, answer["error"])
+    return answer
+
+
+def _print_answer(options: argparse.Namespace, answer: dict[str, Any]) -> int:
+    print_result(answer, printable(answer["text"]), options.json)
+    return OK if answer["accepted"] and not answer["withheld"] else PROBLEM

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Decides which event is approved now, by the policy or for an operator, and says why an event is not. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Mapping, NamedTuple
+
+from azure_scheduled_events.conditions import PolicyContext
+from azure_scheduled_events.document import API_VERSION, escape_surrogates
+from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
+from azure_scheduled_events.identity import affects, vm_key
+from azure_scheduled_events.policy import NEVER, Decision
+from azure_scheduled_events.release import (
+    ALREADY_APPROVED,
+    NOT_PREPARED,
+    ONE_DOCUMENT,
+    OTHERS_AFFECTED,
+    PREPARATION_FAILED,
+    STARTED,
+    UNKNOWN_VALUES,
+    UNREADABLE,
+    Obstacle,
+    Report,
+    all_vms,
+    own_obstacles,
+)
+from azure_scheduled_events.tracking import Observation, Sighting
+from hook_runner.maintenance import leader, reasons
+from hook_runner.maintenance.awaited_gates import awaited_gates
+from hook_runner.maintenance.hook_plan import Host
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, Pause
+from hook_runner.records import ACCEPTED, REFUSED, SENT
+
+# one document after the start may come from a backend that lags behind
+DOCUMENTS_NEEDED = 2
+_LONGEST_PAUSE = 10.0
+# seconds after a refusal: the cause of the first one may have passed, and shortly before NotBefore every attempt counts
+_PAUSE_AFTER_FIRST_REFUSAL = 1.0
+_PAUSE_AFTER_REFUSAL = 30.0
+_PAUSE_IN_SHORT_TIME = 5.0
+_SHORT_TIME = 120.0
+# obstacles for which an operator's request is refused: in any case, or without an option
+_FINAL = {STARTED.code, UNREADABLE.code, reasons.DRY_RUN.code, reasons.OWN_NAME_UNKNOWN.code}
+_FORCED = (reasons.OTHER_VMS.code, PREPARATION_FAILED.code, reasons.NOT_DURABLE.code, reasons.PAUSED)
+_OPTIONS = {OTHERS_AFFECTED: "--release-others", **dict.fromkeys((*UNKNOWN_VALUES, *_FORCED), "--force")}
+
+
+class Answer(NamedTuple):
+    """The answer to an operator's request.
+
+    Attributes:
+        accepted: whether the daemon does it, now or later.
+        text: one sentence.
+        withheld: whether it is later only because something is not as it should be.
+    """
+
+    accepted: bool
+    text: str
+    withheld: bool = False
+
+
+class Moment(NamedTuple):
+    """The facts at one moment, apart from the event.
+
+    Attributes:
+        now: aware time by the server's clock.
+        observation: the last good document, or None before the first one.
+        gates: whether each gate is open, by name.
+        pause: the pause that is in force, or None.
+        is_durable: whether the records are on the disk.
+    """
+
+    now: datetime
+    observation: Observation | None
+    gates: Mapping[str, bool] = {}
+    pause: Pause | None = None
+    is_durable: bool = True
+
+
+class _Failed(NamedTuple):
+    """The last requests of an event, which failed: how many, when the last one did, and the pause after it."""
+
+    times: int
+    at: datetime
+    pause: timedelta
+
+
+class Approvals:
+    """The requests for approvals, one at a time. What it knows of them is not stored: a new process begins again."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._in_flight = ""
+        # until the first and the next document, the events may differ from those that are known
+        self._last_poll_failed = True
+        self._request_failed = False
+        self._failed: dict[str, _Failed] = {}
+
+    def document_received(self) -> None:
+        """Note a good document: it shows the effect of earlier requests."""
+        self._last_poll_failed = self._request_failed = False
+
+    def poll_failed(self) -> None:
+        """Note that a poll failed; nothing is approved before the next document."""
+        self._last_poll_failed = True
+
+    @property
+    def awaits_document(self) -> bool:
+        """Whether an approval waits for a document that shows the effect of the last request."""
+        return self._request_failed
+
+    def forget(self, key: str) -> None:
+        """Forget the requests for an event that is gone."""
+        self._failed.pop(key, None)
+        if self._in_flight == key:
+            self._in_flight = ""
+
+    # -- decisions
+
+    def decide(self, record: EventRecord, prepared: str, moment: Moment) -> Decision:
+        """Return the decision of the policy about the event now; its reason names the gates for which it waits."""
+        policy = self.host.settings.policy
+        observation = moment.observation
+        context = PolicyContext(
+            now=moment.now,
+            own_name=self.host.own_name or None,
+            api_version=API_VERSION if observation is None else observation.document.api_version,
+            first_seen=record.first_seen,
+            seen_started=record.is_started,
+            approved_by_us=record.approval == ACCEPTED,
+            previous_type=record.first_type if record.first_type != record.event.event_type else None,
+            prepared=prepared,
+            gates=moment.gates,
+        )
+        try:
+            decision = policy.decide(record.event, context)
+        except OwnNameUnknown as error:
+            return Decision(NEVER, False, None, str(error), reasons.OWN_NAME_UNKNOWN.code, hold=True)
+        awaited = awaited_gates(policy, record.event, context, decision)
+        return (
+            decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision
+        )
+
+    def obstacle(self, record: EventRecord, prepared: str, decision: Decision, moment: Moment) -> Obstacle | None:
+        """Return why the event is not approved now, or None where it is.
+
+        1. IMDS has taken an approval already.
+        2. Neither an operator nor the policy asks for it now.
+        3. The event, the other VMs of it, or the state of the daemon prevent it.
+        """
+        if record.approval == ACCEPTED:
+            return reasons.ACCEPTED
+        asked = record.requested
+        if asked is None and not decision.due:
+            return Obstacle(decision.code or "", decision.reason)
+        if asked is not None and not asked.force and prepared != "ok":
+            return PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
+        return next(iter(self._obstacles(record, asked, moment)), None)
+
+    def send(self, record: EventRecord) -> None:
+        """Note that the request is sent."""
+        self._in_flight = record.key
+
+    def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
+        """Return what prevents an approval that the policy, or an operator, asks for.
+
+        Either speaks for this VM. For the other VMs speaks an operator who says so, or the leader. An operator who
+        forces the approval releases unknown values, too.
+        """
+        if asked is None:
+            settings, age = self.host.settings, max(0.0, (moment.now - record.first_seen).total_seconds())
+            held = leader.blocked_by(record.event, self.host.own_name, settings.leader, settings.takeover_after, age)
+        else:
+            held = None if asked.release_others else "the operator releases this VM only"
+        report = Report(_sighting(record, moment), True, self._own_obstacle(record, asked, moment))
+        try:
+            found = own_obstacles(report, self.host.own_name, releases_others=held is None)
+        except OwnNameUnknown as error:
+            return [Obstacle(reasons.OWN_NAME_UNKNOWN.code, str(error))]
+        if asked is not None and asked.force:
+            found = [each for each in found if each.code not in UNKNOWN_VALUES]
+        if self.host.settings.dry_run:
+            found.append(reasons.DRY_RUN)
+        return [
+            each._replace(text=f"{each.text}, and {held}") if each.code == OTHERS_AFFECTED and asked is None else each
+            for each in found
+        ]
+
+    def _own_obstacle(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> Obstacle | None:
+        """Return why this VM sends no approval now, or None.
+
+        1. The records are not on the disk, or the daemon is paused. An operator can force the approval.
+        2. NotBefore has passed. This prevents only a repeated request.
+        3. The last document lacks a VM of the event that may not be gone.
+        4. The last poll or the last request failed, or fewer than two documents have come.
+        """
+        if asked is None or not asked.force:
+            if not moment.is_durable:
+                return reasons.NOT_DURABLE
+            if moment.pause is not None:
+                return reasons.paused(str(moment.pause))
+        event, failed = record.event, self._failed.get(record.key)
+        if failed is not None and event.not_before is not None and event.seconds_left(moment.now) <= 0:
+            return reasons.NOT_BEFORE_PASSED
+        absent = _absent(record, moment)
+        if absent:
+            return reasons.leaving(escape_surrogates(", ".join(absent)))
+        if self._last_poll_failed:
+            return reasons.NO_ANSWER
+        if moment.observation is None or moment.observation.documents < DOCUMENTS_NEEDED:
+            return ONE_DOCUMENT
+        if self._request_failed:
+            return reasons.REQUEST_FAILED
+        if self._in_flight:
+            return reasons.IN_FLIGHT
+        # a clock that was set back must not prolong the pause by much
+        is_waiting = failed is not None and abs(moment.now - failed.at) < failed.pause
+        return reasons.REQUEST_WAITS if is_waiting else None
+
+    # -- answers of IMDS
+
+    def answered(self, record: EventRecord, error: ImdsError | None, now: datetime) -> None:
+        """Note that IMDS took the approval, or that the request failed."""
+        self._in_flight = ""
+        if error is None:
+            record.approval, record.approval_error = ACCEPTED, ""
+            self._failed.pop(record.key, None)
+            return
+        self._request_failed = True
+        count = self._failed[record.key].times + 1 if record.key in self._failed else 1
+        pause = _pause_after(count, error, record.event.seconds_left(now))
+        self._failed[record.key] = _Failed(count, now, timedelta(seconds=pause))
+        record.approval = SENT if error.retryable else REFUSED
+        record.approval_error = str(error)
+
+    def withheld(self, record: EventRecord) -> None:
+        """Note that the request was not sent."""
+        self._in_flight = ""
+        record.approval, record.approval_by = "", ""
+
+    # -- requests of operators
+
+    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, moment: Moment) -> Answer:
+        """Refuse an operator's request, or note it.
+
+        It is refused if the event cannot be approved at all, or only with an option that the request lacks.
+        """
+        if record.approval == ACCEPTED:
+            return Answer(True, ALREADY_APPROVED.text)
+        vms = frozenset(map(vm_key, record.event.resources))
+        asked = request._replace(vms=vms, event_type=record.event.event_type)
+        found = self._obstacles(record, asked, moment)
+        if not asked.force:
+            is_own = bool(self.host.own_name) and affects(record.event, self.host.own_name)
+            found += [] if is_own else [reasons.OTHER_VMS]
+            found += [PREPARATION_FAILED] if prepared == "failed" else []
+        for obstacle in found:
+            if obstacle.code in _FINAL:
+                return Answer(False, obstacle.text)
+            if obstacle.code in _OPTIONS:
+                return Answer(False, f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}")
+        record.requested = asked
+        if prepared != "ok" and not asked.force:
+            return Answer(True, "it will be approved when its preparation is done")
+        return Answer(True, "it is approved as soon as nothing prevents it")
+
+    def answer(self, record: EventRecord, reason: Obstacle | None) -> Answer:
+        """Return the answer to a request that was noted, after the tick that followed."""
+        if self._in_flight == record.key or record.approval == ACCEPTED:
+            return Answer(True, "its approval is sent to IMDS now")
+        text = record.approval_error or (reason.text if reason else "it waits for the records")
+        return Answer(True, f"it is not approved yet: {text}; the daemon approves it as soon as it can", True)
+
+
+def _sighting(record: EventRecord, moment: Moment) -> Sighting | None:
+    return None if moment.observation is None else moment.observation.events.get(record.key)
+
+
+def _absent(record: EventRecord, moment: Moment) -> list[str]:
+    """Return the VMs of the event that the last document, which lists it, does not name."""
+    sighting = _sighting(record, moment)
+    if sighting is None or not sighting.listed or not sighting.readable:
+        return []
+    return [name for key, name in all_vms([sighting.event.resources]).items() if key not in sighting.named]
+
+
+def _pause_after(failures: int, error: ImdsError, seconds_left: float) -> float:
+    """Return the seconds between a failed request and the next one.
+
+    1. After an error that may pass, it is what IMDS asks for, or 1 s, doubled with each failure in a row; at most
+       _LONGEST_PAUSE.
+    2. After a refusal that is the first failure, it is _PAUSE_AFTER_FIRST_REFUSAL.
+    3. After any other refusal, it is _PAUSE_AFTER_REFUSAL, or _PAUSE_IN_SHORT_TIME shortly before NotBefore.
+    """
+    if error.retryable:
+        if error.retry_after is not None:
+            return max(1.0, min(error.retry_after, _LONGEST_PAUSE))
+        return float(min(2.0 ** min(failures - 1, 10), _LONGEST_PAUSE))
+    if failures == 1:
+        return _PAUSE_AFTER_FIRST_REFUSAL
+    return _PAUSE_IN_SHORT_TIME if seconds_left < _SHORT_TIME else _PAUSE_AFTER_REFUSAL

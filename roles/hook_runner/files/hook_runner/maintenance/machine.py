@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The state machine of the hook runner.
+
+In come documents, results of hooks, commands of operators, and the time. Out come writes, the end and the start of
+hooks, and approvals. It reads no file and no clock. The host is prepared or not: there is one maintenance at a time,
+and what counts follows from the order of its hook runs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Mapping, NamedTuple
+
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.event_types import advises
+from azure_scheduled_events.identity import vm_key
+from azure_scheduled_events.policy import NEVER
+from azure_scheduled_events.printable import printable
+from azure_scheduled_events.release import PREPARATION_FAILED, STARTED, Obstacle
+from azure_scheduled_events.timestamps import as_utc_text
+from azure_scheduled_events.tracking import GONE_AFTER, Observation, Sighting
+from hook_runner.maintenance import reasons
+from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer, Approvals, Moment
+from hook_runner.maintenance.events import Events
+from hook_runner.maintenance.hook_plan import HookPlan, Host
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import (
+    NO_EVENT,
+    ApprovalRequest,
+    EventRecord,
+    HookResult,
+    HookRun,
+    Maintenance,
+    Pause,
+    State,
+)
+from hook_runner.maintenance.runs import Runs
+from hook_runner.records import ACCEPTED, FAILED, SENT, Cause
+
+# seconds between two ticks while the passing of time may change a decision
+TICK_INTERVAL = 1.0
+# phases of a maintenance
+PREPARING, PREPARED, IN_PROGRESS, RECOVERING = PHASES = ("preparing", "prepared", "started", "recovering")
+
+
+class End(NamedTuple):
+    """A running hook gets TERM now, and KILL after some seconds."""
+
+    run: HookRun
+    kill_after: float
+
+
+class Effects(NamedTuple):
+    """The actions that are due, to be taken in this order.
+
+    After any of them, except a write that failed, `tick` is called again.
+
+    Attributes:
+        write: whether the records are to be written; `records.written` takes the result. The others follow either way.
+        end: the hook that has to end.
+        start: the hook that begins; its unit is named by the number of the run, and `runs` takes its result.
+        approve: the event whose approval is sent; `approval_answered` or `approval_withheld` takes the result.
+    """
+
+    write: bool = False
+    end: End | None = None
+    start: HookRun | None = None
+    approve: ScheduledEvent | None = None
+
+
+class Machine:
+    """Decides what the hook runner does.
+
+    Args:
+        host: the configuration.
+        records: as they are on the disk.
+
+    Attributes:
+        runs: takes the results of hook runs, and what this process finds of them.
+    """
+
+    def __init__(self, host: Host, records: OpenRecords | None = None) -> None:
+        self.host = host
+        self.records = records or OpenRecords(State(), None, 0)
+        self.runs = Runs(self.records, host.boot)
+        self._events = Events(host, self.records)
+        self._approvals = Approvals(host)
+        self._observation: Observation | None = None
+        self._first_sent_by = 0.0
+        self._reasons: dict[str, Obstacle] = {}
+        # what prevented the approval in the last tick; `_reasons` may show a hook that runs instead
+        self._obstacles: dict[str, Obstacle] = {}
+        # the run that this process has ended, and the event whose approval is noted and not sent yet
+        self._ended = 0
+        self._noted = ""
+
+    # -- the cycle
+
+    def tick(self, now: datetime, gates: Mapping[str, bool] | None = None, may_begin: bool = True) -> Effects:
+        """Decide what is due; call it after each input, and once a second while there are events.
+
+        1. A pause whose time has passed ends.
+        2. An event that affects this VM is taken up, unless the policy holds it. The first one opens the maintenance.
+        3. The hook that runs is ended if its event is over, another one has started, or a more urgent one waits.
+        4. If none runs, the next one begins: for events that have started, else to prepare, else to recover.
+        5. A maintenance without own events and without a recover hook left to run is closed.
+        6. An event is approved if policy or operator, leader, release rule and disk agree: this is noted first, and
+           sent by the next tick, when the note is on the disk.
+        7. Whatever has changed is written.
+
+        1, 2 and 6 wait for the first document; 3 to 5 also while the events of the maintenance may not all be known.
+
+        Args:
+            now: aware time by the server's clock.
+            gates: whether each gate of the policy is open, by name.
+            may_begin: whether a hook may begin: there is room for its unit, and systemd does not end the daemon.
+        """
+        end = start = approve = None
+        if self._observation is not None:
+            self._end_pause(now)
+            self._take_up(self._moment(now, gates))
+        maintenance = self.records.maintenance
+        if maintenance is not None and self._knows_events(maintenance):
+            plan = self._plan(maintenance, now)
+            end = self._end_hook(maintenance, plan, now)
+            start = self._begin_hook(maintenance, plan, now) if may_begin else None
+            is_over = maintenance.open_run is None and not maintenance.present
+            if is_over and self._plan(maintenance, now).is_recovered():
+                self.records.close(maintenance, now)
+        if self._observation is not None:
+            approve = self._approve(self._moment(now, gates))
+        return Effects(self.records.has_changed or not self.records.is_durable, end, start, approve)
+
+    def _end_pause(self, now: datetime) -> None:
+        pause = self.records.state.pause
+        if pause is not None and pause.until is not None and now >= pause.until:
+            self.records.state.pause, self.records.has_changed = None, True
+            text = f"the pause since {as_utc_text(pause.since)} is over: its time has passed"
+            self.records.log(now, "resumed", "", text, "notice")
+
+    def _take_up(self, moment: Moment) -> None:
+        """Take up the events that the last document lists for this VM.
+
+        1. One that has started, or that an operator asked to approve, is taken up in any case.
+        2. One that only advises is taken up if a hook or a rule that approves names its type.
+        3. Any other event is taken up unless the policy holds it.
+        """
+        for record in list(self._events.waiting.values()):
+            if vm_key(self.host.own_name) not in self.sightings[record.key].named:
+                continue
+            event_type = record.event.event_type
+            decision = self._approvals.decide(record, "none", moment)
+            if record.requested is None:
+                if advises(event_type) and decision.approval == NEVER and not self.host.has_hook_for(event_type):
+                    continue
+                if decision.hold and not record.is_started:
+                    self._explain(record, reasons.held(decision.reason), moment.now)
+                    continue
+            self._events.take_up(record, moment.now)
+
+    def _end_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> End | None:
+        """Note why the run has to end, and end it once in the life of this process."""
+        run = maintenance.open_run
+        if run is None or run.number == self._ended:
+            return None
+        if run.ending is Cause.NONE:
+            run.ending = plan.ending(run)
+            if run.ending is Cause.NONE:
+                return None
+            if run.ending is Cause.DEADLINE:
+                run.limit = now  # the hook is repeated if NotBefore moves behind this time
+            self.records.note(now, "hook-ending", f"{run.title}: {reasons.ENDINGS[run.ending]}")
+        self._ended = run.number
+        return End(run, plan.kill_after(run))
+
+    def _begin_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> HookRun | None:
+        found = plan.next_hook() if maintenance.open_run is None else None
+        if found is None:
+            return None
+        run = plan.begin(found, self.records.next_number())
+        self.runs.begun(maintenance, run)
+        if found.hook.problem is not None:  # other users could change the program
+            self.runs.ended(run.number, HookResult(FAILED, Cause.REFUSED, found.hook.problem), now)
+            return None
+        self.records.note(now, "hook-started", f"{run.title}, until {as_utc_text(run.limit)}", found.record)
+        return run
+
+    def _approve(self, moment: Moment) -> ScheduledEvent | None:
+        """Note the first approval that is due; return its event when the note is on the disk, or need not be."""
+        plan = self._plan(self.records.maintenance, moment.now) if self.records.maintenance else None
+        for record in self._approvable():
+            prepared = "none" if plan is None or not record.number else self._note_prepared(plan, record, moment.now)
+            decision = self._approvals.decide(record, prepared, moment)
+            obstacle = self._approvals.obstacle(record, prepared, decision, moment)
+            if obstacle is not None:
+                before, self._obstacles[record.key] = self._obstacles.get(record.key), obstacle
+                if obstacle == reasons.DRY_RUN and before != obstacle:
+                    text = f"it would be approved now: {decision.reason}"
+                    self.records.note(moment.now, "dry-run", text, record, "notice")
+                if obstacle.code == PREPARATION_FAILED.code and plan is not None:
+                    obstacle = reasons.with_failures(obstacle, plan.failures(record))
+                self._explain(record, self._first_reason(record, prepared, obstacle), moment.now)
+                if self._noted == record.key:
+                    self._withhold(record)
+                continue
+            asked = record.requested
+            if self._noted != record.key:
+                self._noted = record.key
+                record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else decision.reason
+                self.records.note(moment.now, "approval-sent", record.approval_by, record, "notice")
+            is_forced = asked is not None and asked.force
+            if (self.records.has_changed or not self.records.is_durable) and not is_forced:
+                return None  # the tick after the write sends it
+            self._noted = ""
+            self._approvals.send(record)
+            return self.sightings[record.key].event
+        return None
+
+    # -- documents
+
+    def observe(self, observation: Observation, now: datetime) -> None:
+        """Take in the next good document of the tracker, which began with `records.known_events`."""
+        is_first = self._observation is None
+        if is_first:
+            self._first_sent_by = observation.document.sent_by
+        self._observation = observation
+        self._approvals.document_received()
+        self._compare(observation, is_first, now)
+        maintenance = self.records.maintenance
+        if maintenance is not None and maintenance.may_lack_events and self._spans_absence():
+            maintenance.may_lack_events, self.records.has_changed = False, True
+
+    def _compare(self, observation: Observation, is_first: bool, now: datetime) -> None:
+        for key in self._events.compare(observation, is_first, now):
+            self._reasons.pop(key, None)
+            self._obstacles.pop(key, None)
+            self._approvals.forget(key)
+            if self._noted == key:
+                self._noted = ""
+
+    @property
+    def documents(self) -> int:
+        """How many good documents this process has read."""
+        return 0 if self._observation is None else self._observation.documents
+
+    @property
+    def awaits_document(self) -> bool:
+        """Whether the next document matters even if it is unchanged."""
+        seen = self._observation
+        if seen is None or seen.doubt or seen.documents < DOCUMENTS_NEEDED or self._approvals.awaits_document:
+            return True
+        maintenance = self.records.maintenance
+        return maintenance is not None and not self._knows_events(maintenance)
+
+    def due_in(self, now: datetime) -> float | None:
+        """Return the seconds until time alone may change what `tick` returns; None if it does not.
+
+        1. While a hook runs, or an event waits for a policy or an operator, it is TICK_INTERVAL.
+        2. A recovery waits for the next attempt of its hooks, and a Scheduled event for NotBefore.
+        """
+        maintenance, observed = self.records.maintenance, self.records.state.observed.values()
+        undecided = [record for record in self.records.present if not record.is_started and record.approval != ACCEPTED]
+        is_decided_here = self.host.settings.policy.may_approve() or any(record.requested for record in undecided)
+        if self._events.waiting or any(record.requested for record in observed) or (undecided and is_decided_here):
+            return TICK_INTERVAL
+        if maintenance is None:
+            return None
+        if maintenance.open_run is not None:
+            return TICK_INTERVAL
+        if not maintenance.present:
+            plan = self._plan(maintenance, now)
+            times = [plan.retry_at(hook) or now for hook in plan.not_recovered()]
+        else:
+            times = [each.event.not_before for each in maintenance.present if each.event.not_before]
+        left = [(time - now).total_seconds() for time in times]
+        return min(
+            (max(TICK_INTERVAL, seconds) for seconds in left if seconds > 0 or not maintenance.present), default=None
+        )
+
+    def poll_failed(self) -> None:
+        """Note that a poll failed; nothing is approved before the next good document."""
+        self._approvals.poll_failed()
+
+    def _knows_events(self, maintenance: Maintenance) -> bool:
+        """Return True if hooks may begin and end: the record has all events, or enough documents were read."""
+        if not self.host.own_name:
+            return False
+        if maintenance.events and not maintenance.may_lack_events:
+            return self._observation is not None or not maintenance.present
+        return self._observation is not None and (bool(maintenance.present) or self._spans_absence())
+
+    def _spans_absence(self) -> bool:
+        """Return True if this process has read documents that would show that an event is gone."""
+        seen = self._observation
+        return seen is not None and seen.documents > 1 and seen.document.sent_at - self._first_sent_by >= GONE_AFTER
+
+    # -- approvals
+
+    def approval_answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
+        """Note that IMDS took the approval of an event, or that the request failed."""
+        record = self.records.find(key)
+        if record is None:
+            return
+        self._approvals.answered(record, error, now)
+        if error is None:
+            self.records.note(now, "approved", reasons.ACCEPTED.text, record, "notice")
+        else:
+            text = f"{error}; it is sent again if the event is still Scheduled"
+            self.records.note(now, "approval-failed", text, record, "warning" if error.retryable else "error")
+
+    def approval_withheld(self, key: str, now: datetime) -> None:
+        """Note that a request was not sent, because the event had changed since the decision."""
+        record = self.records.find(key)
+        if record is not None:
+            self._withhold(record)
+            self.records.note(now, "approval-held", "the event changed before the request was sent", record, "notice")
+
+    def approve(self, key: str, request: ApprovalRequest, now: datetime) -> Answer | None:
+        """Take an operator's request to approve an event; None if there is no such event.
+
+        A tick follows; then `approval_answer` tells what became of a request that was accepted.
+        """
+        record = self.records.find(key)
+        if record is None:
+            return None
+        answer = self._approvals.request(record, request, self.prepared(record, now), self._moment(now))
+        if answer.accepted and record.requested is not None:
+            forced = ", forced" if request.force else ""
+            self.records.note(now, "approval-asked", f"by {printable(request.who)}{forced}", record, "notice")
+        return answer
+
+    def approval_answer(self, key: str) -> Answer | None:
+        """Return what became of an operator's request; None if there is no such event."""
+        record = self.records.find(key)
+        return None if record is None else self._approvals.answer(record, self.reason(record))
+
+    # -- other commands
+
+    def pause(self, by: str, until: datetime | None, reason: str, now: datetime) -> Answer:
+        """Begin a pause, which replaces an earlier one."""
+        if until is not None and until <= now:
+            return Answer(False, f"{as_utc_text(until)} has passed; nothing is paused")
+        pause = Pause(now, until, printable(by), printable(reason))
+        self.records.state.pause, self.records.has_changed = pause, True
+        text = f"{pause}; no prepare hook begins, and nothing is approved"
+        self.records.log(now, "paused", "", text, "warning")
+        return Answer(True, text)
+
+    def resume(self, by: str, now: datetime) -> Answer:
+        """End the pause."""
+        if self.records.state.pause is None:
+            return Answer(True, "the daemon is not paused")
+        self.records.state.pause, self.records.has_changed = None, True
+        self.records.log(now, "resumed", "", f"by {printable(by)}", "notice")
+        return Answer(True, "resumed")
+
+    def recover(self, by: str, give_up: bool, now: datetime) -> Answer:
+        """Repeat the recover hooks that failed at once, or end the recovery."""
+        maintenance = self.records.maintenance
+        if maintenance is None:
+            return Answer(False, "there is no maintenance; nothing is to be recovered")
+        if maintenance.present or not self._knows_events(maintenance):
+            return Answer(False, "an event is not over; the recovery begins by itself when all are")
+        if maintenance.open_run is not None:
+            return Answer(False, "a hook runs now; try again when it has ended")
+        if give_up:
+            maintenance.given_up_by = printable(by)
+            self.records.note(now, "given-up", f"{printable(by)} gives the recovery up", level="error")
+            return Answer(True, "the recovery is given up; the effects of the prepare hooks may remain")
+        maintenance.retried_after = maintenance.last_number
+        self.records.note(now, "recovery-asked", f"by {printable(by)}", level="notice")
+        return Answer(True, "the recovery is tried again now")
+
+    def reconfigure(self, host: Host, now: datetime) -> None:
+        """Use another configuration, or the name of this VM, from now on; a hook that runs goes on."""
+        self.host = self._events.host = self._approvals.host = host
+        if self._observation is not None:
+            self._compare(self._observation, True, now)
+
+    # -- what status shows
+
+    @property
+    def phase(self) -> str:
+        """Return the phase of the open maintenance: "preparing", "prepared", "started" or "recovering"."""
+        present = self.records.present
+        if not present:
+            return RECOVERING
+        scheduled = [record for record in present if not record.is_started]
+        if any(record.prepared != "ok" for record in scheduled):
+            return PREPARING
+        return IN_PROGRESS if len(scheduled) < len(present) else PREPARED
+
+    def prepared(self, record: EventRecord, now: datetime) -> str:
+        """Return "none", "running", "ok" or "failed": whether this VM is prepared for an event."""
+        maintenance = self.records.maintenance
+        return "none" if maintenance is None or not record.number else self._plan(maintenance, now).prepared(record)
+
+    def reason(self, record: EventRecord) -> Obstacle | None:
+        """Return why an event is not approved, or why the daemon waits."""
+        known = self._reasons.get(record.key)
+        is_of_others = record.number == NO_EVENT and record.key not in self._events.waiting
+        return reasons.OTHER_VMS if known is None and is_of_others else known
+
+    @property
+    def sightings(self) -> Mapping[str, Sighting]:
+        """The events that are not gone, as the last document shows them, by key."""
+        return self._observation.events if self._observation else {}
+
+    def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
+        return HookPlan(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
+
+    def _moment(self, now: datetime, gates: Mapping[str, bool] | None = None) -> Moment:
+        return Moment(now, self._observation, gates or {}, self.records.state.pause, self.records.is_durable)
+
+    def _approvable(self) -> list[EventRecord]:
+        """Return the events that may be approved: own ones by any rule, others for an operator."""
+        observed = self.records.state.observed.values()
+        return [*self.records.present, *(record for record in observed if record.requested is not None)]
+
+    def _note_prepared(self, plan: HookPlan, record: EventRecord, now: datetime) -> str:
+        prepared = plan.prepared(record)
+        if record.prepared != prepared:
+            record.prepared, self.records.has_changed = prepared, True
+            if prepared in ("ok", "failed"):
+                text = f"{prepared}: {'; '.join(plan.failures(record))}" if prepared == "failed" else prepared
+                self.records.note(now, "prepared", text, record, "info" if prepared == "ok" else "warning")
+        return prepared
+
+    def _withhold(self, record: EventRecord) -> None:
+        self._noted, self.records.has_changed = "", True
+        self._approvals.withheld(record)
+
+    def _first_reason(self, record: EventRecord, prepared: str, obstacle: Obstacle) -> Obstacle:
+        """Return why nothing happens to an event now: the state of the event, a hook, or else the obstacle."""
+        if record.is_started:
+            return STARTED
+        if not self.sightings[record.key].listed:
+            return reasons.NOT_LISTED
+        if self.records.state.pause is not None:
+            return reasons.paused(str(self.records.state.pause))
+        run = self.records.maintenance.open_run if self.records.maintenance else None
+        return reasons.hook_runs(run.title) if run is not None and prepared == "running" else obstacle
+
+    def _explain(self, record: EventRecord, reason: Obstacle, now: datetime) -> None:
+        """Note why nothing happens; the log has a line when the code changes."""
+        known = self._reasons.get(record.key)
+        self._reasons[record.key] = reason
+        if known is None or known.code != reason.code:
+            self.records.log(now, "waits", record.event.event_id, reason.text)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The records in memory: the open maintenance with its timeline, the state, and whether they are on the disk."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from hook_runner.maintenance.record import Entry, EventRecord, Maintenance, State
+
+# an event that changed every second would fill the disk otherwise; the log has every entry
+MAX_ENTRIES = 1000
+# events without a maintenance that the state keeps after they are gone
+MAX_PAST = 100
+
+
+class OpenRecords:
+    """What the daemon knows.
+
+    Args:
+        state: as on the disk.
+        maintenance: the open one on the disk, or None.
+        last_number: the highest number of a maintenance, an event or a run on the disk and among the units.
+
+    Attributes:
+        finished: maintenances that are closed, and not in the history yet.
+        has_changed: whether something is not on the disk.
+        is_durable: whether the last write succeeded.
+    """
+
+    def __init__(self, state: State, maintenance: Maintenance | None, last_number: int) -> None:
+        self.state = state
+        self.maintenance = maintenance
+        self.finished: list[Maintenance] = []
+        self.has_changed = False
+        self.is_durable = True
+        self._last_number = max(last_number, maintenance.last_number if maintenance else 0)
+        self._unlogged: list[Entry] = []
+        for record in self.present:  # a kill between two writes leaves an event in both
+            state.observed.pop(record.key, None)
+
+    @property
+    def present(self) -> list[EventRecord]:
+        """The own events: those of the maintenance that are not gone."""
+        return self.maintenance.present if self.maintenance else []
+
+    @property
+    def known(self) -> list[EventRecord]:
+        """The events that are not gone, the own ones first."""
+        return [*self.present, *self.state.observed.values()]
+
+    def find(self, key: str) -> EventRecord | None:
+        """Return the record of an event that is not gone."""
+        own = next((record for record in self.present if record.key == key), None)
+        return own or self.state.observed.get(key)
+
+    def known_events(self) -> list[ScheduledEvent]:
+        """Return the events that are not gone, with their VMs, for the tracker of this process."""
+        return [record.event for record in self.known]
+
+    def next_number(self) -> int:
+        """Return a number that no maintenance, event or run has."""
+        self._last_number += 1
+        return self._last_number
+
+    def number_used(self, number: int) -> None:
+        """Note a number of an earlier process."""
+        self._last_number = max(self._last_number, number)
+
+    def opened(self, now: datetime) -> Maintenance:
+        """Return the open maintenance, a new one if there is none."""
+        if self.maintenance is None:
+            self.maintenance, self.has_changed = Maintenance(self.next_number(), now), True
+        return self.maintenance
+
+    def close(self, maintenance: Maintenance, now: datetime) -> None:
+        """End the open maintenance."""
+        maintenance.ended = now
+        by = maintenance.given_up_by
+        text = f"not recovered: {by} gave the recovery up" if by else "recovered"
+        self.note(now, "closed", f"{text}; outcome: {maintenance.outcome}", level="error" if by else "notice")
+        self.finished.append(maintenance)
+        self.maintenance = None
+
+    def forget_observed(self, record: EventRecord) -> None:
+        """Move an event that is gone from the observed ones to the past."""
+        del self.state.observed[record.key]
+        self.state.past = [*self.state.past, record][-MAX_PAST:]
+
+    def note(
+        self, now: datetime, what: str, detail: str, record: EventRecord | None = None, level: str = "info"
+    ) -> None:
+        """Add an entry to the log, and to the timeline of the maintenance unless the event is outside of it."""
+        self.has_changed = True
+        event_id = record.event.event_id if record else ""
+        entry = Entry(now, what, event_id, escape_surrogates(detail), level)
+        maintenance = self.maintenance if record is None or record.number else None
+        if maintenance is not None and (len(maintenance.timeline) < MAX_ENTRIES or maintenance.ended is not None):
+            maintenance.timeline.append(entry)
+        self._unlogged.append(entry)
+
+    def log(self, now: datetime, what: str, event_id: str, detail: str, level: str = "info") -> None:
+        """Add an entry to the log alone."""
+        self._unlogged.append(Entry(now, what, event_id, escape_surrogates(detail), level))
+
+    def take_log(self) -> list[Entry]:
+        """Return the entries that are not in the log yet, once."""
+        taken, self._unlogged = self._unlogged, []
+        return taken
+
+    def written(self, is_good: bool) -> None:
+        """Note whether the state, the open maintenance and those that are finished are on the disk."""
+        self.is_durable = is_good
+        if is_good:
+            self.has_changed = False
+            self.finished.clear()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Notes what becomes of the hook runs, and what a new process finds of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+
+from azure_scheduled_events.document import escape_surrogates
+from hook_runner.maintenance import reasons
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import HookResult, HookRun, Maintenance
+from hook_runner.records import CUT, INTERRUPTED, LOST, OK, RECOVER, RUNNING, STARTING, STOPPED, TIMEOUT, Cause
+
+# attempts of one recover hook that a maintenance keeps: it may fail for months
+MAX_RECOVER_RUNS = 20
+
+
+class Condition(Enum):
+    """The condition of the records on the disk when a process starts."""
+
+    GOOD = "good"
+    BEHIND = "behind"  # writes have failed since the last good one, in this boot
+    STALE = "stale"  # the same, in an earlier boot
+    UNREADABLE = "unreadable"  # the file of the open maintenance
+
+
+class Runs:
+    """The runs of the open maintenance; `boot` identifies this boot of the host."""
+
+    def __init__(self, records: OpenRecords, boot: str) -> None:
+        self._records = records
+        self._boot = boot
+
+    def begun(self, maintenance: Maintenance, run: HookRun) -> None:
+        """Add a run that begins now."""
+        maintenance.runs.append(run)
+        self._records.has_changed = True
+        if run.stage == RECOVER:
+            same = [each for each in maintenance.runs if (each.stage, each.name) == (RECOVER, run.name)]
+            for each in same[1:-MAX_RECOVER_RUNS]:
+                maintenance.runs.remove(each)
+
+    def started(self, number: int) -> None:
+        """Note that the unit of a run exists."""
+        run = self._open(number)
+        if run is not None and run.state == STARTING:
+            run.state, self._records.has_changed = RUNNING, True
+
+    def ended(self, number: int, result: HookResult, now: datetime) -> None:
+        """Note the result of a run. One that the daemon has ended is repeated, unless it succeeded."""
+        run, maintenance = self._open(number), self._records.maintenance
+        if run is None or maintenance is None:
+            return
+        run.ended, run.exit_status, run.output = now, result.exit_status, result.output
+        run.state, run.cause, run.reason = result.state, result.cause, escape_surrogates(result.reason)
+        if result.state not in (OK, INTERRUPTED) and run.ending is not Cause.NONE:
+            run.state = CUT if run.ending is Cause.DEADLINE else STOPPED
+            run.cause, run.reason = run.ending, reasons.ENDINGS[run.ending]
+        elif result.state == TIMEOUT and run.is_cut_short:
+            run.state, run.cause, run.reason = CUT, Cause.DEADLINE, reasons.ENDINGS[Cause.DEADLINE]
+        reason = f" ({run.reason})" if run.reason else ""
+        level = "info" if run.state == OK else "warning"
+        record = maintenance.event(run.event)
+        self._records.note(now, "hook-ended", f"{run.title} {run.state}{reason}", record, level)
+
+    def lost(self, number: int, now: datetime) -> None:
+        """Note that systemd has no unit of a run: it never began, or it was interrupted."""
+        run, maintenance = self._open(number), self._records.maintenance
+        if run is None or maintenance is None:
+            return
+        if run.state == STARTING and run.boot == self._boot:
+            maintenance.runs.remove(run)
+            self._records.note(now, "hook-ended", f"{run.title} had not begun", maintenance.event(run.event))
+        else:
+            result = HookResult(INTERRUPTED, Cause.HOST_SHUTDOWN, "systemd has no result of it")
+            self.ended(number, result, now)
+
+    def adopt(self, run: HookRun, now: datetime) -> None:
+        """Take over a run that no record has: the disk was full, and the daemon was killed."""
+        maintenance = self._records.opened(now)
+        if all(run.number != each.number for each in maintenance.runs):
+            maintenance.runs.append(run)
+            maintenance.runs.sort(key=lambda each: each.number)
+            maintenance.may_lack_events = self._records.has_changed = True
+            self._records.number_used(run.number)
+
+    def found(self, condition: Condition, now: datetime) -> None:
+        """Note the condition of the records, before anything else.
+
+        Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
+        recovered since. Therefore the host recovers also without a record, unless documents list an event.
+        """
+        has_none = self._records.maintenance is None
+        if condition is Condition.GOOD or (condition is Condition.BEHIND and has_none):
+            return
+        maintenance = self._records.opened(now)
+        maintenance.may_lack_events = self._records.has_changed = True
+        if condition is Condition.STALE:
+            for run in maintenance.runs:
+                if run.state == OK:
+                    run.state = LOST
+
+    def _open(self, number: int) -> HookRun | None:
+        maintenance = self._records.maintenance
+        run = maintenance.open_run if maintenance else None
+        return run if run is not None and run.number == number else None

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Carries out what the state machine decides, and hands it what comes in.
+
+The way of a document: `observe` lets the tracker compare it with the earlier ones, and the machine with the records.
+`tick` asks the machine what is due: records are written first, then a hook is ended or begun, or an approval sent.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime, timedelta
+from typing import Callable
+
+from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
+from azure_scheduled_events.errors import ImdsError
+from hook_runner.clock import ServerClock
+from hook_runner.config.settings import Settings
+from hook_runner.gates import open_gates
+from hook_runner.hooks.discovery import Hook, Hooks
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Stopping
+from hook_runner.identification import Identification
+from hook_runner.log import LEVELS, with_fields
+from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer
+from hook_runner.maintenance.deadlines import seconds_to_kill
+from hook_runner.maintenance.hook_plan import Host
+from hook_runner.maintenance.inputs import input_of
+from hook_runner.maintenance.machine import TICK_INTERVAL, Effects, Machine
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun
+from hook_runner.maintenance.record_json import run_from_json, run_to_json
+from hook_runner.permissions import permission_problem, trusted_owners
+from hook_runner.record_store import RecordStore
+from hook_runner.records import ACCEPTED, FAILED, INTERRUPTED, OK, TIMEOUT, Cause
+
+log = logging.getLogger(__name__)
+
+# the state of a run that did not end by itself
+STATE_OF = {Cause.NOT_STARTED: FAILED, Cause.TIME_LIMIT: TIMEOUT, Cause.UNIT_STOPPED: INTERRUPTED}
+# a tick follows the effects of another one; the state machine comes to rest after a few
+_MOST_TICKS = 100
+
+
+class Runner:
+    """Connects the state machine with the records, the hooks and IMDS.
+
+    Args:
+        settings: content of config.yml.
+        hooks: by stage.
+        store: loaded.
+        runs: of the hooks.
+        clock: the server's.
+        send_approval: hands an event to the poller; `approval_answered` or `approval_withheld` takes the result.
+        hook_ended: called with each run that has ended and its event, for metrics.
+        boot: identifies this boot of the host.
+
+    Attributes:
+        waiting_for: what keeps a hook from beginning, or "".
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        hooks: Hooks,
+        store: RecordStore,
+        runs: HookRuns,
+        clock: ServerClock,
+        send_approval: Callable[[ScheduledEvent], None],
+        hook_ended: Callable[[HookRun, EventRecord | None], None] = lambda run, record: None,
+        boot: str = "",
+    ) -> None:
+        self.store = store
+        self.identification = Identification(store, settings.resource_name, boot)
+        self.waiting_for = ""
+        self._runs, self._clock = runs, clock
+        self._send_approval, self._hook_ended = send_approval, hook_ended
+        # runs whose results are in the records; systemd forgets them when these are on the disk
+        self._collected: list[int] = []
+        self.machine = Machine(Host(settings, hooks, self.own_name, boot), store.records)
+        for condition in store.conditions:
+            self.machine.runs.found(condition, clock.now())
+        self._adopt_runs()
+        if settings.resource_name:
+            self.name_resolved(settings.resource_name)
+
+    @property
+    def records(self) -> OpenRecords:
+        """What is known."""
+        return self.machine.records
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.machine.host.settings
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks in force."""
+        return self.machine.host.hooks
+
+    @property
+    def own_name(self) -> str:
+        """This VM's resource name; "" while it is unknown."""
+        return self.identification.own_name
+
+    @property
+    def now(self) -> datetime:
+        """The time by the server's clock."""
+        return self._clock.now()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a hook runs."""
+        return self.records.maintenance is not None and self.records.maintenance.open_run is not None
+
+    @property
+    def has_events(self) -> bool:
+        """Whether an event is not over, or the host has to recover."""
+        return self.records.maintenance is not None or bool(self.records.state.observed)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether enough documents were read to approve."""
+        return self.machine.documents >= DOCUMENTS_NEEDED
+
+    # -- the cycle
+
+    def tick(self) -> None:
+        """Take the results of hooks, and carry out what is due until nothing is.
+
+        1. The results of hooks that have ended are handed to the machine.
+        2. The machine decides; then the records are written, and after that the other effects are carried out.
+        3. This is repeated until there are no effects, or only a write that failed.
+        4. The log gets what was noted.
+        """
+        self._collect()
+        gates = open_gates(self.settings.gates, trusted_owners()) if self.settings.gates else {}
+        for _number in range(_MOST_TICKS):
+            effects = self.machine.tick(self._clock.now(), gates, self._may_begin())
+            is_written = effects.write and self._write()
+            self._carry_out(effects)
+            if not (is_written or effects.end or effects.start or effects.approve):
+                break
+        self._log()
+
+    def _collect(self) -> None:
+        for number, result in self._runs.collect_finished():
+            maintenance = self.records.maintenance
+            run = maintenance.open_run if maintenance else None
+            self.machine.runs.ended(number, _as_hook_result(result), self._clock.now())
+            if maintenance is not None and run is not None and run.number == number:
+                self._hook_ended(run, maintenance.event(run.event))
+            self._collected.append(number)
+            self.records.has_changed = True
+
+    def _write(self) -> bool:
+        has_finished = bool(self.records.finished)
+        if not self.store.write():
+            return False
+        while self._collected:
+            self._runs.remove(self._collected.pop())
+        if has_finished:
+            self.store.prune(self.settings.history_events)
+        return True
+
+    def _may_begin(self) -> bool:
+        """Return whether a hook may begin; `waiting_for` says why not."""
+        if self.records.maintenance is None or self.is_busy:
+            return True
+        now = self._clock.now()
+        left = [each.event.seconds_left(now) for each in self.records.present if not each.is_started]
+        obstacle = self._runs.obstacle(min(left, default=float("inf")))
+        if obstacle and obstacle != self.waiting_for:
+            log.warning("hooks wait for %s", obstacle)
+        self.waiting_for = obstacle or ""
+        return obstacle is None
+
+    def _carry_out(self, effects: Effects) -> None:
+        if effects.end is not None:
+            log.debug("decided: %s ends", effects.end.run.title)
+            self._runs.stop(effects.end.run.number, effects.end.kill_after)
+        if effects.start is not None:
+            log.debug("decided: %s begins", effects.start.title)
+            self._start(effects.start)
+        if effects.approve is not None:
+            log.debug("decided: the approval of %s is sent", effects.approve.event_id)
+            self._send_approval(effects.approve)
+
+    def _start(self, run: HookRun) -> None:
+        """Start a hook whose run is in the records."""
+        maintenance, hook, now = self.records.maintenance, self._hook(run), self._clock.now()
+        assert maintenance is not None
+        # checked again: hours may have passed since the hooks were discovered
+        problem = permission_problem(hook.path, self.settings.hooks_directory, trusted_owners())
+        if problem is not None:
+            self.machine.runs.ended(run.number, HookResult(FAILED, Cause.REFUSED, problem), now)
+            return
+        given = input_of(run, maintenance, self.own_name, now)
+        record = maintenance.event(run.event)
+        most = self.settings.kill_after
+        kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
+        log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(given[1])))
+        try:
+            memo = json.dumps(run_to_json(run)).encode("ascii")
+            self._runs.start(run.number, hook, *given, run.seconds, memo, kill_after)
+        except Stopping:
+            self.machine.runs.lost(run.number, now)  # it has not begun
+        except OSError as error:
+            result = HookResult(FAILED, Cause.NOT_STARTED, f"it could not be started: {error}")
+            self.machine.runs.ended(run.number, result, now)
+        else:
+            self.machine.runs.started(run.number)
+
+    def _hook(self, run: HookRun) -> Hook:
+        return next(hook for hook in self.hooks[run.stage] if hook.name == run.name)
+
+    def _adopt_runs(self) -> None:
+        """Take over the runs of an earlier daemon, also those that no record has."""
+        now, maintenance = self._clock.now(), self.records.maintenance
+        run = maintenance.open_run if maintenance else None
+        if run is not None:
+            if self._runs.adopt(run.number, run.stage, run.name):
+                self.machine.runs.started(run.number)
+            else:
+                self.machine.runs.lost(run.number, now)
+        for lost in self._runs.find_lost(self.store.known_runs):
+            try:
+                found = run_from_json(json.loads(lost.memo))
+            except ValueError:
+                self._runs.end_unit(lost.number, lost.stage, lost.hook)
+                continue
+            if self._runs.adopt(lost.number, lost.stage, lost.hook):
+                self.machine.runs.adopt(found, now)
+
+    def _log(self) -> None:
+        records = self.records
+        known = {
+            record.event.event_id: record.event
+            for record in (
+                *records.state.observed.values(),
+                *(records.maintenance.events if records.maintenance else ()),
+            )
+        }
+        for entry in records.take_log():
+            event = known.get(entry.event_id)
+            fields = {"azure_event_id": entry.event_id} if entry.event_id else {}
+            if event is not None:
+                fields.update(azure_event_type=event.event_type, azure_event_status=event.status)
+            log.log(LEVELS[entry.level], "%s: %s", entry.what, entry.detail, extra=with_fields(**fields))
+
+    # -- what comes in
+
+    def observe(self, document: EventDocument) -> None:
+        """Take in a good document; a tick follows."""
+        self.machine.observe(self.store.tracker.observe(document), self._clock.now())
+        self.tick()
+
+    def poll_failed(self) -> None:
+        """Note that a poll failed."""
+        self.machine.poll_failed()
+
+    def approval_answered(self, key: str, error: ImdsError | None) -> None:
+        """Note that IMDS took the approval of an event, or that the request failed."""
+        self.machine.approval_answered(key, error, self._clock.now())
+
+    def approval_withheld(self, key: str) -> None:
+        """Note that an approval was not sent, because the event had changed since the decision."""
+        self.machine.approval_withheld(key, self._clock.now())
+
+    def name_resolved(self, name: str, vm_id: str = "") -> None:
+        """Take over this VM's name and vmId. The records of another VM are set aside."""
+        other = self.identification.confirm(name, vm_id)
+        if other is not None:
+            self.store.begin_anew(
+                f"the records are those of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}"
+            )
+            self.machine = Machine(self.machine.host, self.store.records)
+            self.identification.confirm(name, vm_id)  # for the new records
+        self._use(self.machine.host._replace(own_name=self.own_name))
+
+    def name_unavailable(self) -> None:
+        """Use the stored name, because IMDS did not give one."""
+        if self.identification.fall_back():
+            log.warning(
+                "IMDS does not give this VM's resource name; the daemon uses %s from its records", self.own_name
+            )
+            self._use(self.machine.host._replace(own_name=self.own_name))
+
+    def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
+        """Use other settings and hooks from now on; a hook that runs goes on."""
+        self._runs.environment, self._runs.kill_after = settings.environment, settings.kill_after
+        self._use(self.machine.host._replace(settings=settings, hooks=hooks))
+
+    def _use(self, host: Host) -> None:
+        self.machine.reconfigure(host, self._clock.now())
+
+    # -- commands of operators
+
+    def approve(self, key: str, request: ApprovalRequest) -> Answer | None:
+        """Approve an event for an operator, now or later; None if there is no such event."""
+        record = self.records.find(key)
+        answer = self.machine.approve(key, request, self._clock.now())
+        if record is None or answer is None:
+            return None
+        is_sent_before = record.approval == ACCEPTED
+        self.tick()
+        is_due = request.force or self.machine.prepared(record, self._clock.now()) == "ok"
+        return self.machine.approval_answer(key) if answer.accepted and is_due and not is_sent_before else answer
+
+    def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
+        """Begin a pause, which replaces an earlier one."""
+        return self._changed_pause(self.machine.pause(by, until, reason, self._clock.now()), "forgets the pause")
+
+    def resume(self, by: str) -> Answer:
+        """End the pause."""
+        return self._changed_pause(self.machine.resume(by, self._clock.now()), "may pause the daemon again")
+
+    def _changed_pause(self, answer: Answer, risk: str) -> Answer:
+        self.tick()
+        if not answer.accepted or self.records.is_durable:
+            return answer
+        return answer._replace(text=f"{answer.text}; records cannot be written: a restart {risk}")
+
+    def recover(self, by: str, give_up: bool) -> Answer:
+        """Repeat the recover hooks that failed at once, or end the recovery."""
+        answer = self.machine.recover(by, give_up, self._clock.now())
+        self.tick()
+        return answer
+
+    # -- time
+
+    @property
+    def awaits_document(self) -> bool:
+        """Whether the next document is needed even if it is unchanged."""
+        return not self.own_name or self.machine.awaits_document
+
+    def due_in(self) -> float | None:
+        """Return the seconds until the passing of time may require a `tick`; None if it does not."""
+        pause, now = self.records.state.pause, self._clock.now()
+        due = [self.machine.due_in(now), None if self.records.is_durable else TICK_INTERVAL]
+        if pause is not None and pause.until is not None:
+            due.append(max(timedelta(0), pause.until - now).total_seconds())
+        return min((seconds for seconds in due if seconds is not None), default=None)
+
+    def next_check_in(self) -> float | None:
+        """Return the monotonic seconds at which a hook may have ended, or has to be ended; None without one."""
+        return self._runs.next_check_in()
+
+
+def _as_hook_result(result: RunResult) -> HookResult:
+    """Return how a run ended; exit status 0 is a success, even if the hook was about to be ended."""
+    status = result.exit_status
+    if status == 0:
+        return HookResult(OK, exit_status=0, output=result.output)
+    if result.cause is not Cause.NONE:
+        return HookResult(STATE_OF[result.cause], result.cause, result.error, status, result.output)
+    if (status or 0) < 0:
+        return HookResult(FAILED, Cause.SIGNAL, f"signal {-(status or 0)} ended it", status, result.output)
+    return HookResult(FAILED, Cause.EXIT, f"exit status {status}", status, result.output)

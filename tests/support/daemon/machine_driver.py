@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Drives the state machine of the hook runner by hand: documents, results and seconds in, effects out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.policy import Policy
+from azure_scheduled_events.tracking import Tracker
+from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.hooks.discovery import Hook
+from hook_runner.maintenance.approvals import Answer
+from hook_runner.maintenance.hook_plan import Host
+from hook_runner.maintenance.machine import Machine
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun, Maintenance, State
+from hook_runner.records import OK, STAGES
+
+EPOCH = datetime(2026, 11, 23, tzinfo=timezone.utc)
+AFTER_PREPARE = Policy.from_rules([{"name": "rule", "when": {}, "approve": "after_prepare"}])
+
+
+def event(
+    event_id: str = "e1",
+    event_type: str = "Reboot",
+    status: str = "Scheduled",
+    vms: Sequence[str] = ("vm1",),
+    not_before: float | None = 900.0,
+) -> ScheduledEvent:
+    """Return an event; NotBefore is in seconds after EPOCH."""
+    time = None if not_before is None or status == "Started" else EPOCH + timedelta(seconds=not_before)
+    return ScheduledEvent(event_id, event_type, status, tuple(vms), "VirtualMachine", time, "", "Platform", None)
+
+
+def hook(title: str, **settings: Any) -> Hook:
+    """Return the hook of a title such as "prepare/10-drain"."""
+    stage, name = title.split("/")
+    problem = settings.pop("problem", None)
+    return Hook(stage, name, f"/hooks.d/{title}", HookSettings(**settings), problem)
+
+
+class Driver:
+    """One process of the daemon, second by second, with a disk that may be full.
+
+    Attributes:
+        begun: the titles of the hooks that began, in order.
+        ended: the titles of the hooks that had to end, each with the seconds before KILL.
+        sent: the ids of the events whose approval was sent.
+        written: the last records on the disk.
+        makes_units: whether the start of a unit is reported.
+    """
+
+    def __init__(
+        self,
+        *hooks: Hook,
+        policy: Policy = AFTER_PREPARE,
+        own_name: str = "vm1",
+        boot: str = "boot-1",
+        disk: tuple[State, Maintenance | None] | None = None,
+        at: float = 0.0,
+        **settings: Any,
+    ) -> None:
+        hooks = tuple(sorted(hooks, key=lambda each: each.name))
+        by_stage = {stage: tuple(each for each in hooks if each.stage == stage) for stage in STAGES}
+        by_title = {f"{each.stage}/{each.name}": each.settings._asdict() for each in hooks}
+        self.host = Host(Settings(policy=policy, hooks=by_title, **settings), by_stage, own_name, boot)
+        state, maintenance = disk or (State(), None)
+        self.records = OpenRecords(copy.deepcopy(state), copy.deepcopy(maintenance), 0)
+        self.machine = Machine(self.host, self.records)
+        self.at = at
+        self.is_full = False
+        self.makes_units = True
+        self.gates: dict[str, bool] = {}
+        self.history: list[Maintenance] = []
+        self.begun: list[str] = []
+        self.ended: list[tuple[str, float]] = []
+        self.sent: list[str] = []
+        self.written: tuple[State, Maintenance | None] = (state, maintenance)
+        self._tracker = Tracker(self.records.known_events())
+        self.run: HookRun | None = None
+
+    @property
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.at)
+
+    def read(self, *events: ScheduledEvent, complete: bool = True, doubtful: tuple[str, ...] = ()) -> None:
+        """Let the machine take in a document of now, and act."""
+        document = EventDocument(None, events, (), complete, self.now, doubtful, sent_at=self.at, sent_by=self.at)
+        self.machine.observe(self._tracker.observe(document), self.now)
+        self.act()
+
+    def seconds(self, count: float, *events: ScheduledEvent, step: float = 1.0, **kind: Any) -> None:
+        """Let seconds pass, with a document of these events in each of them."""
+        end = self.at + count
+        while self.at < end:
+            self.at += step
+            self.read(*events, **kind)
+
+    def wait(self, count: float) -> None:
+        """Let seconds pass without a document."""
+        self.at += count
+        self.act()
+
+    def act(self) -> None:
+        """Carry out what the machine decides."""
+        for _ in range(50):
+            effects = self.machine.tick(self.now, self.gates)
+            is_written = effects.write and self._write()
+            if effects.end is not None:
+                self.ended.append((effects.end.run.title, effects.end.kill_after))
+            if effects.start is not None:
+                self.run = effects.start
+                self.begun.append(effects.start.title)
+                if self.makes_units:
+                    self.machine.runs.started(effects.start.number)
+            if effects.approve is not None:
+                self.sent.append(effects.approve.event_id)
+            if not (is_written or effects.end or effects.start or effects.approve):
+                return
+        raise AssertionError("the machine has effects without end")
+
+    def end_hook(self, state: str = OK, **more: Any) -> None:
+        """Let the hook that runs end."""
+        assert self.run is not None
+        run, self.run = self.run, None
+        self.machine.runs.ended(run.number, HookResult(state, **more), self.now)
+        self.act()
+
+    def answer(self, key: str = "e1", error: ImdsError | None = None) -> None:
+        """Let IMDS answer the approval."""
+        self.machine.approval_answered(key, error, self.now)
+        self.act()
+
+    def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer | None:
+        """Let an operator ask for an approval; return the answer after the tick that follows."""
+        answer = self.machine.approve(key, ApprovalRequest("operator", force, release_others), self.now)
+        self.act()
+        return answer if answer is None or not answer.accepted else self.machine.approval_answer(key)
+
+    def prepared(self, key: str = "e1") -> str:
+        record = self.record(key)
+        return self.machine.prepared(record, self.now)
+
+    def reason(self, key: str = "e1") -> str:
+        """Return the code of the reason why nothing happens to an event."""
+        reason = self.machine.reason(self.record(key))
+        return "" if reason is None else reason.code
+
+    def record(self, key: str = "e1") -> EventRecord:
+        record = self.records.find(key)
+        assert record is not None
+        return record
+
+    def restarted(self, boot: str = "boot-1", **settings: Any) -> Driver:
+        """Return another process with the same disk and hooks, after kill -9."""
+        hooks = [each for some in self.host.hooks.values() for each in some]
+        policy: Policy = settings.pop("policy", self.host.settings.policy)
+        return Driver(*hooks, policy=policy, boot=boot, disk=self.written, at=self.at, **settings)
+
+    def whats(self) -> list[str]:
+        """Return the keywords of the log since the last call."""
+        return [entry.what for entry in self.records.take_log()]
+
+    def _write(self) -> bool:
+        if not self.is_full:
+            self.history += copy.deepcopy(self.records.finished)
+            self.written = copy.deepcopy((self.records.state, self.records.maintenance))
+        self.records.written(not self.is_full)
+        return not self.is_full
+
+
+def rules(*given: Mapping[str, Any]) -> Policy:
+    """Return a policy of rules without names."""
+    return Policy.from_rules([{"when": {}, **each} for each in given])

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The daemon without its process: a real client, records, hooks and state machine, with a clock of the test."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from azure_scheduled_events import Imds, ImdsError
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.identity import resource_name_of, vm_id_of, vm_key
+from azure_scheduled_events.pacing import WATCHING, Pacer
+from hook_runner.clock import ServerClock
+from hook_runner.config.settings import load_settings
+from hook_runner.hooks.discovery import discover_hooks
+from hook_runner.hooks.runs import HookRuns
+from hook_runner.hooks.systemd import Systemd
+from hook_runner.log import LogHandler, log_to, set_level
+from hook_runner.maintenance.record import EventRecord, HookRun
+from hook_runner.permissions import trusted_owners
+from hook_runner.record_store import RecordStore
+from hook_runner.records import Cause
+from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.runner import Runner
+from hook_runner.service.poller import Date, DocumentReceived, confirmed
+from support.daemon.harness_views import HarnessViews
+from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
+from support.daemon.simulated_azure import Azure
+from support.daemon.systemd_programs import SystemdPrograms
+from support.wait import wait_until
+
+log = logging.getLogger("hook_runner.tests")
+
+AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
+
+
+class RunnerHarness(HarnessViews):
+    """One VM. Call `hook` and `configure` first, then `poll` repeatedly.
+
+    Attributes:
+        wall_offset: error of the host's own clock.
+        delivers_approvals: whether approvals reach the client; if not, they are lost as in a crash.
+        boot_number: number of this boot of the host.
+    """
+
+    def __init__(self, folder: Path, azure: Azure, name: str = "vm1", **config: Any) -> None:
+        folder.chmod(0o755)
+        self.folder, self.azure, self.name = folder, azure, name
+        self.hooks_directory = folder / "hooks.d"
+        self.marks_file = folder / "marks"
+        self.systemd = SystemdPrograms(folder)
+        self.log = io.StringIO()
+        self.wall_offset = timedelta()
+        self._began = azure.now()
+        self.delivers_approvals = True
+        self._elapsed = self._booted = 0.0
+        self.boot_number = 1
+        self._runner: Runner | None = None
+        self.config: dict[str, Any] = {}
+        self.configure(**{"policy": AFTER_PREPARE, **config})
+
+    def configure(self, **config: Any) -> None:
+        """Set keys of config.yml; a runner reads them in `reload`."""
+        self.config.update(config)
+        fixed = {
+            "hooks_directory": str(self.hooks_directory),
+            "state_directory": str(self.folder / "state"),
+            "run_directory": str(self.folder / "run"),
+            "environment": {"MARKS": str(self.marks_file)},
+            "endpoint": self.azure.simulator.endpoints[self.name],
+        }
+        path = self.folder / "config.yml"
+        path.write_text(json.dumps({**fixed, **self.config}))
+        path.chmod(0o600)
+        self.settings = load_settings(str(path), trusted_owners())
+
+    def hook(self, name: str, body: str = WORKS) -> None:
+        """Write the hook STAGE/NAME."""
+        write_hook(self.hooks_directory, name, body)
+        if not self._gate(name).exists():
+            os.mkfifo(self._gate(name))
+
+    def start(self) -> Runner:
+        """Create the runner, as the service does when it starts."""
+        settings = self.settings
+        os.makedirs(settings.run_directory, exist_ok=True)
+        self.clock = ServerClock(self.monotonic, self._wall)
+        log_to(LogHandler(self.log))
+        set_level("debug")
+        self.health = ImdsHealth()
+        boot = f"boot {self.boot_number}"
+        self.store = RecordStore(settings.state_directory, boot, log.error, self.clock.now)
+        self.store.load()
+        self.systemd.set_clock(self.monotonic())
+        # processes take real time
+        self.runs = HookRuns(
+            settings.run_directory,
+            settings.environment,
+            settings.kill_after,
+            systemd=Systemd(str(self.systemd.folder)),
+        )
+        self._queue: collections.deque[ScheduledEvent] = collections.deque()
+        self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
+        self.pacer = Pacer(
+            self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
+        )
+        self._has_seen, self._has_name = False, bool(settings.resource_name)
+        self.ended: list[tuple[HookRun, EventRecord | None]] = []
+        self._runner = Runner(
+            settings,
+            self._hooks(),
+            self.store,
+            self.runs,
+            self.clock,
+            self._queue.append,
+            lambda run, record: self.ended.append((run, record)),
+            boot,
+        )
+        return self._runner
+
+    def reload(self) -> None:
+        """Read settings and hooks again, as on SIGHUP."""
+        self.runner.reconfigure(self.settings, self._hooks())
+
+    def restart(self, how: str = "kill") -> None:
+        """End the daemon and start it again.
+
+        ``how``: "kill" (close nothing) or "reboot" (also end hooks and empty /run).
+        """
+        if how == "reboot":
+            self.end_processes()
+            self.systemd.forget()
+            shutil.rmtree(self.settings.run_directory)
+            self._booted = self._elapsed - 1.0
+            self.boot_number += 1
+        # a killed process closes nothing; therefore the garbage collector must not either
+        _ABANDONED.append((self._runner, self.runs))
+        self.start()
+
+    @property
+    def runner(self) -> Runner:
+        return self._runner or self.start()
+
+    def monotonic(self) -> float:
+        """Return the seconds since the host's start, the daemon's monotonic clock."""
+        return self._elapsed - self._booted
+
+    def poll(self, after: float = 0) -> None:
+        """Let simulated seconds pass, poll until the documents confirm what they list and lack, and settle."""
+        self.poll_once(after)
+        if not self.runner.is_confirmed:
+            self.poll_once()
+        # what came back is over after a minute; a document with unreadable entries never ends anything
+        for _poll in range(62):
+            if self._is_in_doubt():
+                self.poll_once(1.0)
+
+    def poll_once(self, after: float = 0) -> None:
+        """Let simulated seconds pass, poll once, and settle."""
+        self.pass_time(after)
+        self.receive_document()
+        self.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clocks of Azure and of this host together."""
+        if seconds:
+            self.azure.advance(seconds)
+            self._elapsed += seconds
+            self.systemd.set_clock(self.monotonic())
+
+    def receive_document(self) -> None:
+        """Request the events and handle the answer, as poller and service do."""
+        runner = self.runner
+        if not self._has_name:
+            self._resolve_name(runner)
+        try:
+            document = self.pacer.call(self.imds.events)
+        except ImdsError as error:
+            self.health.poll_failed(error, self.pacer.is_outage(), self.clock.now())
+            runner.poll_failed()
+            return
+        dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
+        if not self._has_seen:
+            document, dates = confirmed(document, self.monotonic(), self._poll_again, self.clock.doubts)
+        self._has_seen = True
+        for date, at in dates:
+            odd = self.clock.synchronise(date, at)
+            if odd is not None:
+                log.warning(odd)
+        self.health.poll_succeeded(document, self.clock.now())
+        runner.observe(document)
+
+    def settle(self) -> None:
+        """Tick until no hook runs, or only hooks that wait for the test."""
+
+        def is_quiet() -> bool:
+            self.runner.tick()
+            if self._deliver() or not all(self._is_waiting(run) for run in self.running()):
+                return False
+            # a hook may wait for the end of units that no record has
+            is_delayed = bool(self.runner.waiting_for)
+            return not (is_delayed and processes_with(str(self.systemd.folder / "systemctl"), "cmdline"))
+
+        # what has ended between a tick and the look at it is noticed by the next tick
+        self.wait(lambda: is_quiet() and is_quiet())
+
+    def wait(self, is_so: Callable[[], object]) -> None:
+        """Wait for an effect of another process, with a limit in real time."""
+        wait_until(is_so, str(is_so), explain=lambda: f"{self.log.getvalue()}\n{self.marks()}")
+
+    def release(self, hook: str, exit_status: int = 0) -> None:
+        """Let a hanging hook end with this exit status."""
+        before = len(self.marks("end"))
+        gate = os.open(self._gate(hook), os.O_RDWR)
+        os.write(gate, b"%d\n" % exit_status)
+        self.wait(lambda: len(self.marks("end")) > before)
+        os.close(gate)
+
+    def end_processes(self) -> None:
+        """Kill all hooks of this harness and the processes of their units, and wait for their end."""
+
+        def find() -> list[int]:
+            return [
+                pid
+                for pid in processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ")
+                if is_alive(pid)
+            ]
+
+        def is_over() -> bool:
+            for pid in find():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not find()
+
+        self.wait(is_over)
+
+    def close(self) -> None:
+        """End the processes after the test."""
+        if self._runner is not None:
+            self.end_processes()
+            self.imds.close()
+
+    def _is_in_doubt(self) -> bool:
+        maintenance, sightings = self.runner.records.maintenance, self.runner.machine.sightings.values()
+        return (maintenance is not None and maintenance.may_lack_events) or any(
+            not each.listed or each.named != frozenset(map(vm_key, each.event.resources)) for each in sightings
+        )
+
+    def _gate(self, hook: str) -> Path:
+        return self.folder / ("marks.gate." + hook.replace("/", "."))
+
+    def _wall(self) -> datetime:
+        return self._began + timedelta(seconds=self._elapsed) + self.wall_offset
+
+    def _hooks(self) -> Any:
+        return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
+
+    def _poll_again(self) -> DocumentReceived:
+        return DocumentReceived(self.pacer.call(self.imds.events), self.monotonic())
+
+    def _resolve_name(self, runner: Runner) -> None:
+        try:
+            instance = self.imds.instance()
+            name = resource_name_of(instance)
+        except ImdsError as error:
+            runner.name_unavailable()
+            self.health.name_unavailable(str(error))
+        else:
+            if name is not None:
+                runner.name_resolved(name, vm_id_of(instance))
+                self._has_name = True
+            else:
+                runner.name_unavailable()
+
+    def _deliver(self) -> bool:
+        """Send the approvals that are due; return True if there were any."""
+        sent = bool(self._queue)
+        while self._queue:
+            event = self._queue.popleft()
+            if not self.delivers_approvals:
+                continue
+            error: ImdsError | None = None
+            try:
+                self.pacer.call(self.imds.approve, [event.event_id])
+            except ImdsError as reason:
+                error = reason
+            self.runner.approval_answered(event.key, error)
+        return sent
+
+    def _is_waiting(self, run: HookRun) -> bool:
+        """Return True if a running hook waits for the test or the clock."""
+        last = next((mark for mark in reversed(self.marks()) if mark.hook == run.title), None)
+        is_ending = run.ending is not Cause.NONE or self.systemd.ends_a_hook()
+        return last is not None and last.what == "hang" and is_alive(last.pid) and not is_ending
+
+
+_ABANDONED: list[object] = []

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""When the daemon has to act although nothing comes in."""
+
+from __future__ import annotations
+
+from azure_scheduled_events.policy import Policy
+from hook_runner.maintenance.machine import TICK_INTERVAL
+from hook_runner.records import FAILED
+from support.daemon.machine_driver import Driver, event, hook
+
+DRAIN, JOIN = hook("prepare/10-drain"), hook("recover/10-join")
+MANUAL = Policy.from_rules([{"when": {}, "approve": "manual"}])
+
+
+def test_without_events_time_changes_nothing() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.seconds(3)
+    assert vm.machine.due_in(vm.now) is None
+
+
+def test_hook_that_runs_and_approval_that_waits_are_looked_at_each_second() -> None:
+    vm = Driver(DRAIN, JOIN, policy=MANUAL)
+    vm.seconds(3, event())
+    assert vm.begun == ["prepare/10-drain"] and vm.machine.due_in(vm.now) == TICK_INTERVAL
+    undecided = Driver(JOIN)
+    undecided.seconds(1, event())
+    assert undecided.machine.due_in(undecided.now) == TICK_INTERVAL
+
+
+def test_prepared_event_without_a_decision_waits_for_not_before() -> None:
+    vm = Driver(DRAIN, JOIN, policy=MANUAL)
+    vm.seconds(3, event(not_before=900))
+    vm.end_hook()
+    assert vm.machine.due_in(vm.now) == event(not_before=900).seconds_left(vm.now)
+
+
+def test_failed_recovery_waits_for_the_next_attempt() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.seconds(3, event())
+    vm.end_hook()
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    due = vm.machine.due_in(vm.now)
+    assert due is not None and 8 <= due <= 10

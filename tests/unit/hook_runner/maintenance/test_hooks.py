@@ -1,0 +1,583 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Which hooks the state machine begins and ends, and when a maintenance opens and closes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hook_runner.maintenance.record import HookResult
+from hook_runner.maintenance.runs import Condition
+from hook_runner.records import FAILED, INTERRUPTED, LOST, OK, STARTING, TIMEOUT, Cause
+from support.daemon.machine_driver import EPOCH, Driver, event, hook, rules
+
+DRAIN, CHECKPOINT = hook("prepare/10-drain"), hook("prepare/20-checkpoint")
+JOIN, NOTE = hook("recover/10-join"), hook("started/10-note")
+
+
+def test_event_from_its_first_document_to_its_end() -> None:
+    vm = Driver(DRAIN, CHECKPOINT, NOTE, JOIN)
+    vm.read(event())
+    assert (vm.begun, vm.prepared(), vm.machine.phase) == (["prepare/10-drain"], "running", "preparing")
+    vm.end_hook()
+    vm.end_hook()
+    vm.seconds(2, event())
+    assert (vm.prepared(), vm.machine.phase, vm.sent) == ("ok", "prepared", ["e1"])
+    vm.answer()
+    vm.seconds(1, event(status="Started"))
+    vm.end_hook()
+    vm.seconds(4)
+    assert vm.machine.phase == "recovering"
+    vm.end_hook()
+    assert vm.begun == ["prepare/10-drain", "prepare/20-checkpoint", "started/10-note", "recover/10-join"]
+    (closed,) = vm.history
+    assert (closed.outcome, closed.events[0].approval, vm.machine.records.maintenance) == (
+        "completed",
+        "accepted",
+        None,
+    )
+    whats = [entry.what for entry in closed.timeline]
+    for what in ("taken-up", "hook-started", "hook-ended", "prepared", "approval-sent", "approved", "started", "gone"):
+        assert what in whats
+    assert whats[-1] == "closed"
+    assert closed.timeline[0].detail == "Reboot Scheduled by Platform, not before 2026-11-23T00:15:00Z"
+
+
+def test_event_that_was_never_started_has_an_unknown_outcome() -> None:
+    vm = Driver(JOIN)
+    vm.seconds(2, event())
+    vm.seconds(4)
+    vm.end_hook()
+    assert vm.history[0].outcome == "unknown"
+
+
+def test_recover_hooks_run_also_if_nothing_was_prepared() -> None:
+    vm = Driver(JOIN)
+    vm.seconds(1, event(status="Started"))
+    vm.seconds(4)
+    assert vm.begun == ["recover/10-join"]
+
+
+def test_success_for_a_freeze_does_not_count_for_a_redeploy() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Freeze"))
+    vm.end_hook()
+    vm.seconds(1, event("e1", "Freeze"), event("e2", "Redeploy"))
+    assert (vm.begun, vm.prepared("e1"), vm.prepared("e2")) == (["prepare/10-drain"] * 2, "ok", "running")
+
+
+def test_event_whose_type_becomes_more_severe_is_prepared_again() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Freeze"))
+    vm.end_hook()
+    vm.seconds(1, event("e1", "Redeploy"))
+    assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"] * 2, "running", [])
+
+
+def test_success_for_a_redeploy_counts_for_a_freeze() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Redeploy"))
+    vm.end_hook()
+    vm.seconds(1, event("e1", "Redeploy"), event("e2", "Freeze"))
+    assert (vm.begun, vm.prepared("e2")) == (["prepare/10-drain"], "ok")
+
+
+@pytest.mark.parametrize("state", [FAILED, TIMEOUT])
+def test_hook_that_failed_is_not_repeated_for_its_event(state: str) -> None:
+    vm = Driver(DRAIN, CHECKPOINT)
+    vm.read(event())
+    vm.end_hook(state)
+    vm.end_hook()
+    vm.seconds(3, event())
+    assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain", "prepare/20-checkpoint"], "failed", [])
+    vm.seconds(1, event(), event("e2"))
+    assert vm.begun[2:] == ["prepare/10-drain"]
+
+
+def test_hook_that_stops_its_stage_lets_no_later_one_run() -> None:
+    vm = Driver(hook("prepare/10-drain", on_failure="stop"), CHECKPOINT)
+    vm.read(event())
+    vm.end_hook(FAILED)
+    vm.seconds(2, event())
+    assert (vm.begun, vm.prepared()) == (["prepare/10-drain"], "failed")
+
+
+def test_failure_that_is_ignored_counts_for_its_event_alone() -> None:
+    vm = Driver(hook("prepare/10-drain", on_failure="ignore"))
+    vm.read(event())
+    vm.end_hook(FAILED)
+    assert vm.prepared() == "ok"
+    vm.seconds(1, event(), event("e2", "Freeze"))
+    assert vm.begun == ["prepare/10-drain"] * 2
+
+
+def test_interrupted_hook_runs_three_times_at_most() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event())
+    for _ in range(3):
+        vm.end_hook(INTERRUPTED)
+        vm.seconds(1, event())
+    assert (len(vm.begun), vm.prepared()) == (3, "failed")
+
+
+def test_interrupted_hook_that_must_not_run_again_does_not() -> None:
+    vm = Driver(hook("prepare/10-drain", rerun=False))
+    vm.read(event())
+    vm.end_hook(INTERRUPTED)
+    assert (len(vm.begun), vm.prepared()) == (1, "failed")
+
+
+def test_hook_that_others_could_change_counts_as_failed() -> None:
+    vm = Driver(hook("prepare/10-drain", problem="others can write it"), CHECKPOINT)
+    vm.read(event())
+    vm.end_hook()
+    assert (vm.begun, vm.prepared()) == (["prepare/20-checkpoint"], "failed")
+    assert vm.written[1] is not None and vm.written[1].runs[0].cause is Cause.REFUSED
+
+
+def test_preempt_ends_a_drain_in_the_first_half_of_its_time() -> None:
+    vm = Driver(hook("prepare/10-drain", timeout=20), hook("prepare/05-stop", types=("Preempt",)))
+    vm.read(event("e1", "Freeze"))
+    vm.seconds(1, event("e1", "Freeze"), event("e2", "Preempt", not_before=31))
+    assert vm.ended == []
+    vm.seconds(15, event("e1", "Freeze"), event("e2", "Preempt", not_before=31))
+    assert vm.ended == [("prepare/10-drain", 5.0)]
+    # TERM after 7.5 of 25 seconds, and KILL after 5 more
+    run = vm.run
+    assert run is not None and run.ending is Cause.MORE_URGENT
+    vm.end_hook(FAILED)
+    assert vm.begun[1:] == ["prepare/05-stop"]
+
+
+def test_preempt_ends_at_once_a_hook_that_may_last_longer_than_it() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Freeze"))
+    vm.seconds(1, event("e1", "Freeze"), event("e2", "Preempt", not_before=31))
+    assert vm.ended == [("prepare/10-drain", 5.0)]
+    vm.end_hook(FAILED)
+    vm.end_hook()
+    # the success for the Preempt counts for the Freeze
+    assert (vm.prepared("e1"), vm.prepared("e2"), len(vm.begun)) == ("ok", "ok", 2)
+
+
+def test_event_whose_hooks_need_most_of_its_time_gets_it() -> None:
+    needy = hook("prepare/05-stop", types=("Redeploy",), needs=80, timeout=80)
+    vm = Driver(hook("prepare/10-drain", timeout=60), needy)
+    events = event("e1", "Freeze"), event("e2", "Redeploy", not_before=106)
+    vm.read(events[0])
+    vm.seconds(15, *events)
+    assert vm.ended == []
+    vm.seconds(2, *events)
+    assert vm.ended == [("prepare/10-drain", 5.0)]
+    vm.end_hook(FAILED)
+    assert vm.begun[1:] == ["prepare/05-stop"]
+
+
+def test_own_event_ends_a_recover_hook_and_prepares_again() -> None:
+    vm = Driver(DRAIN, hook("recover/10-join", timeout=3600))
+    vm.read(event())
+    vm.end_hook()
+    vm.seconds(4)
+    vm.seconds(1, event("e2"))
+    assert vm.ended == [("recover/10-join", 5.0)]
+    vm.end_hook(FAILED)
+    assert vm.begun == ["prepare/10-drain", "recover/10-join", "prepare/10-drain"]
+
+
+def test_hook_ends_with_its_event_unless_another_one_needs_it() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Redeploy"), event("e2", "Freeze", not_before=950))
+    vm.seconds(4, event("e2", "Freeze", not_before=950))
+    assert vm.ended == []
+    vm.seconds(4)
+    assert vm.ended == [("prepare/10-drain", 5.0)]
+
+
+def test_start_ends_prepare_hooks_and_runs_those_of_the_start_once() -> None:
+    vm = Driver(DRAIN, NOTE)
+    vm.read(event())
+    vm.seconds(1, event(status="Started"))
+    assert vm.ended == [("prepare/10-drain", 5.0)]
+    vm.end_hook(FAILED)
+    vm.end_hook(FAILED)
+    vm.seconds(3, event(status="Started"))
+    assert vm.begun == ["prepare/10-drain", "started/10-note"]
+
+
+def test_start_waits_for_all_prepare_hooks_if_they_finish() -> None:
+    vm = Driver(DRAIN, CHECKPOINT, NOTE, when_started="finish")
+    vm.read(event())
+    vm.seconds(1, event(status="Started"))
+    vm.end_hook()
+    vm.end_hook()
+    assert vm.begun == ["prepare/10-drain", "prepare/20-checkpoint", "started/10-note"]
+    assert vm.ended == []
+
+
+def test_prepare_hook_that_was_refused_is_no_preparation_before_an_event_without_notice() -> None:
+    refused = hook("prepare/10-drain", problem="other users could change it")
+    vm = Driver(refused, NOTE, hook("emergency/10-flush"))
+    vm.read(event())
+    vm.read(event(), event("e2", status="Started"))
+    assert vm.begun == ["emergency/10-flush"]
+
+
+def test_event_without_notice_runs_emergency_hooks_if_nothing_is_prepared() -> None:
+    hooks = (DRAIN, NOTE, hook("emergency/10-flush"))
+    vm = Driver(*hooks)
+    vm.read(event(status="Started"))
+    assert vm.begun == ["emergency/10-flush"]
+    vm = Driver(*hooks)
+    vm.read(event())
+    vm.end_hook()
+    vm.seconds(1, event(), event("e2", status="Started"))
+    assert vm.begun == ["prepare/10-drain", "started/10-note"]
+
+
+def test_event_that_is_late_leaves_half_a_minute() -> None:
+    vm = Driver(DRAIN, at=100)
+    vm.read(event(not_before=50))
+    assert vm.run is not None and (vm.run.limit - EPOCH).total_seconds() == 130
+
+
+def test_hook_without_the_time_that_it_needs_does_not_run() -> None:
+    vm = Driver(hook("prepare/10-drain", needs=60, rerun=False))
+    vm.read(event(not_before=50))
+    assert (vm.begun, vm.prepared()) == ([], "failed")
+    assert any("it needs 60 s" in entry.detail for entry in vm.records.take_log())
+    vm.seconds(1, event(not_before=3600))
+    assert vm.begun == ["prepare/10-drain"]
+
+
+def test_hook_that_not_before_ended_runs_again_when_it_moves() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event(not_before=60))
+    vm.seconds(56, event(not_before=60))
+    assert [title for title, _seconds in vm.ended] == ["prepare/10-drain"]
+    vm.end_hook(FAILED)
+    assert vm.prepared() == "failed"
+    vm.seconds(1, event(not_before=600))
+    assert len(vm.begun) == 2
+
+
+def test_hook_that_systemd_ended_at_not_before_runs_again_when_it_moves() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event(not_before=60))
+    vm.seconds(54, event(not_before=60))
+    vm.end_hook(TIMEOUT)
+    assert vm.prepared() == "failed"
+    vm.seconds(1, event(not_before=600))
+    assert len(vm.begun) == 2
+
+
+@pytest.mark.parametrize("passed", [True, False], ids=["passed", "near"])
+def test_hook_ends_when_not_before_comes_near_or_has_passed_since(passed: bool) -> None:
+    vm = Driver(DRAIN)
+    vm.read(event())
+    vm.seconds(100, event(not_before=100 if passed else 104), step=100)
+    assert [title for title, _seconds in vm.ended] == ["prepare/10-drain"]
+
+
+def test_time_in_a_started_event_is_no_deadline() -> None:
+    vm = Driver(DRAIN, when_started="finish")
+    vm.read(event(not_before=100))
+    vm.seconds(110, event(status="Started")._replace(not_before=EPOCH + timedelta(seconds=100)))
+    assert vm.ended == []
+
+
+@pytest.mark.parametrize("runs_on", [True, False], ids=["runs", "ended"])
+@pytest.mark.parametrize("types", [None, ("Freeze",)], ids=["removed", "other-types"])
+def test_failure_stays_when_its_hook_goes_away(types: tuple[str, ...] | None, runs_on: bool) -> None:
+    vm = Driver(DRAIN)
+    vm.read(event())
+    if not runs_on:
+        vm.end_hook(FAILED)
+    hooks = {**vm.host.hooks, "prepare": () if types is None else (hook("prepare/10-drain", types=types),)}
+    vm.machine.reconfigure(vm.host._replace(hooks=hooks), vm.now)
+    vm.seconds(2, event())
+    if runs_on:
+        assert vm.prepared() == "running"
+        vm.end_hook(FAILED)
+    assert (vm.prepared(), vm.sent) == ("failed", [])
+
+
+def test_advice_is_taken_up_only_if_a_hook_names_it_and_then_undone() -> None:
+    advice = event("e1", "SpotRebalanceRecommendation")
+    vm = Driver(DRAIN, JOIN)
+    vm.seconds(2, advice)
+    assert (vm.begun, vm.machine.records.maintenance) == ([], None)
+    vm = Driver(hook("prepare/10-drain", types=("SpotRebalanceRecommendation",)), JOIN)
+    vm.read(advice)
+    vm.end_hook()
+    vm.seconds(4)
+    assert vm.begun == ["prepare/10-drain", "recover/10-join"]
+
+
+def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    begins = []
+    for _ in range(8):
+        vm.end_hook(FAILED)
+        began = vm.at
+        while vm.run is None:
+            vm.wait(1)
+        begins.append(vm.at - began)
+    assert begins == [10, 20, 40, 80, 160, 320, 600, 600]
+    vm.end_hook()
+    assert len(vm.history) == 1
+
+
+def test_clock_that_was_set_back_does_not_prolong_a_pause() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    vm.wait(-3600)
+    assert len(vm.begun) == 2
+
+
+def test_clock_that_was_set_back_a_little_does_not_end_a_pause() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    vm.wait(-0.1)
+    assert len(vm.begun) == 1
+
+
+def test_operator_repeats_a_recovery_at_once_or_gives_it_up() -> None:
+    vm = Driver(JOIN)
+    assert not vm.machine.recover("operator", False, vm.now).accepted
+    vm.read(event())
+    assert not vm.machine.recover("operator", True, vm.now).accepted
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    assert vm.machine.recover("operator", False, vm.now).accepted
+    vm.act()
+    assert len(vm.begun) == 2
+    vm.end_hook(FAILED)
+    assert vm.machine.recover("operator", True, vm.now).accepted
+    vm.act()
+    assert vm.history[0].given_up_by == "operator"
+
+
+def test_input_of_a_recover_hook_is_the_most_severe_event_of_its_types() -> None:
+    vm = Driver(JOIN, hook("recover/20-thaw", types=("Freeze",)))
+    vm.seconds(2, event("e1", "Freeze"), event("e2", "Redeploy"), event("e3", "Reboot"))
+    vm.seconds(4)
+    vm.end_hook()
+    vm.end_hook()
+    assert [run.event_type for run in vm.history[0].runs] == ["Redeploy", "Freeze"]
+
+
+def test_hook_begins_only_while_the_last_document_lists_its_event() -> None:
+    vm = Driver(DRAIN, CHECKPOINT)
+    vm.read(event())
+    vm.seconds(1)
+    vm.end_hook()
+    assert vm.begun == ["prepare/10-drain"]
+    vm.seconds(1, event())
+    assert vm.begun == ["prepare/10-drain", "prepare/20-checkpoint"]
+
+
+def test_event_that_the_policy_holds_runs_no_hook_until_it_does_not() -> None:
+    vm = Driver(DRAIN, JOIN, policy=rules({"when": {"time_left": {"gt": 100}}, "hold": True}, {"approve": "now"}))
+    vm.seconds(2, event(not_before=200))
+    assert (vm.begun, vm.prepared(), vm.reason()) == ([], "none", "held")
+    vm.seconds(100, event(not_before=200))
+    assert vm.begun == ["prepare/10-drain"]
+    vm.end_hook()
+    vm.seconds(2, event(not_before=900))
+    assert vm.prepared() == "ok"
+
+
+def test_held_event_that_ends_causes_no_recovery() -> None:
+    vm = Driver(DRAIN, JOIN, policy=rules({"hold": True}))
+    vm.seconds(2, event())
+    vm.seconds(4)
+    assert (vm.begun, vm.history) == ([], [])
+    assert [record.key for record in vm.records.state.past] == ["e1"]
+
+
+def test_event_of_other_vms_runs_no_hook() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.seconds(2, event(vms=["vm2"]))
+    assert (vm.begun, vm.reason()) == ([], "other_vms")
+    vm.seconds(1, event(vms=["vm2", "VM1"]))
+    assert vm.begun == ["prepare/10-drain"]
+
+
+def test_vm_that_leaves_an_event_recovers() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.seconds(1, event(vms=["vm1", "vm2"]))
+    vm.end_hook()
+    vm.seconds(4, event(vms=["vm2"]))
+    assert vm.begun == ["prepare/10-drain", "recover/10-join"]
+    assert vm.record().number == 0
+
+
+def test_nothing_happens_while_the_own_name_is_unknown() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.read(event())
+    vm.end_hook()
+    vm = vm.restarted(own_name="")
+    vm.seconds(3, event())
+    vm.seconds(3, event("e2", "Redeploy"))
+    assert vm.begun == []
+    assert vm.machine.phase == "recovering"
+    vm.machine.reconfigure(vm.host._replace(own_name="vm1"), vm.now)
+    vm.act()
+    assert vm.begun == ["prepare/10-drain"]
+
+
+# -- restarts, reboots, full disks
+
+
+def test_run_without_a_unit_begins_again_if_it_had_not_begun() -> None:
+    vm = Driver(DRAIN)
+    vm.makes_units = False
+    vm.read(event())
+    _state, maintenance = vm.written
+    assert maintenance is not None and maintenance.runs[0].state == STARTING
+    vm = vm.restarted()
+    vm.machine.runs.lost(maintenance.runs[0].number, vm.now)
+    vm.seconds(1, event())
+    assert vm.run is not None and vm.run.attempt == 1
+
+
+def test_run_without_a_unit_was_interrupted_if_it_had_begun() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event())
+    vm.seconds(1, event())
+    assert vm.written[1] is not None
+    number = vm.written[1].runs[0].number
+    vm = vm.restarted()
+    vm.machine.runs.lost(number, vm.now)
+    vm.seconds(1, event())
+    assert vm.run is not None and vm.run.attempt == 2
+
+
+def test_reboot_undoes_successes_that_do_not_persist() -> None:
+    vm = Driver(DRAIN, hook("prepare/20-checkpoint", persists=True))
+    vm.read(event())
+    vm.end_hook()
+    vm.end_hook()
+    vm = vm.restarted(boot="boot-2")
+    vm.seconds(2, event())
+    assert (vm.begun, vm.sent) == (["prepare/10-drain"], [])
+
+
+def test_recovery_continues_at_once_if_all_events_are_gone() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    vm = vm.restarted()
+    vm.wait(10)
+    assert vm.begun == ["recover/10-join"]
+
+
+def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm = vm.restarted()
+    vm.wait(60)
+    assert vm.begun == []
+    vm.seconds(4)
+    assert vm.begun == ["recover/10-join"]
+
+
+@pytest.mark.parametrize("condition", [Condition.STALE, Condition.UNREADABLE])
+def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.machine.runs.found(condition, vm.now)
+    vm.seconds(2)
+    assert vm.begun == []
+    vm.seconds(1)
+    assert vm.begun == ["recover/10-join"]
+
+
+def test_host_with_a_damaged_record_prepares_for_a_listed_event() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.machine.runs.found(Condition.UNREADABLE, vm.now)
+    vm.seconds(1, event())
+    assert vm.begun == ["prepare/10-drain"]
+
+
+def test_stale_record_of_an_earlier_boot_has_no_success() -> None:
+    vm = Driver(hook("prepare/10-drain", persists=True), JOIN)
+    vm.read(event())
+    vm.end_hook()
+    vm = vm.restarted(boot="boot-2")
+    vm.machine.runs.found(Condition.STALE, vm.now)
+    vm.seconds(1, event())
+    assert vm.begun == ["prepare/10-drain"]
+    assert vm.written[1] is not None and vm.written[1].runs[0].state == LOST
+
+
+def test_run_that_the_record_lacks_is_taken_over() -> None:
+    vm = Driver(DRAIN)
+    vm.is_full = True
+    vm.read(event())
+    assert vm.run is not None
+    run = vm.run
+    vm = vm.restarted()
+    vm.machine.runs.adopt(run, vm.now)
+    vm.seconds(1, event())
+    assert (vm.begun, vm.ended) == ([], [])
+    vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
+    vm.act()
+    assert vm.prepared() == "ok"
+
+
+def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    for _ in range(100):
+        vm.end_hook(FAILED)
+        vm.wait(600)
+    assert vm.written[1] is not None
+    assert len(vm.written[1].runs) < 30
+    assert vm.written[1].runs[-1].attempt == 101
+
+
+def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> None:
+    vm = Driver(NOTE)
+    vm.seconds(1, event())
+    vm.seconds(1, event(status="Started"))
+    for boot in ("boot-2", "boot-3", "boot-4"):
+        vm = vm.restarted(boot)
+        assert vm.records.maintenance is not None
+        vm.machine.runs.lost(vm.records.maintenance.runs[-1].number, vm.now)
+        vm.seconds(2, event(status="Started"))
+    assert vm.records.maintenance is not None
+    assert [(run.attempt, run.state) for run in vm.records.maintenance.runs] == [
+        (1, INTERRUPTED),
+        (2, INTERRUPTED),
+        (3, INTERRUPTED),
+    ]
+
+
+def test_preparation_that_the_start_of_the_event_ended_has_failed() -> None:
+    vm = Driver(DRAIN, CHECKPOINT)
+    vm.read(event())
+    vm.end_hook()
+    vm.seconds(1, event(status="Started"))
+    vm.end_hook(FAILED)
+    assert vm.prepared() == "failed"
+    unprepared = Driver(DRAIN)
+    unprepared.seconds(1, event(status="Started"))
+    assert unprepared.prepared() == "none"
+
+
+def test_reason_of_a_failed_preparation_names_the_hook_and_why() -> None:
+    vm = Driver(hook("prepare/20-backup", needs=600.0))
+    vm.seconds(2, event(not_before=300.0))
+    reason = vm.machine.reason(vm.record())
+    assert reason is not None and "prepare/20-backup: too little time is left" in reason.text

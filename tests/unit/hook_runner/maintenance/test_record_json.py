@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The records survive the way to the disk and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hook_runner.maintenance.record_json import (
+    maintenance_from_json,
+    maintenance_to_json,
+    run_from_json,
+    run_to_json,
+    state_from_json,
+    state_to_json,
+)
+from hook_runner.records import FAILED
+from support.daemon.machine_driver import Driver, event, hook, rules
+
+
+@pytest.fixture
+def vm() -> Driver:
+    """Return a host with a run, a request, an event of other VMs, one that is gone, and a pause."""
+    driver = Driver(hook("prepare/10-drain"), policy=rules({"approve": "manual"}))
+    driver.seconds(2, event(), event("e2", vms=["vm2"]), event("e3", vms=["vm3"]))
+    driver.ask(release_others=True)
+    driver.end_hook(FAILED, exit_status=3, output="no")
+    driver.machine.pause("operator", driver.now.replace(year=2027), "work", driver.now)
+    driver.seconds(4, event(), event("e2", vms=["vm2"]))
+    return driver
+
+
+def test_records_come_back_from_json_as_they_were(vm: Driver) -> None:
+    state, maintenance = vm.records.state, vm.records.maintenance
+    assert maintenance is not None and maintenance.runs and state.pause and state.observed and state.past
+    assert maintenance_from_json(json.loads(json.dumps(maintenance_to_json(maintenance)))) == maintenance
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+    assert run_from_json(json.loads(json.dumps(run_to_json(maintenance.runs[0])))) == maintenance.runs[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"runs": None}, {"began": 5}, {"future": 1}, {"events": [{}]}, {"timeline": [[]]}, {"runs": [{"state": "ok"}]}],
+    ids=str,
+)
+def test_maintenance_of_another_version_is_refused(vm: Driver, change: dict[str, Any]) -> None:
+    assert vm.records.maintenance is not None
+    data = {**maintenance_to_json(vm.records.maintenance), **change}
+    with pytest.raises(ValueError):
+        maintenance_from_json(data)
+
+
+@pytest.mark.parametrize("data", [{}, {"pause": 1, "observed": [], "past": []}, [], "", {"observed": [1]}], ids=str)
+def test_state_of_another_version_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError):
+        state_from_json(data)

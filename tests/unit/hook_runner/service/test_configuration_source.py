@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The part of `status` about the configuration and hooks in force, and about a disk that has others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hook_runner.config.settings import ConfigError
+from hook_runner.permissions import trusted_owners
+from hook_runner.service.configuration_source import Configuration
+from support.daemon.daemon_process import DaemonProcess
+from support.daemon.hook_scripts import write_hook
+from support.daemon.simulated_azure import Azure
+
+MakeDaemon = Callable[..., DaemonProcess]
+
+OWNERS = trusted_owners()
+
+
+class Disk:
+    """A configuration with hooks, and what is in force of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config, self.hooks = folder / "config.yml", folder / "hooks.d"
+        self.config.write_bytes(b"hooks_directory: %s\r\npolicy: observe\n" % bytes(self.hooks))
+        write_hook(self.hooks, "prepare/10-a", "exit 0\n")
+        self._configuration = Configuration(str(self.config), OWNERS)
+
+    def reload(self, *restart_needed: str) -> None:
+        self._configuration.hooks(self._configuration.load(), restart_needed)
+
+    def data(self) -> dict[str, Any]:
+        return self._configuration.as_data()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    tmp_path.chmod(0o755)
+    made = Disk(tmp_path)
+    made.reload()
+    return made
+
+
+def rewrite(file: Path, content: bytes) -> None:
+    """Write a file, one second later by the clock of its file system."""
+    before = file.stat()
+    file.write_bytes(content)
+    os.utime(file, (before.st_atime, before.st_mtime + 1))
+
+
+def test_files_that_have_not_changed_do_not_differ(disk: Disk) -> None:
+    data = disk.data()
+    assert (data["path"], data["hooks_directory"]) == (str(disk.config), str(disk.hooks)) and data["loaded_at"]
+    assert (data["differs"], data["changed"], data["restart_needed"], data["refusal"]) == (False, [], [], None)
+
+
+def test_a_changed_file_differs_until_it_is_read(disk: Disk) -> None:
+    file = disk.config
+    rewrite(file, file.read_bytes())
+    assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(file)])
+    disk.reload()
+    assert not disk.data()["differs"]
+    file.unlink()
+    assert disk.data()["changed"] == [str(file)]
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda hooks: write_hook(hooks, "recover/10-a", "exit 0\n"), ["recover/10-a"]),
+        (lambda hooks: rewrite(hooks / "prepare/10-a", b"#!/bin/sh\nexit 1\n"), ["prepare/10-a"]),
+        (lambda hooks: (hooks / "prepare/10-a").chmod(0o644), ["prepare/10-a"]),
+        (lambda hooks: (hooks / "prepare/10-a").chmod(0o777), ["prepare/10-a"]),
+        (lambda hooks: (hooks / "prepare/10-a").rename(hooks / "prepare/20-a"), ["prepare/10-a", "prepare/20-a"]),
+    ],
+)
+def test_changed_hooks_differ_until_they_are_read(
+    disk: Disk, change: Callable[[Path], object], changed: list[str]
+) -> None:
+    change(disk.hooks)
+    assert (disk.data()["differs"], disk.data()["changed"]) == (True, [str(disk.hooks / name) for name in changed])
+    disk.reload()
+    assert not disk.data()["differs"]
+
+
+def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> None:
+    disk.config.write_text("intervall: 2\n")
+    with pytest.raises(ConfigError):
+        disk.reload()
+    data = disk.data()
+    assert data["changed"] == [str(disk.config)] and "did you mean interval?" in data["refusal"]
+
+
+def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:
+    disk.reload("timeout")
+    assert disk.data()["differs"] and disk.data()["restart_needed"] == ["timeout"]
+
+
+def test_a_file_that_is_not_there_does_not_differ_until_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.yml"
+    monkeypatch.setattr("hook_runner.config.settings.DEFAULT_PATH", str(path))
+    configuration = Configuration(str(path), OWNERS)
+    configuration.hooks(configuration.load())
+    assert configuration.as_data()["differs"] is False
+    path.write_text("interval: 2\n")
+    assert configuration.as_data()["changed"] == [str(path)]
+
+
+def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
+    azure: Azure, make_daemon: MakeDaemon
+) -> None:
+    vm = make_daemon().start()
+    file = vm.harness.folder / "config.yml"
+    code, data = vm.data("status")
+    assert (code, data["configuration"]["differs"]) == (0, False)
+    vm.harness.configure(policy="documented")
+    code, data = vm.data("status")
+    assert (code, data["configuration"]["changed"], data["policy"]) == (1, [str(file)], "rules")
+    assert "the disk differs" in vm.command("status").stdout
+    assert vm.process is not None
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.data("status")[0] == 0)
+    assert vm.data("status")[1]["policy"] == "documented"
+    vm.harness.configure(timeout=9)
+    vm.process.send_signal(signal.SIGHUP)
+    vm.wait(lambda: vm.data("status")[1]["configuration"]["restart_needed"] == ["timeout"])
+    assert vm.data("status")[0] == 1
