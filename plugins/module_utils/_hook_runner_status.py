@@ -30,8 +30,9 @@ _BY_EXIT_STATUS = {
     NOT_PERMITTED: (NOT_PERMITTED_STATE, "this user may not read the status; use become or status_group"),
     BAD_CONFIGURATION: (BAD_CONFIGURATION_STATE, "the configuration is not usable; run `azure-scheduled-events check`"),
 }
-_FAILED_RUNS = ("failed", "timeout", "stopped", "interrupted", "skipped")
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
+# a run in one of these states has not failed
+_GOOD_RUNS = ("ok", "starting", "running")
 
 Json = t.Dict[str, t.Any]
 
@@ -48,8 +49,8 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
     """Return the members of the status that the module documents.
 
     They are ``version``, ``resource_name``, ``policy``, ``leader``, ``dry_run``, ``paused``, ``imds_ok``,
-    ``confirmed``, ``records_ok`` and ``events``. ``output`` and ``errors`` are what the command wrote to standard
-    output and standard error.
+    ``confirmed``, ``records_ok``, ``maintenance`` and ``events``. ``output`` and ``errors`` are what the command wrote
+    to standard output and standard error.
 
     Raises:
         Unreadable: there is no status.
@@ -65,32 +66,35 @@ def parse_status(exit_status: int, output: str, errors: str) -> Json:
         if isinstance(data, dict) and isinstance(data.get("error"), str):
             raise Unreadable(NO_ANSWER_STATE, f"{data['error']}; run `azure-scheduled-events status` by hand")
         raise Unreadable(NO_ANSWER_STATE, "the output is not the JSON of a status; run it by hand")
-    if not isinstance(data.get("leader"), str) or any(
-        isinstance(each, dict) and "prepared" not in each for each in data["events"]
-    ):
-        raise Unreadable(TOO_OLD_STATE, "the status has no `leader` or no `prepared`; upgrade the hook runner")
+    if not isinstance(data.get("leader"), str) or "maintenance" not in data:
+        raise Unreadable(TOO_OLD_STATE, "the status has no `leader` or no `maintenance`; upgrade the hook runner")
+    hooks = _dicts(_member(data, "maintenance", "hooks"))
     return {
         "version": _text(data.get("version")),
-        "resource_name": _text(data.get("resource_name")),
+        "resource_name": _text(data.get("vm")),
         "policy": _text(data.get("policy")),
         "leader": data["leader"],
         "dry_run": data.get("dry_run") is True,
-        "paused": _paused(data.get("paused")),
+        "paused": _texts_of(data.get("paused"), "since", "until", "by", "reason"),
         "imds_ok": _member(data, "imds", "ok") is True,
         "confirmed": _member(data, "imds", "confirmed") is True,
         "records_ok": _member(data, "records", "ok") is True,
-        "events": [_open_event(each) for each in data["events"] if _has_id(each)],
+        "maintenance": _maintenance(data),
+        "events": [dict(_event(each, hooks), **dict.fromkeys(_TIMES)) for each in _with_id(data["events"])],
     }
 
 
 def parse_history(output: str) -> list[Json]:
     """Return the events of `history --json` in the shape of `parse_status`, oldest first; [] if it is unreadable."""
-    data = _decoded(output)
-    if not isinstance(data, list):
-        return []
+    maintenances = _dicts(_decoded(output))
     return [
-        _recorded_event(each, each["event"]) for each in data if isinstance(each, dict) and _has_id(each.get("event"))
+        _recorded(each, maintenance) for maintenance in maintenances for each in _with_id(maintenance.get("events"))
     ]
+
+
+def parse_others(output: str) -> list[Json]:
+    """Return the events of `history --others --json`, for which no hook ran, as `parse_history` does."""
+    return [_recorded(each, {"ended": each.get("gone_at")}) for each in _with_id(_decoded(output))]
 
 
 def add_times(events: t.Sequence[Json], history: t.Sequence[Json]) -> None:
@@ -98,131 +102,97 @@ def add_times(events: t.Sequence[Json], history: t.Sequence[Json]) -> None:
     records = {record["key"]: record for record in history}
     for event in events:
         record = records.get(event["key"])
-        if record is not None and record["stage"] != "closed":
+        if record is not None and record["over"] is None:
             event.update({name: record[name] for name in _TIMES})
-            # hooks that were prepared may have to run again
+            # the status is older than the history, or newer
             if event["prepared_state"] != "ok":
                 event["prepared"] = None
 
 
-def is_settled(event: Json) -> bool:
+def is_settled(event: t.Mapping[str, t.Any]) -> bool:
     """Return True if the preparation for the event has ended, or can no longer end."""
-    return event["stage"] != "prepare" or event["prepared_state"] in ("ok", "failed") or event["status"] != "Scheduled"
+    return event["status"] != "Scheduled" or event["prepared_state"] in ("ok", "failed")
 
 
-def has_reached(goal: str, wanted: t.Collection[str], events: t.Sequence[Json], history: t.Sequence[Json]) -> bool:
+def has_reached(goal: str, wanted: t.Collection[str], known: Json, history: t.Sequence[Json]) -> bool:
     """Return True if nothing remains to wait for.
 
-    That is so if each wanted event has reached the goal, "prepared" or "recovered", or an event that is not wanted has
-    appeared. ``wanted`` has keys of events, and is empty for all that affect this VM; ``events`` are those that are
-    not closed.
+    That is so if each wanted event has reached the goal "prepared", or the host the goal "recovered", or if an event
+    that is not wanted has appeared. ``wanted`` has keys of events, and is empty for all that affect this VM; ``known``
+    is the result of `parse_status`.
     """
-    mine = {event["key"]: event for event in events if event["affects_self"]}
+    mine = {event["key"]: event for event in known["events"] if event["affects_self"]}
     if wanted and not set(mine) <= set(wanted):
         return True
     if goal == "recovered":
-        return not mine
-    closed = {record["key"] for record in history if record["stage"] == "closed"}
-    return all(is_settled(mine[key]) if key in mine else key in closed for key in (wanted or mine))
+        return not mine and known["maintenance"] is None
+    over = {record["key"] for record in history if record["over"]}
+    return all(is_settled(mine[key]) if key in mine else key in over for key in (wanted or mine))
 
 
-def _open_event(entry: Json) -> Json:
-    hooks = [each for each in _list(entry.get("hooks")) if isinstance(each, dict)]
-    failed = [
-        f"{each.get('stage')}/{each.get('name')} {each.get('state')}"
-        for each in hooks
-        if each.get("stage") == "prepare" and each.get("state") in _FAILED_RUNS
-    ]
-    return dict(
-        _event(entry),
-        listed=entry.get("listed") is True,
-        named=_texts(entry.get("named")),
-        readable=entry.get("readable") is True,
-        affects_self=entry.get("concerns_me") is True,
-        stage=_text(entry.get("stage")),
-        prepared_state=_text(entry.get("prepared")),
-        approval=_text(entry.get("approval")),
-        approval_error=_text(entry.get("approval_error")),
-        seconds_left=_number(entry.get("seconds_left")),
-        waiting=_text(entry.get("waiting")),
-        failed_hooks=failed,
-        not_recovered=_texts(entry.get("not_recovered")),
-        outcome=_text(entry.get("outcome")),
-        **dict.fromkeys(_TIMES),
-    )
-
-
-def _recorded_event(record: Json, event: Json) -> Json:
-    timeline = [each for each in _list(record.get("timeline")) if isinstance(each, dict)]
-    stages = record.get("stages") if isinstance(record.get("stages"), dict) else {}
-    runs = [each for each in _list(stages.get("prepare")) if isinstance(each, dict) and not each.get("void")]
-    closed, first_seen = _text(record.get("closed_at")), _text(record.get("first_seen"))
-    latest = {each.get("hook"): each for each in runs}
-    recovery = {
-        each.get("hook"): each
-        for each in _list(stages.get("recover"))
-        if isinstance(each, dict) and not each.get("void")
-    }
-    not_recovered = [
-        str(name) for name, each in sorted(recovery.items(), key=str) if each.get("state") not in ("ok", "skipped")
-    ]
-    ended = [_text(each.get("ended_at")) for each in latest.values()]
-    is_first = record.get("first_status") == "Started"
-    failed = [
-        f"prepare/{each.get('hook')} {each.get('state')}" for each in latest.values() if each.get("state") != "ok"
-    ]
-    times = {
-        # of an open event, `prepared_state` says whether the preparation has succeeded
-        "prepared": None
-        if is_first or None in ended or (closed and failed)
-        else max([text for text in ended if text], default=first_seen),
-        "approved": _time_of(timeline, "approved"),
-        "started": first_seen if is_first else _time_of(timeline, "started"),
-        "over": _text(record.get("gone_at")),
-        "recovered": closed if closed and not not_recovered else None,
-    }
-    return dict(
-        _event(event),
-        affects_self=record.get("concerned") is True,
-        stage="closed" if closed else None,
-        prepared_state=None,
-        approval=_text(_member(record, "approval", "state")),
-        approval_error=_text(_member(record, "approval", "error")),
-        seconds_left=None,
-        waiting=None,
-        failed_hooks=failed,
-        not_recovered=not_recovered,
-        outcome=_text(record.get("outcome")),
-        **times,
-    )
-
-
-def _event(entry: Json) -> Json:
-    """Return the members that the modules of this collection share, and the key."""
+def _event(entry: Json, hooks: t.Sequence[Json]) -> Json:
+    """Return the members of an event, without its times; ``hooks`` are the runs of its maintenance."""
     names = ("event_type", "status", "resource_type", "not_before", "description", "source")
+    latest = {
+        str(each.get("name")): each.get("state")
+        for each in hooks
+        if each.get("stage") == "prepare" and each.get("event") == entry["event_id"]
+    }
     return dict(
         {name: _text(entry.get(name)) for name in names},
         event_id=entry["event_id"],
         key=entry["event_id"].casefold(),
         resources=_texts(entry.get("resources")),
         duration_seconds=_number(entry.get("duration_seconds")),
+        listed=entry.get("listed") is True,
+        named=_texts(entry.get("named")),
+        readable=entry.get("readable") is True,
+        affects_self=entry.get("affects_this_vm") is True,
+        prepared_state=_text(entry.get("prepared")),
+        approval=_text(entry.get("approval")),
+        approval_error=_text(entry.get("approval_error")),
+        seconds_left=_number(entry.get("seconds_left")),
+        waiting=_text(entry.get("reason")),
+        failed_hooks=[f"prepare/{name} {state}" for name, state in latest.items() if state not in _GOOD_RUNS],
+        outcome=_text(entry.get("outcome")),
     )
 
 
-def _has_id(entry: t.Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("event_id"), str) and bool(entry["event_id"])
+def _recorded(entry: Json, maintenance: Json) -> Json:
+    """Return an event with the times of its last occurrence in its maintenance."""
+    times: Json = {}
+    for each in _dicts(maintenance.get("timeline")):
+        if each.get("event") == entry["event_id"]:
+            if each.get("what") == "taken-up":
+                times.clear()
+            times[str(each.get("what"))] = _text(each.get("at"))
+    given_up_by = _text(maintenance.get("given_up_by"))
+    return dict(
+        _event(entry, _dicts(maintenance.get("hooks"))),
+        given_up_by=given_up_by,
+        prepared=times.get("prepared") if entry.get("prepared") == "ok" else None,
+        approved=times.get("approved"),
+        started=times.get("started"),
+        over=_text(entry.get("gone_at")),
+        recovered=None if given_up_by else _text(maintenance.get("ended")),
+    )
 
 
-def _paused(given: t.Any) -> Json | None:
-    if not given:
+def _maintenance(data: Json) -> Json | None:
+    found = _texts_of(data["maintenance"], "id", "phase", "since")
+    return found and dict(found, not_recovered=_texts(_member(data, "maintenance", "not_recovered")))
+
+
+def _texts_of(given: t.Any, *names: str) -> Json | None:
+    """Return these members; None only for what is surely null."""
+    if given is None:
         return None
     known = given if isinstance(given, dict) else {}
-    return {name: _text(known.get(name)) for name in ("since", "until", "by", "reason")}
+    return {name: _text(known.get(name)) for name in names}
 
 
-def _time_of(timeline: t.Sequence[Json], what: str) -> str | None:
-    """Return the time of the last entry of this kind."""
-    return next((_text(each.get("at")) for each in reversed(timeline) if each.get("what") == what), None)
+def _with_id(entries: t.Any) -> list[Json]:
+    return [each for each in _dicts(entries) if isinstance(each.get("event_id"), str) and each["event_id"]]
 
 
 def _member(data: Json, name: str, member: str) -> t.Any:
@@ -239,12 +209,12 @@ def _number(value: t.Any) -> int | None:
     return int(value) if is_number else None
 
 
-def _list(value: t.Any) -> list[t.Any]:
-    return value if isinstance(value, list) else []
+def _dicts(value: t.Any) -> list[Json]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: t.Any) -> list[str]:
-    return [each for each in _list(value) if isinstance(each, str)]
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _decoded(output: str) -> t.Any:

@@ -31,7 +31,7 @@ options:
   wait_for:
     description:
       - V(prepared) waits until the preparation for each event has ended, with success or not. V(recovered) waits until
-        no event that affects this VM is open.
+        no event affects this VM and its maintenance is over.
       - The wait ends early when an event appears that O(event_ids) does not name, if it names any. In check mode the
         module does not wait.
       - While the daemon does not answer, the wait continues, unless the command is not installed.
@@ -52,7 +52,8 @@ options:
     type: raw
     default: 1
   history:
-    description: The number of newest records to read for RV(history) and for the times of RV(events), at least 1.
+    description:
+      - The number of newest maintenances to read for RV(history) and for the times of RV(events), at least 1.
     type: int
     default: 20
 seealso:
@@ -155,9 +156,34 @@ records_ok:
   returned: success
   type: bool
   sample: true
+maintenance:
+  description:
+    - The open maintenance of this VM. It begins with the first event, and ends when the VM has recovered after the last
+      one. Null if there is none.
+  returned: success
+  type: dict
+  contains:
+    id:
+      description: The ID of the maintenance.
+      type: str
+      sample: '1800000000000'
+    phase:
+      description: V(preparing), V(prepared), V(started), or V(recovering) after the last event.
+      type: str
+      sample: prepared
+    since:
+      description: Time in ISO 8601 UTC at which it began.
+      type: str
+      sample: '2026-11-21T10:00:00Z'
+    not_recovered:
+      description: Names of the recover hooks that have failed and have not succeeded since.
+      type: list
+      elements: str
+      sample: []
+  sample: null
 events:
   description:
-    - The events that are not closed, in the form that M(azure_imds.scheduled_events.event_info) documents, with more
+    - The events that are not over, in the form that M(azure_imds.scheduled_events.event_info) documents, with more
       members. A member that the daemon does not report is null.
   returned: success
   type: list
@@ -168,7 +194,7 @@ events:
       type: str
       sample: 2d6a9c1e-41b7-4f6b-9b0a-5e8c7f0d3a11
     listed:
-      description: Whether the daemon's last document lists the event. It counts as listed until it is surely gone.
+      description: Whether the daemon's last document lists the event.
       type: bool
       sample: true
     named:
@@ -186,10 +212,6 @@ events:
       description: Whether the event affects this VM.
       type: bool
       sample: true
-    stage:
-      description: V(prepare), V(emergency), V(started), V(recover), V(closed), or V(watched) for an event of other VMs.
-      type: str
-      sample: prepare
     prepared_state:
       description: State of the preparation. V(none), V(running), V(ok) or V(failed).
       type: str
@@ -207,16 +229,11 @@ events:
       type: int
       sample: 840
     waiting:
-      description: The condition for which the daemon waits, or null.
+      description: The reason why the daemon does not approve the event now, or null.
       type: str
       sample: null
     failed_hooks:
-      description: The prepare hooks that have not succeeded, with their states.
-      type: list
-      elements: str
-      sample: []
-    not_recovered:
-      description: Names of the recover hooks that have not succeeded yet.
+      description: The prepare hooks whose last run for this event has not succeeded, with their states.
       type: list
       elements: str
       sample: []
@@ -227,13 +244,15 @@ events:
     prepared:
       description:
         - Time in ISO 8601 UTC at which the VM was prepared. C(approved), by the daemon itself, C(started), C(over) and
-          C(recovered) are the times of these steps.
+          C(recovered), at the end of the maintenance, are the times of these steps.
       type: str
       sample: '2026-11-21T10:01:12.000Z'
   sample: []
 history:
   description:
-    - The newest records in the same form, but without C(listed), C(named) and C(readable), oldest first.
+    - The events of the newest maintenances in the same form, oldest first, and those of O(event_ids) that are over and
+      for which no hook ran. The state of the last document is missing.
+    - C(given_up_by) is the operator who ended the recovery, or null. C(recovered) is null then.
   returned: success
   type: list
   elements: dict
@@ -254,6 +273,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_
     add_times,
     has_reached,
     parse_history,
+    parse_others,
     parse_status,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
@@ -271,6 +291,7 @@ _UNKNOWN: dict[str, t.Any] = dict(
     imds_ok=False,
     confirmed=False,
     records_ok=False,
+    maintenance=None,
     events=[],
     history=[],
     reached=False,
@@ -298,8 +319,11 @@ class Reader:
             return dict(_UNKNOWN, available=False, state=error.state, reason=f"{self._subject}: {error}")
         # records that cannot be read cost only the times
         history = parse_history(self._run("history", "--limit", str(max(self._module.params["history"], 1)))[1])
+        if not {event["key"] for event in known["events"] + history}.issuperset(wanted):
+            others = parse_others(self._run("history", "--others", "--all")[1])
+            history = [event for event in others if event["key"] in wanted] + history
         add_times(known["events"], history)
-        reached = goal == "nothing" or has_reached(goal, wanted, known["events"], history)
+        reached = goal == "nothing" or has_reached(goal, wanted, known, history)
         return dict(known, history=history, available=True, state=RUNNING, reason="", reached=reached)
 
     def _run(self, *words: str) -> tuple[int, str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import is_settled
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     is_chosen,
 )
@@ -79,7 +80,14 @@ def first_state(
         "round_ends": now,
         "arm_vms": {name: given.get(name, "") for name in hosts},
         "hosts": {
-            name: {"available": None, "reason": "", "vm": given.get(name, ""), "leader": "", "blocked": ""}
+            name: {
+                "available": None,
+                "reason": "",
+                "vm": given.get(name, ""),
+                "leader": "",
+                "blocked": "",
+                "maintenance": None,
+            }
             for name in hosts
         },
         "events": {name: {} for name in hosts},
@@ -125,8 +133,8 @@ def _take_host(state: State, name: str, result: Variables) -> None:
     known["confirmed"] = bool(result.get("confirmed"))
     known["installed"] = result.get("state") != "not_installed"
     if known["available"]:
-        vm = state["arm_vms"][name] or result.get("resource_name") or known["vm"]
-        known.update(reason="", vm=vm, leader=result.get("leader") or "")
+        known["vm"] = state["arm_vms"][name] or result.get("resource_name") or known["vm"]
+        known.update(reason="", leader=result.get("leader") or "", maintenance=result["maintenance"])
         known["blocked"] = _blocked(result)
     else:
         known["reason"] = str(result.get("reason") or result.get("msg") or "the host was not read")
@@ -149,17 +157,17 @@ def _blocked(result: Variables) -> str:
 
 
 def _take_events(state: State, name: str, result: Variables, limits: Limits) -> None:
-    """Add the events of a result to those of the host, and close those that the daemon has closed."""
+    """Add the events of a result to those of the host, and note those that are over, or that its VM has left."""
     own = state["events"][name]
     if not result.get("available"):
         return
-    listed = {event["key"]: event for event in result.get("events", ())}
-    closed = {event["key"]: event for event in result.get("history", ()) if event["stage"] == "closed"}
+    listed = {event["key"]: event for event in result.get("events", ()) if event["affects_self"]}
+    over = {event["key"]: event for event in result.get("history", ()) if event["over"]}
     for key, event in listed.items():
-        if key in own or (event["affects_self"] and _is_due(event, limits)):
-            own[key] = dict(_merged(own.get(key, {}), event), closed=False)
-    for key in [key for key in own if key not in listed and not own[key].get("closed")]:
-        own[key] = dict(_merged(own[key], closed.get(key, {})), closed=True, stage="closed")
+        if key in own or _is_due(event, limits):
+            own[key] = dict(_merged(own.get(key, {}), event), is_over=False)
+    for key in [key for key in own if key not in listed]:
+        own[key] = dict(_merged(own[key], over.get(key, {})), is_over=True)
 
 
 def _is_due(event: Variables, limits: Limits) -> bool:
@@ -171,24 +179,34 @@ def _is_due(event: Variables, limits: Limits) -> bool:
 
 def _merged(known: Variables, event: Variables) -> dict[str, t.Any]:
     """Return the event with what was known before of members that it no longer has."""
-    kept = ("prepared", "approved", "started", "over", "recovered", "not_before", "prepared_state")
+    kept = ("prepared", "approved", "started", "over", "recovered", "not_before")
     merged = {**known, **event}
     merged.update({name: known.get(name) for name in kept if merged.get(name) is None})
     merged["first_not_before"] = known.get("first_not_before") or merged.get("not_before")
-    if event.get("prepared_state") in ("none", "running", "failed"):
+    if merged["prepared_state"] != "ok":
         merged["prepared"] = None
     return merged
 
 
+def is_recovering(host: Variables) -> bool:
+    """Return True if all events of a host are over, and it has not recovered."""
+    return (host["maintenance"] or {}).get("phase") == "recovering"
+
+
+def _is_open(state: State, name: str, event: Variables) -> bool:
+    """Return True if the event is not over, or the host recovers after it."""
+    return not event["is_over"] or is_recovering(state["hosts"][name])
+
+
 def _open_events(state: State) -> dict[str, Variables]:
-    """Return the events that are not closed on every host that knows them, by key.
+    """Return the events that are open on a host, by key.
 
     Each has the VMs that these hosts and the caller list for it.
     """
     found: dict[str, list[Variables]] = {}
-    for own in state["events"].values():
+    for name, own in state["events"].items():
         for key, event in own.items():
-            if not event.get("closed"):
+            if _is_open(state, name, event):
                 found.setdefault(key, []).append(event)
     listings = {key: [*events, *state["of_caller"].get(key, ())] for key, events in found.items()}
     return {
@@ -220,7 +238,7 @@ def _decision(state: State, key: str, event: Variables, owners: t.Mapping[str, t
 def _is_scheduled(state: State, key: str) -> bool:
     """Return True if no host has seen the event Started or over."""
     known = [own[key] for own in state["events"].values() if key in own]
-    return all(event["status"] == "Scheduled" and event["stage"] == "prepare" for event in known)
+    return all(event["status"] == "Scheduled" and not event["is_over"] for event in known)
 
 
 def _report(state: State, key: str, name: str) -> Report:
@@ -265,14 +283,14 @@ def _plan_reads(
         return
     reads = {}
     for name, known in state["hosts"].items():
-        own = [key for key, event in state["events"][name].items() if not event.get("closed")]
+        own = [key for key, event in state["events"][name].items() if _is_open(state, name, event)]
         is_lost = not known["available"] and known.get("installed", True)
         affecting = [key for key, hosts in involved.items() if name in hosts]
         if not (own or is_lost or affecting):
             continue
         wanted = sorted({*own, *affecting})
-        is_settled = all(_is_settled(state["events"][name].get(key)) for key in wanted if key in undecided)
-        goal = "nothing" if confirms else "recovered" if is_settled else "prepared"
+        is_prepared = all(_is_settled(state["events"][name].get(key)) for key in wanted if key in undecided)
+        goal = "nothing" if confirms else "recovered" if is_prepared else "prepared"
         reads[name] = _read(goal, wanted, state["round_ends"])
     # hosts that have prepared, or wait for the end, do not delay the decision about the others
     preparing = {name: each for name, each in reads.items() if each["wait_for"] == "prepared"}
@@ -280,9 +298,7 @@ def _plan_reads(
 
 
 def _is_settled(event: Variables | None) -> bool:
-    return event is not None and (
-        bool(event.get("closed")) or event["stage"] != "prepare" or event["prepared_state"] in ("ok", "failed")
-    )
+    return event is not None and (bool(event["is_over"]) or is_settled(event))
 
 
 def _outline(state: State) -> t.Any:
@@ -291,7 +307,7 @@ def _outline(state: State) -> t.Any:
         state["hosts"],
         {
             name: {
-                key: (event["stage"], event["status"], event["prepared_state"], event["resources"])
+                key: (event["is_over"], event["status"], event["prepared_state"], event["resources"])
                 for key, event in own.items()
             }
             for name, own in state["events"].items()

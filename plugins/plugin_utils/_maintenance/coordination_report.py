@@ -12,7 +12,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     outcome_of,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import Variables
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
+    Variables,
+    is_recovering,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
     FAILED,
     Course,
@@ -57,15 +60,22 @@ def _problems(state: State, name: str) -> t.Iterator[str]:
             yield f"the preparation failed: {hooks}"
         if key in state["refusals"] and not state["approved"].get(key):
             yield f"not approved: {state['refusals'][key]['text']}"
-        yield "" if state.get("check_mode") else _not_recovered(event)
+        yield "" if state.get("check_mode") else _not_recovered(known, event)
 
 
-def _not_recovered(event: Variables) -> str:
-    if event.get("not_recovered"):
-        return f"not recovered: {', '.join('recover/' + hook for hook in event['not_recovered'])}"
-    if not event.get("closed"):
+def _not_recovered(known: Variables, event: Variables) -> str:
+    if not event["is_over"]:
         return "the event is not over; the hook runner of the host recovers it"
-    return "" if event.get("recovered") else "its hook runner has no record of the recovery"
+    if event["recovered"]:
+        return ""
+    if event.get("given_up_by"):
+        return f"not recovered: {event['given_up_by']} gave the recovery up"
+    if known["maintenance"] is None:
+        return "its hook runner has no record of the recovery"
+    if not is_recovering(known):
+        return ""  # it has another event, and recovers after that
+    failed = ", ".join(f"recover/{hook}" for hook in known["maintenance"]["not_recovered"])
+    return f"not recovered: {failed or 'the recover hooks have not ended'}"
 
 
 def _row(state: State, name: str, event: Variables, problem: str) -> Row:

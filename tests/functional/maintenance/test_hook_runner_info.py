@@ -32,6 +32,7 @@ def test_hook_runner_info_reads_waits_and_names_a_pause(fleet: HookRunners) -> N
     found = fleet.hosts.module("vm1", "hook_runner_info", command=fleet.command("vm1"), wait_for="prepared", timeout=60)
     assert (found["available"], found["state"], found["reason"], found["reached"]) == (True, "running", "", True)
     assert (found["resource_name"], found["leader"], found["paused"]) == ("vm1", "external", None)
+    assert (found["maintenance"]["phase"], found["maintenance"]["not_recovered"]) == ("prepared", [])
     (listed,) = found["events"]
     assert listed["event_id"] == event and listed["prepared_state"] == "ok" and listed["prepared"]
     assert (listed["listed"], listed["named"], listed["readable"]) == (True, sorted(listed["resources"]), True)
@@ -44,6 +45,25 @@ def test_hook_runner_info_reads_waits_and_names_a_pause(fleet: HookRunners) -> N
         "vm1", "hook_runner_info", "--check", command=fleet.command("vm1"), wait_for="recovered", timeout=600
     )
     assert found["paused"]["reason"] == "work" and not found["reached"] and not found["changed"]
+
+
+def test_hook_runner_info_waits_for_the_end_of_events_with_and_without_hooks(fleet: HookRunners) -> None:
+    fleet.start()
+    own = str(fleet.azure.simulator.post("/events", LATE)["id"])
+    others = str(fleet.azure.simulator.post("/events", {**LATE, "resources": ["vm2"]})["id"])
+    for event in (own, others):
+        fleet.wait_for("vm1", event)
+        fleet.azure.cancel(event)
+    found = fleet.hosts.module(
+        "vm1", "hook_runner_info", command=fleet.command("vm1"), wait_for="recovered", event_ids=[own], timeout=60
+    )
+    assert found["reached"] and found["maintenance"] is None and found["events"] == [], found
+    (record,) = found["history"]
+    assert record["event_id"] == own and record["prepared"] and record["over"] and record["recovered"]
+    found = fleet.hosts.module(
+        "vm1", "hook_runner_info", command=fleet.command("vm1"), wait_for="prepared", event_ids=[others], timeout=60
+    )
+    assert found["reached"] and found["history"][0]["event_id"] == others and found["history"][0]["over"], found
 
 
 @pytest.mark.parametrize(

@@ -151,19 +151,6 @@ def test_coordinate_does_not_approve_after_a_failed_preparation(
 
 
 @pytest.mark.all
-def test_coordinate_does_not_approve_for_a_vm_outside_of_the_inventory(
-    trio: Simulator, make_fleet: Callable[..., HookRunners]
-) -> None:
-    fleet = make_fleet(trio).start()
-    event = announce(fleet, resources=["vm1", "vm2", "vm3"])
-    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, by=NOTICE_OF_LATE)})
-    assert ran.returncode == 0 and fleet.approvals() == []
-    assert {row["why_not"] for row in rows(ran).values()} == {
-        "not approved: vm3: no host of this play is known to be this VM"
-    }
-
-
-@pytest.mark.all
 def test_coordinate_does_not_approve_for_a_vm_that_only_the_caller_names(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -195,25 +182,6 @@ def test_coordinate_does_not_approve_while_a_host_is_unreachable(
 
 
 @pytest.mark.all
-def test_coordinate_approves_after_the_pause_of_a_hook_runner(
-    azure: Simulator, make_fleet: Callable[..., HookRunners]
-) -> None:
-    fleet = make_fleet(azure).start()
-    event = announce(fleet)
-    for name in fleet.daemons:
-        fleet.wait_for(name, event, prepared="ok")
-    fleet.daemons["vm2"].command("pause", "--reason", "an operator works")
-
-    def resumes() -> None:
-        assert fleet.approvals() == []
-        fleet.daemons["vm2"].command("resume")
-
-    ran = fleet.coordinate(at={AFTER_DECISION: resumes, APPROVED: lambda: start_and_end(fleet, event)})
-    assert ran.returncode == 0, ran.stdout
-    assert len(fleet.approvals()) == 1 and all(row["approved"] for row in rows(ran).values())
-
-
-@pytest.mark.all
 def test_coordinate_approves_a_second_event_that_comes_during_the_first(
     azure: Simulator, make_fleet: Callable[..., HookRunners]
 ) -> None:
@@ -238,20 +206,6 @@ def test_coordinate_approves_a_second_event_that_comes_during_the_first(
     assert [line["ids"] for line in fleet.approvals()] == [[first], [second[0]]]
     for name in fleet.daemons:
         assert runs_of(fleet, name, "recover/10-drain") >= 1
-
-
-@pytest.mark.all
-def test_coordinate_leaves_the_event_of_one_vm_to_the_policy_of_its_hook_runner(
-    azure: Simulator, make_fleet: Callable[..., HookRunners]
-) -> None:
-    fleet = make_fleet(azure)
-    fleet.daemons["vm1"].harness.configure(policy="observe")
-    fleet.start()
-    event = announce(fleet, "vm1", resources=["vm1"])
-    ran = fleet.coordinate(at={AFTER_DECISION: lambda: start_and_end(fleet, event, "vm1", by=NOTICE_OF_LATE)})
-    assert ran.returncode == 0 and fleet.approvals() == []
-    report = rows(ran)
-    assert set(report) == {"vm1"} and "the policy of its hook runner decides" in report["vm1"]["why_not"]
 
 
 @pytest.mark.all

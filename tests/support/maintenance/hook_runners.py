@@ -13,7 +13,7 @@ from typing import Any
 
 from support.ansible_hosts import Hosts
 from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
-from support.daemon.engine_harness import EngineHarness
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.maintenance.fleet import PLAYBOOK
 from support.simulator_process import Simulator
@@ -49,7 +49,7 @@ class HookRunners:
         for name in names:
             own = folder / name
             own.mkdir()
-            harness = EngineHarness(own, self.azure, name, policy=POLICY, leader="external")
+            harness = RunnerHarness(own, self.azure, name, policy=POLICY, leader="external")
             self.daemons[name] = DaemonProcess(harness)
             hosts[name] = {
                 **(connection or {}),

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import parse_history
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
     with_approvals,
@@ -39,12 +36,11 @@ def event_of(**changes):
         "resources": ["vm1", "VM2"],
         "not_before": "2026-11-21T12:15:00Z",
         "affects_self": True,
-        "stage": "prepare",
         "prepared_state": "ok",
         "seconds_left": 840,
         "waiting": None,
         "failed_hooks": [],
-        "not_recovered": [],
+        "outcome": None,
         "prepared": "2026-11-21T12:00:00.000Z",
         "approved": None,
         "started": None,
@@ -67,10 +63,15 @@ def result_of(vm, *events, **changes):
         "imds_ok": True,
         "confirmed": True,
         "records_ok": True,
+        "maintenance": {"id": "1", "phase": "prepared", "since": AT, "not_recovered": []} if events else None,
         "events": list(events),
         "history": [],
     }
     return dict(usual, **changes)
+
+
+def recovering(*failed):
+    return {"id": "1", "phase": "recovering", "since": AT, "not_recovered": list(failed)}
 
 
 def after(*results, limits=LIMITS, now=0.0):
@@ -195,7 +196,7 @@ def test_host_whose_vm_is_unknown_is_no_vm_whatever_its_name(name):
 
 
 def test_event_that_has_started_on_one_host_is_not_approved():
-    started = event_of(status="Started", stage="started")
+    started = event_of(status="Started")
     state = after(result_of("vm1", event_of()), result_of("vm2", started))
     assert state["decisions"] == [] and not state["over"]
 
@@ -205,14 +206,14 @@ def test_event_of_one_vm_is_left_to_its_hook_runner():
     assert state["decisions"] == [] and "the policy of its hook runner decides" in withheld(state)
 
 
-def test_event_that_is_over_on_one_host_is_not_approved():
-    record = {"event": event_of(), "first_status": "Scheduled", "first_seen": AT, "closed_at": AT, "concerned": True}
+@pytest.mark.parametrize("events", [[], [event_of(affects_self=False, prepared_state="none")]])
+def test_event_that_is_over_on_one_host_or_that_its_vm_has_left_is_not_approved(events):
     lists = {name: result_of(vm, event_of()) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
     state = next_state(first_state(HOSTS, 0.0), dict(lists, h2=result_of("vm2")), 0.0, LIMITS)
     state = next_state(state, lists, 1.0, LIMITS)
-    closed = result_of("vm2", history=parse_history(json.dumps([record])))
-    state = next_state(state, dict(lists, h2=closed), 2.0, LIMITS)
-    assert state["decisions"] == [] and not state["over"]
+    over = result_of("vm2", *events, history=[event_of(over=AT, recovered=AT)], maintenance=None)
+    state = next_state(state, dict(lists, h2=over), 2.0, LIMITS)
+    assert state["decisions"] == [] and not state["over"] and "h2" not in coordination_problems(state)
 
 
 def test_event_that_is_not_due_or_of_another_type_ends_the_run():
@@ -265,9 +266,15 @@ def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
         state = next_state(state, results, now, LIMITS)
         assert state["decisions"] == [] and {each["wait_for"] for each in state["read"].values()} == {"recovered"}
     assert state["round_ends"] == 2.0 + LONGEST_ROUND or state["pause"] > 0
-    closed = event_of(stage="closed", started="S", over="O", recovered="R", prepared_state=None, prepared=None)
-    results = {name: result_of(vm, history=[closed]) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
-    state = next_state(state, results, 30.0, LIMITS)
+    over = event_of(started="S", over="O", listed=False, named=[])
+    for maintenance, recovered in ((recovering(), None), (None, "R")):
+        assert not state["over"]
+        record = dict(over, recovered=recovered)
+        results = {
+            name: result_of(vm, history=[record], maintenance=maintenance)
+            for name, vm in (("h1", "vm1"), ("h2", "vm2"))
+        }
+        state = next_state(state, results, 30.0, LIMITS)
     assert state["over"] and coordination_problems(state) == {}
     for row in coordination_rows(state):
         assert (row["approved"], row["started"], row["over"], row["recovered"]) == (AT, "S", "O", "R")
@@ -336,7 +343,7 @@ def test_long_patience_has_long_rounds():
 def test_event_that_moves_and_ends_is_reported_as_by_the_role(ended, outcome):
     lists = [result_of(vm, event_of()) for vm in ("vm1", "vm2")]
     moved = event_of(not_before="2026-11-21T12:30:00Z")
-    closed = {**moved, "stage": "closed", "over": "2026-11-21T12:25:00Z", "recovered": "R", **ended}
+    closed = {**moved, "over": "2026-11-21T12:25:00Z", "recovered": "R", **ended}
     state = after(*lists)
     for changes in ({"events": [moved]}, {"history": [closed]}):
         results = {name: result_of(vm, **changes) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
@@ -352,9 +359,24 @@ def test_leader_that_approves_by_itself_is_a_problem():
     assert "set leader: external" in problems["h1"] and "leader" not in problems["h2"]
 
 
-def test_recovery_that_failed_or_has_no_record_is_a_problem():
-    state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
-    failed = event_of(stage="closed", over="O", not_recovered=["10-a"])
-    state = next_state(state, {"h1": result_of("vm1", history=[failed]), "h2": result_of("vm2")}, 1.0, LIMITS)
-    problems = coordination_problems(state)
-    assert problems["h1"] == "not recovered: recover/10-a" and "no record of the recovery" in problems["h2"]
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"maintenance": recovering("10-a")}, "not recovered: recover/10-a"),
+        ({"maintenance": recovering()}, "not recovered: the recover hooks have not ended"),
+        ({"history": [event_of(over="O", given_up_by="anna")]}, "not recovered: anna gave the recovery up"),
+        ({}, "its hook runner has no record of the recovery"),
+    ],
+)
+def test_host_that_has_not_recovered_is_a_problem(changes, problem):
+    state = after(result_of("vm1", event_of()), result_of("vm2"))
+    state = next_state(state, {"h1": result_of("vm1", **changes), "h2": result_of("vm2")}, 1.0, LIMITS)
+    assert coordination_problems(state) == {"h1": problem}
+    assert state["over"] is ("maintenance" not in changes)
+
+
+def test_host_that_goes_on_with_an_event_of_a_later_run_is_no_problem():
+    later = event_of(event_id="Cd-2", key="cd-2", seconds_left=3600)
+    state = after(result_of("vm1", event_of(), later), result_of("vm2"))
+    state = next_state(state, {"h1": result_of("vm1", later, history=[event_of(over="O")])}, 1.0, LIMITS)
+    assert state["over"] and coordination_problems(state) == {}
