@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import Event
-from ready_hooks.core.hook import EMERGENCY, PREPARE, RECOVER, STARTED, Run
+from ready_hooks.core.hook import EMERGENCY, RECOVER, STARTED, Run
 from ready_hooks.core.outcome import outcome_of
 
 # an event whose end this host never learned is dropped
@@ -28,14 +28,12 @@ class Occurrence(NamedTuple):
         event: as it was in the latest stage.
         seen: time of its first stage, in seconds since 1970.
         started: time of stage started or emergency; None before.
-        stages: those that ran, in their order.
-        reported: those of them that were reported.
+        reported: the stages that were reported, in their order.
     """
 
     event: Event
     seen: float
     started: float | None
-    stages: tuple[str, ...]
     reported: tuple[str, ...]
 
 
@@ -48,35 +46,32 @@ class Occurrences:
     def enter(self) -> Occurrence:
         """Note that the event of this run has entered its stage, and return its entry."""
         known, event, now = self._load(), self._run.event, self._clock()
-        before = known.get(event.event_id) or Occurrence(event, now, None, (), ())
-        started = before.started
-        if started is None and event.stage in (STARTED, EMERGENCY):
-            started = now
-        entered = Occurrence(event, before.seen, started, _with(before.stages, event.stage), before.reported)
-        known[event.event_id] = entered
+        entry = known.get(event.event_id) or Occurrence(event, now, None, ())
+        if entry.started is None and event.stage in (STARTED, EMERGENCY):
+            entry = entry._replace(started=now)
+        known[event.event_id] = entry = entry._replace(event=event)
         self._save(known)
-        return entered
+        return entry
 
     def mark_reported(self) -> None:
         """Note that the stage of this run is reported."""
         known, event = self._load(), self._run.event
-        if event.event_id in known:
-            before = known[event.event_id]
-            known[event.event_id] = before._replace(reported=_with(before.reported, event.stage))
+        entry = known.get(event.event_id)
+        if entry is not None and event.stage not in entry.reported:
+            known[event.event_id] = entry._replace(reported=(*entry.reported, event.stage))
             self._save(known)
 
     def ended(self) -> list[Occurrence]:
-        """Return the events that are over now: that of this run, and all others that were prepared.
+        """Return the events that are over now: all in the record.
 
-        The callers recover once for all events that they have prepared, after the end of the last
-        one, and name only one of them. An event that was not in the record is not returned.
+        The callers recover once, after the end of the last event, and name only one of them.
         """
         own = self._run.event
         found = []
         for event_id, entry in self._load().items():
             if event_id == own.event_id:
                 found.append(entry._replace(event=_merged(own, entry.event)))
-            elif PREPARE in entry.stages:
+            else:
                 outcome = outcome_of(seen_started=entry.started is not None)
                 ended = entry.event._replace(stage=RECOVER, outcome=outcome, seconds_left=None)
                 found.append(entry._replace(event=ended))
@@ -107,10 +102,6 @@ class Occurrences:
             self._run.warn(str(error))
 
 
-def _with(stages: tuple[str, ...], stage: str) -> tuple[str, ...]:
-    return stages if stage in stages else (*stages, stage)
-
-
 def _merged(event: Event, before: Event) -> Event:
     """The event of a recovery, of which some callers know little, with the rest from before."""
     missing = {name: value for name, value in before._asdict().items() if getattr(event, name) in ("", None)}
@@ -132,6 +123,5 @@ def _from_json(entry: Mapping[str, Any]) -> Occurrence:
         event=Event(**entry["event"]),
         seen=float(entry["seen"]),
         started=None if started is None else float(started),
-        stages=tuple(map(str, entry["stages"])),
         reported=tuple(map(str, entry["reported"])),
     )
