@@ -106,7 +106,7 @@ class Coordinator:
             result = self.result_of(name)
             goal, keys = read["wait_for"], read["event_ids"]
             is_read = result.get("available", False)
-            result["reached"] = goal == "nothing" or (is_read and has_reached(goal, keys, result["events"], []))
+            result["reached"] = goal == "nothing" or (is_read and has_reached(goal, keys, result, []))
             self._results[name] = result
         has_all = all(result["reached"] for result in self._results.values())
         if has_all or now >= max((read["until"] for read in wanted.values()), default=now):
@@ -123,8 +123,7 @@ class Coordinator:
             return {}
         if host.daemon is None:
             return {"available": False, "state": "not_running", "reason": "the daemon does not run", "events": []}
-        # the service adds `paused`, which the fleet never is
-        status = parse_status(0, json.dumps({**host.daemon.status(), "paused": None}), "")
+        status = parse_status(0, json.dumps(host.daemon.status()), "")
         for event in status["events"]:
             if event["prepared_state"] == "ok":
                 self._evidence[name, event["key"]] = host.ledger.reports_prepared(event["key"], self._agenda.now)

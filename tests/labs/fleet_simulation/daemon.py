@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""One process of the hook runner in virtual time: the real engine, poller and records; hooks are simulated."""
+"""One process of the hook runner in virtual time: the real runner, poller and records; hooks are simulated."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from typing import Any
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from fleet_simulation.profiles import Profile
-from fleet_simulation.simulated_runs import SimulatedRuns
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.lifecycle.engine import Engine
 from hook_runner.log import log_to
-from hook_runner.record_store import RecordStore
-from hook_runner.records import EventRecord
 from hook_runner.reporting.imds_health import ImdsHealth
-from hook_runner.reporting.status import to_dict
+from hook_runner.reporting.status import to_data
+from hook_runner.runner import Runner
 from hook_runner.service.poller import (
     ApprovalAnswered,
     ApprovalWithheld,
@@ -33,31 +30,15 @@ from hook_runner.service.poller import (
     PollerEvent,
     PollFailed,
 )
+from maintenance_world.units import MortalStore, VirtualRuns
 
 NEVER = math.inf
-# shortest pause of the daemon's main loop in seconds, as in hook_runner.service.daemon
-AFTERWARDS = 0.1
+# shortest pause between two polls in seconds
+SHORTEST = 0.1
 # seconds by which a tick comes late at most
 LATEST = 30.0
 # seconds until the answer of a poll that is under way
 ANSWER_IN = 1.0
-
-
-class Killed(BaseException):
-    """The process was killed when it wrote its records."""
-
-
-class MortalStore(RecordStore):
-    """The real store, at whose next write a test can kill the process."""
-
-    dies = ""
-
-    def _write_all(self) -> None:
-        if self.dies == "before":
-            raise Killed
-        super()._write_all()
-        if self.dies == "after":
-            raise Killed
 
 
 class ImdsOfHost:
@@ -105,7 +86,7 @@ class Daemon:
         profile: Profile,
         settings: Settings,
         imds: ImdsOfHost,
-        runs: SimulatedRuns,
+        runs: VirtualRuns,
         monotonic: Callable[[], float],
         wall: Callable[[], datetime],
         boot: str,
@@ -113,7 +94,7 @@ class Daemon:
     ) -> None:
         self._is_poll_under_way = is_poll_under_way
         # approvals that the poller takes when the poll that is under way has ended
-        self._after_poll: list[tuple[int, ScheduledEvent]] = []
+        self._after_poll: list[ScheduledEvent] = []
         self._monotonic, self._runs = monotonic, runs
         self.clock = ServerClock(monotonic, wall)
         log_to(logging.NullHandler())
@@ -136,11 +117,11 @@ class Daemon:
         self._next_poll = self._tick_at = self._monotonic()
         self._wants_all = True
         self._failed = False
-        self.engine = Engine(
+        self.runner = Runner(
             settings,
             profile.hooks,
             self.store,
-            runs,  # type: ignore[arg-type]  # has the methods that the engine calls
+            runs,  # type: ignore[arg-type]  # has the methods that the runner calls
             self.clock,
             self._send,
             boot=boot,
@@ -149,11 +130,11 @@ class Daemon:
     @property
     def is_idle(self) -> bool:
         """Whether no event is known and nothing is left to do."""
-        return not self.engine.records and not self.engine.stage_runner.is_busy()
+        return not self.runner.has_events
 
     def status(self) -> dict[str, Any]:
         """Return what `status --json` prints."""
-        return to_dict(self.engine, self.health, self.clock, self.store)
+        return to_data(self.runner, self.health)
 
     def poll_soon(self, seconds: float) -> None:
         """Poll within these seconds: the document has changed since the last poll."""
@@ -172,14 +153,14 @@ class Daemon:
         """
         is_due = self._monotonic() >= self._tick_at - 1e-6
         if self._monotonic() >= self._next_poll - 1e-6:
-            self._next_poll = self._monotonic() + max(AFTERWARDS, self._poller.poll_once())
+            self._next_poll = self._monotonic() + max(SHORTEST, self._poller.poll_once())
             while self._after_poll:
-                self._poller.approve(*self._after_poll.pop(0))
+                self._poller.approve(self._after_poll.pop(0))
         if self._inbox or is_due or self._runs.has_result():
             while self._inbox:
                 self._handle(self._inbox.popleft())
-            self.engine.tick()
-            self._wants_all = self.engine.awaits_observation() or self.clock.is_doubtful
+            self.runner.tick()
+            self._wants_all = self.runner.awaits_document or self.clock.is_doubtful
             self._poller.deliver_unchanged(self._wants_all)
             self._tick_at = self._monotonic() + self._tick_in(laziness)
         if self._approvals_waiting > len(self._after_poll):
@@ -189,43 +170,38 @@ class Daemon:
 
     def _tick_in(self, laziness: float) -> float:
         """Return the seconds until the passing of time requires a tick."""
-        if not self.engine.records:
-            return NEVER
-        due = self.engine.due_in()
-        pause = NEVER if due is None else max(AFTERWARDS, min(due * laziness, due + LATEST))
-        deadline = self.engine.stage_runner.next_deadline()
-        if deadline is not None:
-            pause = min(pause, max(AFTERWARDS, deadline - self._monotonic() + 0.002))
-        return min(pause, AFTERWARDS) if self._runs.has_result() else pause
+        due, check_at = self.runner.due_in(), self.runner.next_check_in()
+        pause = NEVER if due is None else min(due * laziness, due + LATEST)
+        return pause if check_at is None else min(pause, check_at - self._monotonic() + 0.002)
 
-    def _send(self, record: EventRecord, event: ScheduledEvent) -> None:
+    def _send(self, event: ScheduledEvent) -> None:
         self._approvals_waiting += 1
         if self._is_poll_under_way(event.event_id):
-            self._after_poll.append((record.id, event))
+            self._after_poll.append(event)
             self._next_poll = self._monotonic() + ANSWER_IN
         else:
-            self._poller.approve(record.id, event)
+            self._poller.approve(event)
 
     def _handle(self, event: PollerEvent) -> None:
         """Handle one message of the poller, as `hook_runner.service.daemon` does."""
-        engine = self.engine
+        runner = self.runner
         if isinstance(event, DocumentReceived):
             self._failed = False
             for date, at in event.dates:
                 self.clock.synchronise(date, at)
             self.health.poll_succeeded(event.document, self.clock.now())
-            engine.observe(event.document)
+            runner.observe(event.document)
         elif isinstance(event, PollFailed):
             self._failed = True
             self.health.poll_failed(event.error, event.outage, self.clock.now())
-            engine.poll_failed()
+            runner.poll_failed()
         elif isinstance(event, NameResolved):
-            engine.name_resolved(event.name, event.vm_id)
+            runner.name_resolved(event.name, event.vm_id)
         elif isinstance(event, NameUnavailable):
-            engine.name_unavailable()
+            runner.name_unavailable()
         elif isinstance(event, ApprovalAnswered):
             self._approvals_waiting -= 1
-            engine.approval_answered(event.record_id, event.error)
+            runner.approval_answered(event.key, event.error)
         elif isinstance(event, ApprovalWithheld):
             self._approvals_waiting -= 1
-            engine.approval_withheld(event.record_id)
+            runner.approval_withheld(event.key)

@@ -19,7 +19,7 @@ from fleet_simulation.host import Host
 from fleet_simulation.ledger import Violation
 from fleet_simulation.plan import Plan
 from fleet_simulation.profiles import HOOK_TIMEOUT, make_profiles
-from hook_runner.lifecycle.stage_plan import LONGEST_RECOVER_PAUSE
+from hook_runner.maintenance.hook_plan import LONGEST_RECOVER_PAUSE
 
 KINDS = ("Freeze", "Freeze", "Reboot", "Reboot", "Redeploy", "Preempt", "Terminate")
 LEADERS = ("self-only", "first", "external", "external")
@@ -322,7 +322,7 @@ class Fleet:
 
     def _kill_at_write(self, host: Host) -> None:
         self.counts["daemons killed at a write"] += 1
-        host.kill_at_write(self.chance.choice(("before", "after")))
+        host.kill_at_write(self.chance.choice(("begin", "state", "mark", "end")))
 
     def _crash(self, host: Host) -> None:
         self.counts["hosts crashed"] += 1
@@ -355,7 +355,7 @@ class Fleet:
     def _check_end(self) -> None:
         for host in self.hosts.values():
             if (not host.is_idle or host.ledger.to_undo) and self._has_repeated(host):
-                records = [] if host.daemon is None else [record.key for record in host.daemon.engine.records]
+                records = [] if host.daemon is None else [each.key for each in host.daemon.runner.records.known]
                 text = f"up: {host.is_up}, records: {records}, to undo: {', '.join(host.ledger.to_undo)}"
                 host.ledger.violated("idle at the end", "", text, self.agenda.now)
 

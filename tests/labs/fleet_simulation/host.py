@@ -17,15 +17,17 @@ from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
 from fleet_simulation.agenda import Agenda
 from fleet_simulation.azure_model import Group, date_at
-from fleet_simulation.daemon import NEVER, Daemon, ImdsOfHost, Killed
+from fleet_simulation.daemon import NEVER, Daemon, ImdsOfHost
 from fleet_simulation.ledger import Ledger
 from fleet_simulation.profiles import HOOK_TIMEOUT, Profile
-from fleet_simulation.simulated_runs import HostProcesses, Process, SimulatedRuns
+from maintenance_world.units import Behaviour, Killed, Unit, Units, VirtualRuns
 
 # share of the polls that the second backend answers
 SECOND_BACKEND = 0.3
 # share of the decisions to approve that fall while the poller waits for an answer
 POLL_UNDER_WAY = 0.3
+# share of the hook runs that end by KILL only
+IGNORES_TERM = 0.2
 
 
 class Host:
@@ -68,7 +70,7 @@ class Host:
         self._wall_offset = timedelta(seconds=chance.choice((0, 0, 0, 2, -40, 5000)))
         self._laziness = chance.choice((5.0, 15.0, 30.0))
         self._wake_at = math.inf
-        self._processes = self._boot()
+        self._units = self._boot()
 
     def power_on(self) -> None:
         """Boot, and start the daemon."""
@@ -79,16 +81,15 @@ class Host:
         """Start the daemon, unless it runs or the host is down."""
         if self.is_up and self.daemon is None:
             self.ledger.note(self.agenda.now, "daemon starts")
-            runs = self._processes
             settings = self.profile.settings._replace(
                 leader=self.leader, state_directory=str(self._folder / "state"), run_directory=str(self._folder / "run")
             )
             vm_id = f"{self.name}-{self._vm_number}"
             imds = ImdsOfHost(self._monotonic, self._events, partial(self._approve, self), self._instance(vm_id))
-            view = SimulatedRuns(runs, settings.environment, settings.kill_after, self._monotonic)
+            runs = VirtualRuns(self._units, settings.kill_after)
             boot = f"{vm_id} boot {self._boots}"
             self.daemon = Daemon(
-                self.profile, settings, imds, view, self._monotonic, self._wall, boot, self._is_poll_under_way
+                self.profile, settings, imds, runs, self._monotonic, self._wall, boot, self._is_poll_under_way
             )
             self.wake_in(0.0)
 
@@ -99,11 +100,16 @@ class Host:
             self.daemon = None
             self.agenda.after(back_in, self.start_daemon)
 
-    def kill_at_write(self, when: str) -> None:
-        """Kill the daemon "before" or "after" the next write of its records."""
+    def kill_at_write(self, point: str) -> None:
+        """Kill the daemon at a point of the next write of its records."""
+
+        def kill(now_at: str) -> None:
+            if now_at == point:
+                raise Killed
+
         if self.daemon is not None:
-            self.daemon.store.dies = when
-            self.ledger.disturbed(self.agenda.now, f"the next write kills the daemon ({when})")
+            self.daemon.store.at = kill
+            self.ledger.disturbed(self.agenda.now, f"the next write kills the daemon ({point})")
 
     def fail_imds(self, seconds: float) -> None:
         """Let IMDS not answer for this host."""
@@ -117,11 +123,11 @@ class Host:
         """Begin to shut down; the boot ends after `shutdown` seconds, and the next one begins `seconds` later."""
         if not self.is_up:
             return
-        processes = self._processes
-        processes.is_going_down = True
+        units = self._units
+        units.is_going_down = True
 
         def end_boot() -> None:
-            if self._processes is processes:
+            if self._units is units:
                 self.go_down(seconds, text)
 
         self.agenda.after(shutdown, end_boot)
@@ -131,7 +137,7 @@ class Host:
         if not self.is_up:
             return
         self._power_off(text)
-        self._processes = self._boot()
+        self._units = self._boot()
         self.agenda.after(seconds, self.power_on)
 
     def replace(self, seconds: float, keeps_disk: bool) -> None:
@@ -142,7 +148,7 @@ class Host:
         if not keeps_disk:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._vm_number += 1
-        self._processes = self._boot()
+        self._units = self._boot()
         self.ledger.is_another_vm(self.agenda.now)
         self.agenda.after(seconds, self.power_on)
 
@@ -207,27 +213,31 @@ class Host:
     def _wall(self) -> datetime:
         return date_at(self.agenda.now) + self._wall_offset
 
-    def _boot(self) -> HostProcesses:
+    def _boot(self) -> Units:
         self._boots += 1
         self._booted_at = self.agenda.now - 10.0
-        return HostProcesses(self._draw_run, self._began, self._ended, self.agenda.at, lambda: self.agenda.now)
+        return Units(lambda: self.agenda.now, self._draw_run, self._began, self._await, self._ended)
 
     def _power_off(self, text: str) -> None:
         self.is_up, self.daemon = False, None
-        self.ledger.boot_ended(self.agenda.now, text, self._processes)
-        self._processes.end_boot()
+        self.ledger.boot_ended(self.agenda.now, text)
+        self._units.by_number.clear()
 
-    def _draw_run(self) -> tuple[float, int]:
-        kind = self.chance.random()
+    def _draw_run(self, stage: str, hook: str) -> Behaviour:
+        kind, ignores_term = self.chance.random(), self.chance.random() < IGNORES_TERM
         if kind < self._failing_hooks / 2:
-            return math.inf, 0
+            return Behaviour(math.inf, ignores_term=ignores_term)
         seconds = self.chance.choice((0.3, 2.0, 8.0, 25.0)) * self.chance.uniform(0.5, 1.5)
-        return min(seconds, HOOK_TIMEOUT / 2), int(kind < self._failing_hooks)
+        return Behaviour(min(seconds, HOOK_TIMEOUT / 2), int(kind < self._failing_hooks), ignores_term)
 
-    def _began(self, process: Process) -> None:
-        self.ledger.run_began(self.agenda.now, process)
+    def _began(self, unit: Unit) -> None:
+        self.ledger.run_began(self.agenda.now, unit)
+        self._await(unit)
 
-    def _ended(self, process: Process) -> None:
-        self.ledger.run_ended(self.agenda.now, process)
+    def _await(self, unit: Unit) -> None:
+        self.agenda.at(unit.ends, self._units.advance)
+
+    def _ended(self, unit: Unit) -> None:
+        self.ledger.run_ended(self.agenda.now, unit)
         if self.daemon is not None:
             self.wake_in(0.0)

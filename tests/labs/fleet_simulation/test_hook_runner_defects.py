@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The simulation finds defects: each test breaks one function of the hook runner, and expects a violation."""
+"""The simulation finds defects: each test breaks one function of the hook runner, and expects a violation.
+
+Defects of the state machine alone are the variants of `maintenance_world`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,12 +21,11 @@ from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from fleet_simulation.fleet import Fleet
 from fleet_simulation.plan import Plan
-from hook_runner.lifecycle import engine, leader, stage_plan, stage_runner
-from hook_runner.lifecycle.approvals import Approver
-from hook_runner.lifecycle.engine import Engine
-from hook_runner.lifecycle.stage_runner import StageRunner
-from hook_runner.record_store import RecordStore
-from hook_runner.records import EventRecord
+from hook_runner.maintenance import leader
+from hook_runner.maintenance.approvals import Approvals
+from hook_runner.maintenance.hook_plan import HookPlan
+from hook_runner.maintenance.record import EventRecord
+from hook_runner.runner import Runner
 from hook_runner.service.poller import Poller
 
 # runs of a plan until a defect counts as not found
@@ -39,46 +42,26 @@ class Defect(NamedTuple):
     plan: Mapping[str, Any] = MappingProxyType({})
 
 
-def _failed_poll_counts_as_a_document(self: Engine) -> None:
-    self.observe(EventDocument(None, ()))
+def _failed_poll_counts_as_a_document(self: Runner) -> None:
+    now = self._clock.monotonic()
+    self.observe(EventDocument(None, (), sent_at=now, sent_by=now))
 
 
-def _forgets_the_answer(self: Approver, record: EventRecord, error: ImdsError | None) -> None:
-    record.attempt.in_flight = False
+def _forgets_the_answer(self: Approvals, record: EventRecord, error: ImdsError | None, now: datetime) -> None:
+    self._in_flight = ""
 
 
 DEFECTS = {
     "a preparation that has not ended counts as done": Defect(
-        engine, "stage_state", lambda hooks, record, stage: "ok", ("approval after preparation",)
+        HookPlan, "prepared", lambda self, record: "ok", ("approval after preparation",)
     ),
     "documents without the event need not span the time": Defect(
         tracking, "GONE_AFTER", 0.0, ("recovery after the end",)
     ),
     "an error counts as a document without events": Defect(
-        Engine, "poll_failed", _failed_poll_counts_as_a_document, ("recovery after the end",)
+        Runner, "poll_failed", _failed_poll_counts_as_a_document, ("recovery after the end",)
     ),
     "each VM leads": Defect(leader, "blocked_by", lambda *arguments: None, ("approval by the leader",)),
-    "recovery does not wait for other events": Defect(
-        stage_runner, "blocking_event", lambda *arguments: None, ("recovery waits for others",)
-    ),
-    "a reboot does not undo a preparation": Defect(
-        StageRunner,
-        "void_after_reboot",
-        lambda self, record: None,
-        ("approval after preparation", "approval after all have prepared"),
-    ),
-    "a recover hook that failed is not repeated": Defect(
-        stage_plan,
-        "retry_at",
-        lambda hook, step: None if step is None else stage_plan.NEVER,
-        ("recovered in time", "idle at the end"),
-    ),
-    "a start does not read the open records": Defect(
-        RecordStore,
-        "open_records",
-        lambda self: [],
-        ("prepare once", "recovered in time", "recover once", "recovery waits for others"),
-    ),
     "an approval is sent for an event that has changed": Defect(
         Poller,
         "_is_unchanged",
@@ -86,7 +69,7 @@ DEFECTS = {
         ("approval after preparation", "approval by the leader", "approval of a scheduled event"),
         {"changes_at_approval": 0.6},
     ),
-    "an accepted approval is forgotten": Defect(Approver, "answer_received", _forgets_the_answer, ("approval once",)),
+    "an accepted approval is forgotten": Defect(Approvals, "answered", _forgets_the_answer, ("approval once",)),
 }
 
 
@@ -96,7 +79,6 @@ QUICK = (
     "documents without the event need not span the time",
     "each VM leads",
     "an approval is sent for an event that has changed",
-    "recovery does not wait for other events",
 )
 
 

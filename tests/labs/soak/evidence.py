@@ -56,7 +56,6 @@ class Evidence(NamedTuple):
     Attributes:
         runs: the hooks' runs.
         approvals: those of this VM.
-        listed: for each event the times and resources with which it was listed.
         polls: the good documents, in their order.
         named_at: Unix time at which IMDS first returned this VM's name.
         post_faults: whether approvals could get lost.
@@ -68,7 +67,6 @@ class Evidence(NamedTuple):
     plan: Plan
     runs: Sequence[HookRun]
     approvals: Sequence[Approval]
-    listed: dict[str, list[Listed]]
     polls: Sequence[Poll]
     named_at: float
     post_faults: bool
@@ -79,20 +77,10 @@ class Evidence(NamedTuple):
     def runs_of(self, hook: str, key: str | None = None) -> list[HookRun]:
         return [run for run in self.runs if run.hook == hook and key in (None, run.key)]
 
-    def steps(self, key: str, hook: str) -> list[str]:
-        """Return the states of a hook's runs for an event in the records."""
-        stage, name = hook.split("/")
-        return [
-            step["state"]
-            for record in self.history
-            if record["event"]["event_id"].casefold() == key
-            for step in record["stages"][stage]
-            if step["hook"] == name
-        ]
-
-    def resources_at(self, key: str, at: float) -> tuple[str, ...]:
-        """Return the VMs that the event affects at a time; () before it appears and after it is over."""
-        return next((each.resources for each in reversed(self.listed.get(key, ())) if each.at <= at), ())
+    def states(self, hook: str) -> list[str]:
+        """Return the states of a hook's runs in the records."""
+        runs = [run for each in self.history for run in each["hooks"]]
+        return [run["state"] for run in runs if f"{run['stage']}/{run['name']}" == hook]
 
     def forgotten(self, key: str, hook: str, since: float, until: float) -> bool:
         """Return True if a process of the daemon started within these times without knowledge of the run.
@@ -118,15 +106,6 @@ class Evidence(NamedTuple):
             key not in first.keys and key not in second.keys and since <= second.at <= until
             for first, second in zip(self.polls, self.polls[1:])
         )
-
-    def longest_absence(self, key: str, since: float, until: float) -> float:
-        """Return the longest time in seconds between two documents with the event and a good one without it between."""
-        longest, last = 0.0, since
-        for poll in self.polls:
-            if since <= poll.at <= until and key in poll.keys:
-                is_away = any(key not in other.keys for other in self.polls if last < other.at < poll.at)
-                longest, last = max(longest, (poll.at - last) * is_away), poll.at
-        return longest
 
     def event_ids(self) -> list[str]:
         """Return the ids of all events that affected this VM in a document."""

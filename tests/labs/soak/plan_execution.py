@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azure_scheduled_events.event_types import EVENT_TYPES
+from hook_runner.records import OPEN_STATES
 from soak.actions import Actions
 from soak.evidence import Approval, Evidence, listed_from, polls_from, unix_time
 from soak.hooks import hook_runs
@@ -63,7 +64,7 @@ class _PlanExecution:
         for number, action in enumerate(self.plan.actions):
             self.actions.do(action)
             if self.plan.is_long and action.verb == "rest":
-                self._wait_for_status("3 recovered", lambda status: not status["events"])
+                self._wait_for_status("3 recovered", _has_recovered)
                 rests = sum(each.verb == "rest" for each in self.plan.actions[: number + 1])
                 warm = self.testbed.footprint() if rests == WARM_UP_EVENTS else warm
         self._heal()
@@ -87,12 +88,12 @@ class _PlanExecution:
             self.testbed.start()
 
     def _is_over(self, status: dict[str, Any]) -> bool:
-        """Return True if no event is open; an operator, if the plan has one, repeats failed recoveries."""
-        for event in status["events"] if self.plan.setup.operator else ():
-            rests = event["stage"] == "recover" and not any(hook["state"] == "running" for hook in event["hooks"])
-            if rests and any((hook["stage"], hook["state"]) == ("recover", "failed") for hook in event["hooks"]):
-                self.testbed.daemon.command("recover", event["event_id"])
-        return not status["events"]
+        """Return True if the host has recovered; an operator, if the plan has one, repeats failed recoveries."""
+        maintenance = status["maintenance"]
+        has_failed = maintenance is not None and maintenance["not_recovered"] and not _runs_hook(maintenance)
+        if self.plan.setup.operator and has_failed:
+            self.testbed.daemon.command("recover", maintenance["id"])
+        return _has_recovered(status)
 
     def _wait_for_status(
         self, what: str, condition: Callable[[dict[str, Any]], bool], seconds: float = SETTLE_TIMEOUT
@@ -124,7 +125,7 @@ class _PlanExecution:
         """Check that the records have all open events, unless they were destroyed."""
         if self.testbed.records.destroyed_at is not None:
             return
-        wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["concerns_me"]}
+        wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["affects_this_vm"]}
         if not wait_until(lambda: wanted <= self.testbed.records.content(), REWRITE_TIMEOUT, 0.2):
             missing = [key for key, _hook in wanted - self.testbed.records.content()]
             self._report("5 event in the records", f"they lack open events: {', '.join(missing)}")
@@ -175,7 +176,6 @@ class _PlanExecution:
                 if line["what"] == "approval" and line["vm"] == VM
                 for key in line["ids"]
             ],
-            listed=listed,
             polls=polls,
             named_at=min(names, default=time.time()),
             post_faults=any(each["method"] == "POST" and each["fault"] for each in requests),
@@ -188,28 +188,27 @@ class _PlanExecution:
         self.violations.append(Violation(what, text))
 
 
+def _has_recovered(status: dict[str, Any]) -> bool:
+    return not status["events"] and status["maintenance"] is None
+
+
+def _runs_hook(maintenance: dict[str, Any]) -> bool:
+    return any(hook["state"] in OPEN_STATES for hook in maintenance["hooks"])
+
+
 def _has_settled(status: dict[str, Any]) -> bool:
     """Return True if IMDS and records are good, no hook runs, and no approval is missing."""
-    if not status["imds"]["ok"] or not status["records"]["ok"] or not status["resource_name"]:
+    if not status["imds"]["ok"] or not status["records"]["ok"] or not status["vm"]:
+        return False
+    maintenance = status["maintenance"]
+    if maintenance is not None and _runs_hook(maintenance):
         return False
     return all(_is_idle(event, status["leader"]) for event in status["events"])
 
 
 def _is_idle(event: dict[str, Any], leader: str) -> bool:
-    if any(hook["state"] == "running" for hook in event["hooks"]):
-        return False
-    if event["stage"] == "recover":
-        # it waits for other events, or for the next attempt
-        return bool(event["waiting"]) or any(
-            hook["stage"] == "recover" and hook["state"] not in ("ok", "skipped") for hook in event["hooks"]
-        )
     # an event that had started before it was listed again counts as started, whatever its status is
-    if (
-        not event["concerns_me"]
-        or event["stage"] != "prepare"
-        or event["status"] != "Scheduled"
-        or event["seconds_left"] <= 1
-    ):
+    if not event["affects_this_vm"] or event["status"] != "Scheduled" or event["seconds_left"] <= 1:
         return True
     if event["event_type"] not in EVENT_TYPES:
         return True  # listed twice with different types: no rule approves an unknown type

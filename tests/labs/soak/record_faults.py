@@ -42,7 +42,7 @@ class RecordFaults:
         self._timers.append(timer)
 
     def remove(self) -> None:
-        for path in self.directory.glob("*/*.json"):
+        for path in self.directory.glob("**/*.json"):
             path.unlink(missing_ok=True)
         self.destroyed_at = time.time()
 
@@ -64,16 +64,13 @@ class RecordFaults:
 
     def content(self) -> Known:
         """Return the events in the records, each as (event, ""), and the hooks with a run, as (event, hook)."""
-        found: Known = set()
         try:
-            stored = record_files.stored(str(self.directory)).records
+            stored = record_files.stored(str(self.directory))
         except OSError:
-            return found
-        for data in stored:
-            try:
-                record = record_files.from_data(data)
-            except ValueError:
-                continue
-            found.add((record.key, ""))
-            found.update((record.key, f"{step.stage}/{step.hook}") for step in record.steps)
+            return set()
+        found = {(record.key, "") for record in (*stored.state.observed.values(), *stored.state.past)}
+        for maintenance in stored.maintenances:
+            keys = {record.number: record.key for record in maintenance.events}
+            found |= {(key, "") for key in keys.values()}
+            found |= {(keys.get(run.event, ""), run.title) for run in maintenance.runs}
         return found

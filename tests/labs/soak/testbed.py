@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +21,14 @@ from soak.hooks import Mark, read_marks, write_hook
 from soak.plan import VM, Setup
 from soak.record_faults import RecordFaults
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.engine_harness import EngineHarness
 from support.daemon.hook_scripts import is_alive, processes_with
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
 # seconds for a process to start, or to end after a signal; only a run that fails takes so long
 PROCESS_TIMEOUT = 30.0
+# seconds between two looks for hooks whose time limit is up
+LIMITS_INTERVAL = 0.1
 # the absence of an event that came back has to last a minute; a run of a few minutes needs more ends
 _SHORT_ABSENCES = """
 from azure_scheduled_events import tracking
@@ -58,7 +62,7 @@ class Testbed:
         self.folder, self.azure, self.setup = folder, azure, setup
         folder.mkdir(parents=True)
         self.host = EmulatedHost(folder / "marks.boot", folder / "skew", setup.skew)
-        self.harness = EngineHarness(folder, azure, VM, **_configuration(setup))
+        self.harness = RunnerHarness(folder, azure, VM, **_configuration(setup))
         for hook in setup.hooks:
             write_hook(self.harness.hooks_directory, hook.path, hook.does)
         self.records = RecordFaults(Path(self.harness.settings.state_directory), folder / "full")
@@ -67,6 +71,9 @@ class Testbed:
         self.exits: list[tuple[str, int]] = []
         self._ended_at: tuple[float, str] | None = None
         self._ready_before = 0
+        self._is_closed = threading.Event()
+        self._limits = threading.Thread(target=self._end_hooks_at_limits, daemon=True)
+        self._limits.start()
 
     def start(self) -> None:
         """Start the daemon, and do not wait until it is ready."""
@@ -133,8 +140,16 @@ class Testbed:
         return len(os.listdir(process / "fd")), pages * os.sysconf("SC_PAGE_SIZE") // 1024
 
     def close(self) -> None:
+        self._is_closed.set()
+        self._limits.join()
         self.records.heal()
         self.daemon.close()
+
+    def _end_hooks_at_limits(self) -> None:
+        """Do what systemd does, also while the daemon does not run."""
+        while not self._is_closed.wait(LIMITS_INTERVAL):
+            with contextlib.suppress(OSError):  # a unit is removed now
+                self.harness.systemd.set_clock(time.monotonic())
 
     def _signal(self, number: int) -> None:
         process = self.daemon.process

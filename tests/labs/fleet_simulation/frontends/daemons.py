@@ -18,6 +18,7 @@ from fleet_simulation.frontends.scenario import HORIZON
 from fleet_simulation.frontends.world import World
 from fleet_simulation.host import Host
 from fleet_simulation.profiles import POLICY, Profile
+from hook_runner.maintenance.record import ApprovalRequest
 
 # share of the hook runs that fail; chances, for each VM of a run, of a kill, of an outage, and of an operator
 FAILING_HOOKS, KILL, OUTAGE, OPERATOR = 0.15, 0.1, 0.1, 0.4
@@ -90,7 +91,7 @@ class Daemons:
             kinds=frozenset(kinds) or None,
             vms=vms,
         )
-        answer = host.daemon.engine.approve_manually(key, "alice", force, release_others)
+        answer = host.daemon.runner.approve(key, ApprovalRequest("alice", force, release_others))
         if answer is None or not answer.accepted:
             del self._words[host.name, key]
         host.wake_in(0.0)

@@ -40,7 +40,7 @@ from fleet_simulation.frontends.evidence import INCOMPLETE, UNPREPARED, Finding
 from fleet_simulation.frontends.frontends import Make, make_frontends, run
 from fleet_simulation.frontends.scenario import ESCALATIONS, SCENARIOS, Scenario
 from fleet_simulation.frontends.world import World
-from hook_runner.lifecycle import engine
+from hook_runner.maintenance.hook_plan import HookPlan
 
 HOOK_RUNNER, ROLE, COORDINATED, SALT, RULEBOOK = "hook runner", "role", "role that coordinates", "Salt", "rulebook"
 # scenarios of a run: two seconds of CPU time, and the fifth part of a minute
@@ -155,7 +155,7 @@ def _of_the_recorded_type(minion: Minion, found: Record, reason: Reason, sightin
 _FORGETS: tuple[Any, str, Any] = (tracking._Present, "_absent", lambda present, confirms, document: ())
 
 DEFECTS = {
-    "a hook that runs counts as done": Defect(HOOK_RUNNER, engine, "stage_state", lambda hooks, record, stage: "ok"),
+    "a hook that runs counts as done": Defect(HOOK_RUNNER, HookPlan, "prepared", lambda self, record: "ok"),
     "a hook runner forgets a VM after one document": Defect(HOOK_RUNNER, *_FORGETS, INCOMPLETE),
     "the role leaves out a report": Defect(ROLE, approvals, "obstacles", _without_one_report),
     "the role releases the VMs of one report": Defect(ROLE, approvals, "release_set", _of_one_report, INCOMPLETE),

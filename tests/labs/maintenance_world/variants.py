@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Daemons that break one rule each; the world finds each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.release import Obstacle
+from azure_scheduled_events.tracking import Observation, Tracker
+from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.runs import LostRun
+from hook_runner.maintenance import reasons
+from hook_runner.maintenance.approvals import Approvals, Moment
+from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
+from hook_runner.maintenance.machine import Effects, Machine
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun, Maintenance
+from hook_runner.maintenance.runs import Condition, Runs
+from hook_runner.record_store import CLEAN
+from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
+from maintenance_world.host import Daemon
+from maintenance_world.units import MortalStore, VirtualRuns
+
+
+class Variant(NamedTuple):
+    """A daemon, and the profile that finds it."""
+
+    daemon_class: type[Daemon]
+    profile: str = "all"
+
+
+# -- the plan of hooks
+
+
+class InputIsMostUrgent(HookPlan):
+    """The input of a prepare hook is the most urgent event, also when it runs for another one."""
+
+    def next_hook(self) -> Next | None:
+        found = super().next_hook()
+        waiting = self.by_urgency()
+        if found is not None and found.hook.stage == PREPARE and waiting:
+            return found._replace(record=waiting[0])
+        return found
+
+
+class FailedRunsAgain(HookPlan):
+    """Each prepare hook that has not succeeded runs again."""
+
+    def _is_needed(self, hook: Hook, record: EventRecord) -> bool:
+        return not (self._has_succeeded(hook, record) or self._lacks_time(hook, record) or record.is_started)
+
+
+class NoMiddle(HookPlan):
+    """A less urgent hook may use all of the time of a more urgent event."""
+
+    def _gives_way(self, run: HookRun, other: EventRecord) -> bool:
+        return False
+
+
+class RecoverFinishes(HookPlan):
+    """A recover hook ends by itself."""
+
+    def ending(self, run: HookRun) -> Cause:
+        return Cause.NONE if run.stage == RECOVER else super().ending(run)
+
+
+class CountsForAll(HookPlan):
+    """A success counts for more severe events, too."""
+
+    def _would_count(self, run: HookRun, hook: Hook, record: EventRecord) -> bool:
+        return (run.stage, run.name) == (hook.stage, hook.name)
+
+
+class OutlivesReboot(HookPlan):
+    """Each success outlives a reboot."""
+
+    def _outlives_reboot(self, run: HookRun) -> bool:
+        return True
+
+
+class OutlivesRecovery(HookPlan):
+    """A recover hook undoes nothing."""
+
+    def _runs_in_force(self, stage: str) -> list[HookRun]:
+        return [run for run in self._maintenance.runs if run.stage == stage]
+
+
+class ListedOrNot(HookPlan):
+    """Hooks begin also for an event that the last document lacks."""
+
+    def is_listed(self, record: EventRecord) -> bool:
+        return record.key in self._sightings
+
+
+class StartedAgain(HookPlan):
+    """The hooks of an event that has started run until they succeed."""
+
+    def _at_start(self, record: EventRecord) -> Iterator[Hook]:
+        stage = (record.stage_at_start, record.number)
+        ran = {run.name for run in self._maintenance.runs if (run.stage, run.event) == stage and run.state == OK}
+        hooks = self._host.matching(record.stage_at_start, record.event.event_type)
+        return (hook for hook in hooks if hook.name not in ran)
+
+
+class ByName(HookPlan):
+    """Prepare hooks run by name, and not those of the most urgent event first."""
+
+    def next_hook(self) -> Next | None:
+        found = super().next_hook()
+        if found is None or found.hook.stage != PREPARE:
+            return found
+        pairs = [Next(hook, record) for record in self.by_urgency() for hook in self._to_prepare(record)]
+        return min(pairs, key=lambda each: each.hook.name, default=found)
+
+
+class RecoversOnce(HookPlan):
+    """A recover hook that has run counts as done."""
+
+    def _is_undone(self, hook: Hook) -> bool:
+        return bool(self._runs_of(hook, None))
+
+
+def with_plan(plan_class: type[HookPlan]) -> type[Daemon]:
+    class PlanMachine(Machine):
+        def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
+            return plan_class(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
+
+    return with_machine(PlanMachine)
+
+
+# -- approvals
+
+
+class Careless(Approvals):
+    """An obstacle of this code is none."""
+
+    overlooked: Collection[str] = ()
+
+    def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
+        return [each for each in super()._obstacles(record, asked, moment) if each.code not in self.overlooked]
+
+
+def overlooks(*codes: str) -> type[Daemon]:
+    class Overlooking(Careless):
+        overlooked = codes
+
+    return with_approvals(Overlooking)
+
+
+def with_approvals(approvals_class: type[Approvals]) -> type[Daemon]:
+    class ApprovalsMachine(Machine):
+        def __init__(self, host: Host, records: OpenRecords) -> None:
+            super().__init__(host, records)
+            self._approvals = approvals_class(host)
+
+    return with_machine(ApprovalsMachine)
+
+
+# -- the machine
+
+
+class HeldIsNotOwn(Machine):
+    """An event that the policy holds after it was taken up is no event of the maintenance."""
+
+    def tick(self, now: datetime, gates: Mapping[str, bool] | None = None, may_begin: bool = True) -> Effects:
+        for record in self.records.present:
+            decision = self._approvals.decide(record, self.prepared(record, now), self._moment(now, gates))
+            if decision.hold and not record.is_started and record.requested is None:
+                record.gone_at = now
+        return super().tick(now, gates, may_begin)
+
+
+class KeepsRequests(Machine):
+    """The request of an operator holds whatever becomes of the event."""
+
+    def observe(self, observation: Observation, now: datetime) -> None:
+        before = {record.key: record.requested for record in self.records.present}
+        super().observe(observation, now)
+        for record in self.records.present:
+            record.requested = before.get(record.key)
+
+
+class SendsAtOnce(Machine):
+    """The approval is sent before the note is on the disk."""
+
+    def _approve(self, moment: Moment) -> ScheduledEvent | None:
+        was, self.records.has_changed = self.records.has_changed, False
+        found = super()._approve(moment)
+        if found is None and self._noted:
+            self.records.has_changed = False
+            found = super()._approve(moment)
+        self.records.has_changed = was or found is not None
+        return found
+
+
+class TrustsItsRecord(Machine):
+    """The events of a record are all events."""
+
+    def _knows_events(self, maintenance: Maintenance) -> bool:
+        return True
+
+
+class EndedIsCut(Runs):
+    """A hook that another event ended counts as ended by its own one."""
+
+    def ended(self, number: int, result: HookResult, now: datetime) -> None:
+        maintenance = self._records.maintenance
+        run = maintenance.open_run if maintenance else None
+        super().ended(number, result, now)
+        if run is not None and run.state == STOPPED:
+            run.state = CUT
+
+
+class EndedIsCutMachine(Machine):
+    def __init__(self, host: Host, records: OpenRecords) -> None:
+        super().__init__(host, records)
+        self.runs = EndedIsCut(records, host.boot)
+
+
+class LosesFailedRequests(Machine):
+    """A request for an approval that failed stays in flight."""
+
+    def approval_answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
+        if error is None:
+            super().approval_answered(key, error, now)
+
+
+def with_machine(machine: type[Machine]) -> type[Daemon]:
+    class MachineDaemon(Daemon):
+        machine_class = machine
+
+    return MachineDaemon
+
+
+# -- the tracker
+
+
+class FirstIsEnough(Tracker):
+    """The first document of a process counts like two."""
+
+    def observe(self, document: EventDocument) -> Observation:
+        found = super().observe(document)
+        return found._replace(documents=found.documents + 1)
+
+
+def with_tracker(tracker: type[Tracker]) -> type[Daemon]:
+    class TrackerDaemon(Daemon):
+        tracker_class = tracker
+
+    return TrackerDaemon
+
+
+# -- the units and the disk
+
+
+class FreesUnitsAtOnce(VirtualRuns):
+    """A unit is removed when its result is in memory, although the disk is full."""
+
+    def collect_finished(self) -> list[tuple[int, RunResult]]:
+        found = super().collect_finished()
+        for number, _result in found:
+            self.remove(number)
+        return found
+
+
+class AdoptsNothing(VirtualRuns):
+    """A unit that the record lacks is not taken over."""
+
+    def find_lost(self, known: set[int]) -> list[LostRun]:
+        return []
+
+
+def with_runs(runs: type[VirtualRuns]) -> type[Daemon]:
+    class RunsDaemon(Daemon):
+        runs_class = runs
+
+    return RunsDaemon
+
+
+class SetsAsideFirst(MortalStore):
+    """A file that cannot be read is set aside, and costs that maintenance."""
+
+    def load(self) -> None:
+        super().load()
+        self.conditions = [each for each in self.conditions if each is not Condition.UNREADABLE]
+
+
+class Forgets(MortalStore):
+    """What came back after it was gone is not remembered across a restart."""
+
+    def load(self) -> None:
+        super().load()
+        self.tracker = Tracker(self.records.known_events())
+
+
+class MarksNothing(MortalStore):
+    """The daemon does not note that it cannot write."""
+
+    def _mark(self, name: str) -> None:
+        if name == CLEAN:
+            super()._mark(name)
+
+
+def with_store(store: type[MortalStore]) -> type[Daemon]:
+    class StoreDaemon(Daemon):
+        store_class = store
+
+    return StoreDaemon
+
+
+VARIANTS = {
+    "input": Variant(with_plan(InputIsMostUrgent)),
+    "failed": Variant(with_plan(FailedRunsAgain)),
+    "middle": Variant(with_plan(NoMiddle), profile="urgent"),
+    "recover-finishes": Variant(with_plan(RecoverFinishes), profile="urgent"),
+    "severity": Variant(with_plan(CountsForAll)),
+    "reboot": Variant(with_plan(OutlivesReboot), profile="faults"),
+    "recovery": Variant(with_plan(OutlivesRecovery)),
+    "listed": Variant(with_plan(ListedOrNot), profile="backends"),
+    "started-again": Variant(with_plan(StartedAgain), profile="faults"),
+    "by-name": Variant(with_plan(ByName), profile="urgent"),
+    "cut": Variant(with_machine(EndedIsCutMachine), profile="urgent"),
+    "loses-requests": Variant(with_machine(LosesFailedRequests)),
+    "recovers-once": Variant(with_plan(RecoversOnce)),
+    "others": Variant(overlooks("others_affected")),
+    "poll-failed": Variant(overlooks("no_answer"), profile="faults"),
+    "one-document": Variant(overlooks("one_document"), profile="kills"),
+    "not-listed": Variant(overlooks("not_listed"), profile="forever"),
+    "unreadable": Variant(overlooks("unreadable"), profile="faults"),
+    "paused": Variant(overlooks(reasons.PAUSED), profile="faults"),
+    "full-disk": Variant(overlooks(reasons.NOT_DURABLE.code), profile="faults"),
+    "request": Variant(with_machine(KeepsRequests), profile="faults"),
+    "held": Variant(with_machine(HeldIsNotOwn)),
+    "at-once": Variant(with_machine(SendsAtOnce), profile="calm"),
+    "trusts-record": Variant(with_machine(TrustsItsRecord), profile="kills"),
+    "first": Variant(with_tracker(FirstIsEnough), profile="kills"),
+    "units": Variant(with_runs(FreesUnitsAtOnce), profile="kills"),
+    "aside": Variant(with_store(SetsAsideFirst), profile="kills"),
+    "adopts-nothing": Variant(with_runs(AdoptsNothing), profile="kills"),
+    "forgets": Variant(with_store(Forgets), profile="kills"),
+    "marker": Variant(with_store(MarksNothing), profile="faults"),
+}
