@@ -22,7 +22,7 @@ from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun, Maintenance
-from hook_runner.maintenance.runs import Condition, Runs
+from hook_runner.maintenance.runs import Runs
 from hook_runner.record_store import CLEAN
 from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
 from maintenance_world.host import Daemon
@@ -177,16 +177,6 @@ class HeldIsNotOwn(Machine):
         return super().tick(now, gates, may_begin)
 
 
-class KeepsRequests(Machine):
-    """The request of an operator holds whatever becomes of the event."""
-
-    def observe(self, observation: Observation, now: datetime) -> None:
-        before = {record.key: record.requested for record in self.records.present}
-        super().observe(observation, now)
-        for record in self.records.present:
-            record.requested = before.get(record.key)
-
-
 class SendsAtOnce(Machine):
     """The approval is sent before the note is on the disk."""
 
@@ -284,22 +274,6 @@ def with_runs(runs: type[VirtualRuns]) -> type[Daemon]:
     return RunsDaemon
 
 
-class SetsAsideFirst(MortalStore):
-    """A file that cannot be read is set aside, and costs that maintenance."""
-
-    def load(self) -> None:
-        super().load()
-        self.conditions = [each for each in self.conditions if each is not Condition.UNREADABLE]
-
-
-class Forgets(MortalStore):
-    """What came back after it was gone is not remembered across a restart."""
-
-    def load(self) -> None:
-        super().load()
-        self.tracker = Tracker(self.records.known_events())
-
-
 class MarksNothing(MortalStore):
     """The daemon does not note that it cannot write."""
 
@@ -333,17 +307,12 @@ VARIANTS = {
     "poll-failed": Variant(overlooks("no_answer"), profile="faults"),
     "one-document": Variant(overlooks("one_document"), profile="kills"),
     "not-listed": Variant(overlooks("not_listed"), profile="forever"),
-    "unreadable": Variant(overlooks("unreadable"), profile="faults"),
     "paused": Variant(overlooks(reasons.PAUSED), profile="faults"),
-    "full-disk": Variant(overlooks(reasons.NOT_DURABLE.code), profile="faults"),
-    "request": Variant(with_machine(KeepsRequests), profile="faults"),
     "held": Variant(with_machine(HeldIsNotOwn)),
     "at-once": Variant(with_machine(SendsAtOnce), profile="calm"),
     "trusts-record": Variant(with_machine(TrustsItsRecord), profile="kills"),
     "first": Variant(with_tracker(FirstIsEnough), profile="kills"),
     "units": Variant(with_runs(FreesUnitsAtOnce), profile="kills"),
-    "aside": Variant(with_store(SetsAsideFirst), profile="kills"),
     "adopts-nothing": Variant(with_runs(AdoptsNothing), profile="kills"),
-    "forgets": Variant(with_store(Forgets), profile="kills"),
     "marker": Variant(with_store(MarksNothing), profile="faults"),
 }

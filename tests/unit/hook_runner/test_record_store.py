@@ -87,7 +87,7 @@ def markers(directory: Path) -> list[str]:
 
 def test_next_process_has_everything_and_other_users_nothing(directory: Path) -> None:
     store = start(directory)
-    for at, events in ((0, ("E-1", "E-2")), (1, ("E-1",)), (4, ("E-1",))):
+    for at, events in ((0, ("E-1", "E-2", "E-3")), (1, ("E-1",)), (4, ("E-1",)), (5, ("E-1", "E-3"))):
         document = EventDocument(None, tuple(map(make_event, events)), (), True, NOON, (), sent_at=at, sent_by=at)
         store.tracker.observe(document)
     store.records.state.pause = Pause(NOON, after(60), "root", "")
@@ -95,7 +95,8 @@ def test_next_process_has_everything_and_other_users_nothing(directory: Path) ->
     maintenance = save(store, "vm1")
     again = start(directory)
     assert (again.records.state, again.records.maintenance) == (store.records.state, maintenance)
-    assert (again.vm, again.tracker.gone) == (Vm("vm1", "", "one"), ("e-2",))
+    assert again.vm == Vm("vm1", "", "one")
+    assert (again.tracker.gone, again.tracker.returned) == (("e-2",), frozenset({"e-3"}))
     assert again.known_runs == {maintenance.runs[0].number}
     assert (again.error, again.set_aside(), again.conditions, markers(directory)) == (None, [], [], ["clean"])
     for path in (directory, *directory.rglob("*")):
