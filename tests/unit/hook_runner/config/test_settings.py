@@ -16,6 +16,7 @@ from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config import settings as settings_file
 from hook_runner.config.listing import as_text, changed_keys, entries
+from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.config.settings import (
     HOOK_SCHEMA,
     LIMITS,
@@ -309,3 +310,17 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     link.symlink_to("absent")
     with pytest.raises(ConfigError, match="cannot be"):
         load_settings(str(link))
+
+
+def test_all_removed_keys_are_named_in_one_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(tmp_path, "push_url: https://eda\nintervall: 1\npush_token_file: token\n")
+    config = tmp_path / "config.yml"
+    assert str(raised.value) == (
+        f"{config}:1: push_url: no longer a key; use the ready hook notify"
+        f"; {config}:3: push_token_file: no longer a key; use the ready hook notify"
+    )
+
+
+def test_no_removed_key_is_a_key() -> None:
+    assert not set(REMOVED_KEYS) & set(Settings._fields)

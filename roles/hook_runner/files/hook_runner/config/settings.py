@@ -24,6 +24,7 @@ from azure_scheduled_events.options import (
 from azure_scheduled_events.policy import Policy, SourceLocations
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
+from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.config.schema import Keys, Named, read
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
@@ -225,6 +226,10 @@ def read_config(path: str, owners: frozenset[int] | None = None) -> ConfigFile:
         if located is None:
             return ConfigFile(DEFAULTS, path)
         places = SourceLocations(path, located.lines)
+        removed = [key for key in located.data if key in REMOVED_KEYS] if isinstance(located.data, dict) else []
+        if removed:
+            texts = (f"{places.describe((key,))}: no longer a key; {REMOVED_KEYS[key]}" for key in removed)
+            raise ValueError("; ".join(texts))
         settings = Settings(**read(SCHEMA, located.data, places))
         for name, keys in settings.hooks.items():
             if "needs" in keys and "/" in name and not name.startswith(PREPARE + "/"):
