@@ -83,7 +83,7 @@ class Evidence:
         violations: a text for each broken invariant: second, invariant, details.
         starts: of hooks; the index is the serial number of a run.
         results: of the runs that have ended, by serial number.
-        told: runs that the daemon has told to end.
+        stopped: runs that the daemon has stopped.
         interrupted: runs that a reboot ended, or whose result no process had noted before it.
         forgotten: the runs before this one are not in the records, because these were lost.
         unwritten: second at which the last process began that lacks what an earlier one could not write, and the number
@@ -102,7 +102,7 @@ class Evidence:
         self.violations: list[str] = []
         self.starts: list[Start] = []
         self.results: dict[int, str] = {}
-        self.told: set[int] = set()
+        self.stopped: set[int] = set()
         self.interrupted: set[int] = set()
         self.forgotten = 0
         self.is_lost = False

@@ -209,7 +209,7 @@ class HookChecks:
         ]
         if not runs:
             return True
-        return len(runs) < _MOST_RUNS and (runs[-1] in seen.told or seen.results.get(runs[-1]) == OK)
+        return len(runs) < _MOST_RUNS and (runs[-1] in seen.stopped or seen.results.get(runs[-1]) == OK)
 
     def _check_start_begins(self, own: list[ScheduledEvent]) -> None:
         """(s) The hooks for the start of an event begin, if no hook runs."""

@@ -42,7 +42,7 @@ class Unit:
 
     Attributes:
         key, event_type: of the event that the hook got as its input; "" without one.
-        ends: when it ends by itself, at its limit, or because the daemon told it to.
+        ends: when it ends by itself, at its limit, or because the daemon stopped it.
         serial: number of the start, for evidence; a run that never began may give its number to another one.
     """
 
@@ -57,7 +57,7 @@ class Unit:
     exit_status: int
     ignores_term: bool
     cause: Cause = Cause.NONE
-    is_told: bool = False
+    is_stopped: bool = False
     has_ended: bool = False
     serial: int = 0
 
@@ -76,7 +76,7 @@ class Units:
     Args:
         now: virtual seconds.
         draw: returns the behaviour of a run, from stage and name.
-        began, told, ended: called with each unit that begins, gets TERM, or ends.
+        began, stopped, ended: called with each unit that begins, gets TERM, or ends.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Units:
         now: Callable[[], float],
         draw: Callable[[str, str], Behaviour],
         began: Callable[[Unit], None],
-        told: Callable[[Unit], None],
+        stopped: Callable[[Unit], None],
         ended: Callable[[Unit], None],
     ) -> None:
         self.by_number: dict[int, Unit] = {}
         # whether the host goes down, so that systemd starts nothing
         self.is_going_down = False
         self.now = now
-        self._draw, self._began, self._told, self._ended = draw, began, told, ended
+        self._draw, self._began, self._stopped, self._ended = draw, began, stopped, ended
 
     def start(self, number: int, hook: Hook, variables: Mapping[str, str], limit: float, memo: bytes) -> None:
         if self.is_going_down:
@@ -117,13 +117,13 @@ class Units:
 
     def stop(self, unit: Unit, kill_after: float) -> None:
         """Send TERM, and KILL after some seconds."""
-        if unit.is_told or unit.has_ended:
+        if unit.is_stopped or unit.has_ended:
             return
-        unit.is_told = True
+        unit.is_stopped = True
         end = self.now() + (kill_after if unit.ignores_term else min(_ENDS_WITHIN, kill_after))
         if end < unit.ends:
             unit.ends, unit.exit_status, unit.cause = end, _SIGTERM, Cause.NONE
-        self._told(unit)
+        self._stopped(unit)
 
     def advance(self) -> None:
         """Let those units end whose time has come."""

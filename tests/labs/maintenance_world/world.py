@@ -155,8 +155,8 @@ class World:
         self.evidence.started(unit, start)
 
     def _told(self, unit: Unit) -> None:
-        self.note(f"hook: {unit.title} is told to end")
-        self.evidence.told.add(unit.serial)
+        self.note(f"hook: {unit.title} gets TERM")
+        self.evidence.stopped.add(unit.serial)
 
     def _ended(self, unit: Unit) -> None:
         state = TIMEOUT if unit.cause is Cause.TIME_LIMIT else FAILED if unit.exit_status else OK

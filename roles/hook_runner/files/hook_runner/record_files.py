@@ -51,7 +51,7 @@ def stored(directory: str, most: int | None = None) -> Stored:
     """
     os.listdir(directory)
     result = Stored([], State(), [])
-    # in this order: a maintenance that is closed meanwhile is found in the history
+    # in this order: a maintenance that is closed between two reads is found in the history
     for name in (STATE, OPEN, *map(name_of, numbers(os.path.join(directory, HISTORY))[::-1][:most])):
         try:
             data = read(os.path.join(directory, name))

@@ -200,8 +200,8 @@ class RecordStore:
     def _keep_unusable(self) -> None:
         """Keep what cannot be used in a new folder. Raises OSError.
 
-        That of the open maintenance stays where it is until another one replaces it: the next process has to know of it
-        if this one is killed meanwhile.
+        That of the open maintenance stays where it is until another one replaces it: if this process is killed before
+        that, the next one has to know of it.
         """
         if not self._unusable:
             return

@@ -155,7 +155,7 @@ class Runner:
             if maintenance is not None and run is not None and run.number == number:
                 self._hook_ended(run, maintenance.event(run.event))
             self._collected.append(number)
-            self.records.has_changed = True
+            self.records.has_changed = True  # the next good write lets systemd forget the run
 
     def _write(self) -> bool:
         has_finished = bool(self.records.finished)
@@ -237,15 +237,12 @@ class Runner:
                 self.machine.runs.adopt(found, now)
 
     def _log(self) -> None:
-        records = self.records
-        known = {
-            record.event.event_id: record.event
-            for record in (
-                *records.state.observed.values(),
-                *(records.maintenance.events if records.maintenance else ()),
-            )
-        }
-        for entry in records.take_log():
+        records, entries = self.records, self.records.take_log()
+        if not entries:
+            return
+        own = records.maintenance.events if records.maintenance else []
+        known = {record.event.event_id: record.event for record in (*records.state.observed.values(), *own)}
+        for entry in entries:
             event = known.get(entry.event_id)
             fields = {"azure_event_id": entry.event_id} if entry.event_id else {}
             if event is not None:

@@ -581,3 +581,9 @@ def test_reason_of_a_failed_preparation_names_the_hook_and_why() -> None:
     vm.seconds(2, event(not_before=300.0))
     reason = vm.machine.reason(vm.record())
     assert reason is not None and "prepare/20-backup: too little time is left" in reason.text
+
+
+def test_time_limit_of_less_than_a_second_is_no_lack_of_time() -> None:
+    vm = Driver(hook("prepare/10-drain", timeout=0.5))
+    vm.read(event(not_before=60))
+    assert vm.begun == ["prepare/10-drain"]

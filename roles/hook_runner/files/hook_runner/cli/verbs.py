@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     verb("status", show_status, "what is known now, and what is being done about it")
 
     history = verb(
-        "history", show_history, "a line for each event so far, newest last; with an id, all of its maintenance"
+        "history", show_history, "a line for each maintenance, newest last; with an id, all that happened in it"
     )
     history.add_argument(
         "id",

@@ -223,7 +223,7 @@ class HookRuns:
             times.append(now + ROOM_INTERVAL)
         for run in self._active.values():
             look_at = run.look_at if run.result is None else now
-            # a child that was told to end at its limit is not told again
+            # a child that gets TERM at its limit gets it once
             ends_at = run.ends_at if run.kill_at == float("inf") else run.kill_at
             times.append(max(now + AT_ONCE, min(look_at, run.kill_at, ends_at)))
         return min(times, default=None)

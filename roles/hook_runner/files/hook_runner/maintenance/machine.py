@@ -35,7 +35,6 @@ from hook_runner.maintenance.record import (
     HookRun,
     Maintenance,
     Pause,
-    State,
 )
 from hook_runner.maintenance.runs import Runs
 from hook_runner.records import ACCEPTED, FAILED, SENT, Cause
@@ -82,9 +81,9 @@ class Machine:
         runs: takes the results of hook runs, and what this process finds of them.
     """
 
-    def __init__(self, host: Host, records: OpenRecords | None = None) -> None:
+    def __init__(self, host: Host, records: OpenRecords) -> None:
         self.host = host
-        self.records = records or OpenRecords(State(), None, 0)
+        self.records = records
         self.runs = Runs(self.records, host.boot)
         self._events = Events(host, self.records)
         self._approvals = Approvals(host)
@@ -321,7 +320,7 @@ class Machine:
     def approve(self, key: str, request: ApprovalRequest, now: datetime) -> Answer | None:
         """Take an operator's request to approve an event; None if there is no such event.
 
-        A tick follows; then `approval_answer` tells what became of a request that was accepted.
+        A tick follows; then `approval_answer` has the result of a request that was accepted.
         """
         record = self.records.find(key)
         if record is None:

@@ -29,8 +29,6 @@ from hook_runner.preflight.other_handlers import check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from hook_runner.records import PREPARE, RECOVER, STAGES
 
-# seconds; a slower answer means that Azure is switching the service on, which may take two minutes
-
 
 def run_checks(
     config_path: str,

@@ -11,6 +11,7 @@ from azure_scheduled_events.imds import Imds
 from hook_runner.config.settings import Settings
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 
+# seconds; a slower answer means that Azure is switching the service on, which may take two minutes
 IMDS_TIMEOUT = 10.0
 
 
