@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.hooks.discovery import Hook
-from hook_runner.records import EMERGENCY, OK, PREPARE, RECOVER, STARTED
+from hook_runner.records import EMERGENCY, INTERRUPTED, OK, PREPARE, RECOVER, STARTED
 from maintenance_world.azure import OWN
 from maintenance_world.evidence import SEVERITY, Evidence, Start, counts_for, not_before
 
@@ -163,7 +163,8 @@ class HookChecks:
         missing = [hook for hook in seen.hooks(PREPARE, "Preempt") if not seen.prepared_by(hook, key, "Preempt")]
         fits = bool(missing) and missing[0].problem is None and missing[0].settings.needs <= left / 2 - 6
         is_busy = any(SEVERITY.get(unit.event_type) == 5 for unit in self._world.units.running())
-        return seen.first_own.get(key) == self._world.second and left >= 20 and fits and not is_busy
+        is_new = seen.first_own.get(key) == self._world.second and key not in seen.first_started
+        return is_new and left >= 20 and fits and not is_busy
 
     def _check_preparation_begins(self, own: list[ScheduledEvent]) -> None:
         """(p) A prepare hook that is to run begins, if no hook runs."""
@@ -209,7 +210,9 @@ class HookChecks:
         ]
         if not runs:
             return True
-        return len(runs) < _MOST_RUNS and (runs[-1] in seen.stopped or seen.results.get(runs[-1]) == OK)
+        result = seen.results.get(runs[-1])
+        was_stopped = runs[-1] in seen.stopped and result != INTERRUPTED
+        return len(runs) < _MOST_RUNS and (was_stopped or result == OK)
 
     def _check_start_begins(self, own: list[ScheduledEvent]) -> None:
         """(s) The hooks for the start of an event begin, if no hook runs."""

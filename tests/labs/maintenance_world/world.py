@@ -39,7 +39,7 @@ class World:
         self.plan = plan
         self.chance = random.Random(seed)
         self.azure = Azure(plan.events, plan.backends, self.chance)
-        self.units = Units(lambda: float(self.second), self._draw, self._began, self._told, self._ended)
+        self.units = Units(lambda: float(self.second), self._draw, self._began, self._stopped, self._ended)
         self.disk = Disk(folder / "state")
         self._gate, self._hooks_directory = folder / "go", folder / "hooks.d"
         self.settings = plan.settings._replace(
@@ -154,7 +154,7 @@ class World:
         self.hook_checks.check_start(start)
         self.evidence.started(unit, start)
 
-    def _told(self, unit: Unit) -> None:
+    def _stopped(self, unit: Unit) -> None:
         self.note(f"hook: {unit.title} gets TERM")
         self.evidence.stopped.add(unit.serial)
 
