@@ -48,7 +48,13 @@ PYTEST = (
     *("--timeout=900", "--timeout-method=thread"),
 )
 # the longest tests first: begun last, one worker would run them while the others have nothing to do
-UNIT = ("tests/labs/fleet_simulation", "tests/labs/soak", "tests/unit", "tests/functional")
+UNIT = (
+    "tests/labs/fleet_simulation",
+    "tests/labs/maintenance_world",
+    "tests/labs/soak",
+    "tests/unit",
+    "tests/functional",
+)
 READY_HOOKS = "tests/system/ready_hooks"
 LABS = ["demo", "promises", "chaos"]
 # in `make test-all` the ready hooks and the demonstration are in lanes of their own

@@ -114,6 +114,7 @@ def test_preparation_does_not_begin_after_the_deadline(azure: Simulator, tmp_pat
     )
 
 
+@pytest.mark.all
 def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "notice": "239m"})

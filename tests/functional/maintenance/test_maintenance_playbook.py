@@ -34,6 +34,7 @@ def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulat
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
 
 
+@pytest.mark.all
 def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path, names=("vm1",))

@@ -12,7 +12,7 @@ from maintenance_world.variants import VARIANTS
 from maintenance_world.world import live
 
 # lives of each profile in `make test`, and with the tests that are marked `all`
-FEW, MANY = 5, 200
+FEW, MANY = 3, 100
 # lives until a broken rule counts as not found
 MOST = 400
 
