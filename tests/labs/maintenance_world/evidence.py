@@ -94,6 +94,7 @@ class Evidence:
         read: the documents of the last seconds.
         survived: the last second with a document in which the daemon was not killed.
         first_listed, first_status, first_started: by event, of all documents.
+        unsure: the events that a process read first in the second in which it was killed.
         first_own: by event, the first document of the present occurrence that lists this VM in it.
         gap_at: by event, the last time at which documents of two seconds had not listed this VM in it.
     """
@@ -116,6 +117,7 @@ class Evidence:
         self.first_listed: dict[str, int] = {}
         self.first_status: dict[str, str] = {}
         self.first_started: dict[str, int] = {}
+        self.unsure: set[str] = set()
         self.first_own: dict[str, int] = {}
         self.gap_at: dict[str, int] = {}
         self._world = world
@@ -146,6 +148,7 @@ class Evidence:
         """Note that a new process knows only what is on the disk."""
         self.accepted.clear()
         self.disturbed()
+        self.unsure.update(key for key, second in self.first_listed.items() if second > self.survived)
         if self._world.disk.is_stale:
             self.unwritten = (self._world.second, len(self.starts))
 

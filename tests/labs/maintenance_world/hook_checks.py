@@ -124,8 +124,8 @@ class HookChecks:
         seen, key = self._seen, start.key
         if key in seen.gap_at or seen.is_lost or key not in seen.first_started:
             return
-        if seen.first_listed[key] <= seen.unwritten[0]:
-            return  # this process does not know how it was listed first
+        if key in seen.unsure or seen.first_listed[key] <= seen.unwritten[0]:
+            return  # this process may not know how it was listed first
         prepared = [seen.starts[serial] for serial in seen.since_recovery if seen.starts[serial].stage == PREPARE]
         before = [each for each in prepared if each.second < seen.first_started[key]]
         came_started = seen.first_status[key] == "Started"
