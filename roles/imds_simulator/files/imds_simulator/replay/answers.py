@@ -8,13 +8,13 @@ import bisect
 import json
 from collections.abc import Mapping, Sequence
 
+from ..header_text import is_header_name, is_header_value
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import INSTANCE as INSTANCE_ROUTE
 from ..protocol.request_target import parse_target
 from ..protocol.responses import Reply, error, method_not_allowed
 from ..recording.lines import INSTANCE, Answer
 from ..recording.probes import IF_NONE_MATCH, RATE_EVENTS, RATE_INSTANCE
-from ..scenario.header_text import is_header_name, is_header_value
 
 _METHODS = ("GET", "HEAD")
 # probes that ask the same as a poll, under other conditions

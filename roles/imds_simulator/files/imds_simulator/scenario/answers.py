@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..header_text import is_header_name, is_header_value
 from ..suggestions import suggestion
 from .fault import ROUTES
-from .header_text import is_header_name, is_header_value
 from .json_data import is_json_data
 
 # the paths of the simulator itself; an answer cannot replace them

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..header_text import is_header_name, is_header_value
 from ..moments import Moment, When, parse_when
 from ..times import parse_duration, parse_signed_duration
 from .fault import ARM_ROUTE, NOTIFY_ROUTE, Fault
-from .header_text import is_header_name, is_header_value
 
 
 @dataclass(frozen=True)

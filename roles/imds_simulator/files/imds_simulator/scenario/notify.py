@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..header_text import is_header_name, is_header_value
 from ..times import parse_duration
-from .header_text import is_header_name, is_header_value
 
 EVENT_GRID = "eventgrid"
 CLOUD_EVENTS = "cloudevents"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Reads mappings (YAML, JSON, the command line) into frozen dataclasses whose fields are declared as keys.
+
+A field has a type, a meaning and a default; its key has the name of the field unless ``name`` says otherwise::
+
+    @dataclass(frozen=True)
+    class Pause:
+        vm: str = key(NAME, "the VM")
+        lasts: float = key(DURATION, "how long the pause lasts", default=5.0, name="for")
+        reason: str | None = key(one_of("host", "user"), "what causes it", default=None)
+
+        def check(self) -> Found:
+            if self.reason == "user" and self.lasts > 60:
+                yield ("for",), "a user pauses a VM for a minute at most"
+
+    problems = Problems()
+    pause = read(Pause, {"vm": "vm1", "for": "9m", "reasn": "user"}, (), problems)
+    problems.found  # [(("reasn",), "unknown key (did you mean reason?)")]
+
+``keys_of(Pause)`` lists the keys (for a command line, with ``Type.from_text``), ``json_schema(Pause)`` is their schema.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Callable, TypeVar, Union
+
+from .suggestions import suggestion
+
+Path = tuple[Union[str, int], ...]
+# problems of a value: the path below it, and the text
+Found = Iterator[tuple[Path, str]]
+_T = TypeVar("_T")
+
+
+class Problems:
+    """The problems of some data, each with its path."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Path, str]] = []
+        self._wrong: set[Path] = set()
+
+    def add(self, path: Path, text: str, key: str | None = None) -> None:
+        """Add a problem of reading: the value at ``path`` is wrong, or it lacks ``key``."""
+        self.found.append((path, text))
+        self._wrong.add(path if key is None else (*path, key))
+
+    def check(self, found: Iterable[tuple[Path, str]], path: Path = ()) -> None:
+        """Add the problems that a check of values found below ``path``.
+
+        A wrong value has its default during the checks; therefore a problem is left out that concerns it, or the
+        mapping that it is in as a whole.
+        """
+        for below, text in found:
+            where = (*path, *below)
+            if not any(where[: len(wrong)] == wrong or where == wrong[:-1] for wrong in self._wrong):
+                self.found.append((where, text))
+
+    def concern(self, path: Path) -> bool:
+        """Return True if a value at or below ``path`` is wrong."""
+        return any(wrong[: len(path)] == path for wrong in self._wrong)
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of values; value_types.py has those of scenarios.
+
+    ``read`` returns what a field gets for a value, or adds a problem and returns None. ``schema`` returns the JSON
+    Schema. ``metavar`` stands for a value in the help of a command line. ``from_text`` returns the JSON value that a
+    text of the command line means; other text it returns unchanged, so that ``read`` reports it.
+    """
+
+    read: Callable[[Any, Path, Problems], Any]
+    schema: Callable[[], Mapping[str, Any]]
+    metavar: str = "VALUE"
+    from_text: Callable[[str], Any] = str
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a mapping. ``statement`` is the section of the reference that a knob refers to."""
+
+    name: str
+    field: str
+    type: Type
+    meaning: str
+    default: Any
+    statement: str = ""
+
+    @property
+    def required(self) -> bool:
+        """True if the mapping must have the key."""
+        return self.default is dataclasses.MISSING
+
+
+def key(
+    type_: Type,
+    meaning: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    name: str = "",
+    at: Callable[[Path], Any] | None = None,
+    statement: str = "",
+) -> Any:
+    """Declare a field of a dataclass that is a key; without ``default`` the key is required.
+
+    ``at`` returns the default for a value that is read at a path.
+    """
+    declared = {"type": type_, "meaning": meaning, "name": name, "at": at, "statement": statement}
+    return dataclasses.field(default=default, metadata=declared)
+
+
+def from_path(at: Callable[[Path], Any], default: Any) -> Any:
+    """Declare a field that is not a key: its value follows from the path of the mapping, such as a name.
+
+    ``default`` is its value where there is no path.
+    """
+    return dataclasses.field(default=default, metadata={"at": at}, compare=not isinstance(default, tuple))
+
+
+@cache
+def keys_of(cls: Any) -> Mapping[str, Key]:
+    """Return name -> key of the class, in the order of its fields."""
+    keys = []
+    for each in dataclasses.fields(cls):
+        if "type" in each.metadata:
+            told = each.metadata
+            name = told["name"] or each.name
+            keys.append(Key(name, each.name, told["type"], told["meaning"], each.default, told["statement"]))
+    return {each.name: each for each in keys}
+
+
+def read(cls: type[_T], data: Any, path: Path, problems: Problems) -> _T | None:
+    """Return the value of ``cls`` that the mapping ``data`` at ``path`` describes; nothing is an empty mapping.
+
+    All problems of ``data`` are added to ``problems``. A wrong value gets the default of its key; None is returned
+    only if there is none.
+    """
+    kind: Any = cls
+    values = read_values(kind, data, path, problems)
+    if values is None or not all(each.field in values for each in keys_of(kind).values() if each.required):
+        return None
+    for each in dataclasses.fields(kind):
+        at = each.metadata.get("at")
+        if at is not None and path and each.name not in values:
+            values[each.name] = at(path)
+    value = cls(**values)
+    if hasattr(value, "check"):
+        problems.check(value.check(), path)
+    return value
+
+
+def read_values(cls: Any, data: Any, path: Path, problems: Problems) -> dict[str, Any] | None:
+    """Return field -> value for the keys that ``data`` has; None if it is not a mapping."""
+    if data is not None and not isinstance(data, Mapping):
+        problems.add(path, f"{data!r} is not a mapping")
+        return None
+    keys, given = keys_of(cls), data or {}
+    for name in given:
+        if name not in keys:
+            problems.add((*path, name), _unknown_key(cls, name, keys))
+    values = {}
+    for name, each in keys.items():
+        if name in given:
+            value = each.type.read(given[name], (*path, name), problems)
+            if value is not None:
+                values[each.field] = value
+        elif each.required:
+            problems.add(path, f"the key {name} is missing", name)
+    return values
+
+
+def _unknown_key(cls: type, name: str, keys: Iterable[str]) -> str:
+    removed: Mapping[str, str] = getattr(cls, "REMOVED_KEYS", {})
+    if name in removed:
+        return removed[name]
+    return f"unknown key{suggestion(name, keys) or '; known keys: ' + ', '.join(keys)}"
+
+
+def json_schema(cls: type) -> dict[str, Any]:
+    """Return the JSON Schema of the mappings that ``read`` accepts for ``cls``, except for its checks."""
+    keys = keys_of(cls)
+    properties = {name: {"description": each.meaning, **each.type.schema()} for name, each in keys.items()}
+    required = [name for name, each in keys.items() if each.required]
+    schema = {"type": "object" if required else ["object", "null"], "additionalProperties": False}
+    return {**schema, "properties": properties, **({"required": required} if required else {})}
+
+
+def scalar(
+    what: str,
+    parse: Callable[[Any], Any],
+    schema: Mapping[str, Any],
+    metavar: str = "VALUE",
+    from_text: Callable[[str], Any] = str,
+) -> Type:
+    """Return a type without parts.
+
+    ``parse`` raises ValueError for a wrong value; an error without text means "VALUE is not ``what``".
+    """
+
+    def read_scalar(value: Any, path: Path, problems: Problems) -> Any:
+        try:
+            return parse(value)
+        except ValueError as error:
+            problems.add(path, str(error) or f"{value!r} is not {what}")
+            return None
+
+    return Type(read_scalar, lambda: schema, metavar, from_text)
+
+
+def nested(cls: type) -> Type:
+    """Return the type of mappings that are values of the dataclass ``cls``."""
+    return Type(lambda value, path, problems: read(cls, value, path, problems), lambda: json_schema(cls))
+
+
+def list_of(item: Type, *, least: int = 0) -> Type:
+    """Return the type of lists of at least ``least`` items that differ if they are scalars; the value is a tuple."""
+
+    def read_list(value: Any, path: Path, problems: Problems) -> tuple[Any, ...] | None:
+        if not isinstance(value, (list, tuple)) or len(value) < least:
+            problems.add(path, "the list is empty" if value == [] else f"{value!r} is not a list")
+            return None
+        read_items = [item.read(each, (*path, index), problems) for index, each in enumerate(value)]
+        return tuple(each for each in read_items if each is not None)
+
+    return Type(read_list, lambda: {"type": "array", "items": item.schema(), "minItems": least})
+
+
+def mapping_of(cls: type) -> Type:
+    """Return the type of mappings of at least one name to a value of ``cls``; the result is a tuple of the values."""
+
+    def read_mapping(value: Any, path: Path, problems: Problems) -> tuple[Any, ...] | None:
+        if not isinstance(value, Mapping) or not value:
+            problems.add(path, "the mapping is empty" if value == {} else f"{value!r} is not a mapping")
+            return None
+        values = [read(cls, each, (*path, name), problems) for name, each in value.items()]
+        return tuple(each for each in values if each is not None)
+
+    schema = {"type": "object", "minProperties": 1}
+    return Type(read_mapping, lambda: {**schema, "additionalProperties": json_schema(cls)})

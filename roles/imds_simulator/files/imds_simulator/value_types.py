@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The types of values that the keys of a scenario have."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from .api_versions import EVENT_TYPES
+from .header_text import is_header_name, is_header_value
+from .keys import Path, Problems, Type, scalar
+from .moments import parse_when
+from .suggestions import suggestion
+from .times import parse_duration, parse_signed_duration
+
+# all readers of JSON have whole numbers up to this one; Python refuses to write longer ones than its limit
+MAX_NUMBER = 2**53 - 1
+_DURATION = r"(\d+(\.\d+)?(ms|s|m|h|d))+|\d+(\.\d+)?"
+_SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _instance_of(kind: type, accept: Callable[[Any], bool] = lambda value: True) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        if not isinstance(value, kind) or not accept(value):
+            raise ValueError
+        return value
+
+    return parse
+
+
+def text(what: str = "text", pattern: str = "", metavar: str = "TEXT") -> Type:
+    """Return the type of texts that match the whole ``pattern``."""
+    schema = {"type": "string", **({"pattern": f"^({pattern})$"} if pattern else {})}
+    matches = re.compile(pattern or ".*", re.DOTALL).fullmatch
+    return scalar(what, _instance_of(str, lambda value: matches(value) is not None), schema, metavar)
+
+
+def integer(least: int, most: int = MAX_NUMBER, what: str = "") -> Type:
+    """Return the type of whole numbers from ``least`` to ``most``."""
+
+    def accept(value: Any) -> bool:
+        return not isinstance(value, bool) and least <= value <= most
+
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    what = what or f"a whole number from {least} to {most}"
+    return scalar(what, _instance_of(int, accept), schema, "NUMBER", _json_or_text)
+
+
+def number(what: str, accept: Callable[[float], bool], schema: Mapping[str, Any]) -> Type:
+    """Return the type of finite numbers that ``accept`` accepts."""
+
+    def parse(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ValueError
+        if not accept(value):
+            raise ValueError
+        return float(value)
+
+    return scalar(what, parse, {"type": "number", **schema}, "NUMBER", _json_or_text)
+
+
+def one_of(*choices: Any, metavar: str = "") -> Type:
+    """Return the type of values that are one of ``choices``."""
+    shown = [str(each) for each in choices]
+
+    def parse(value: Any) -> Any:
+        if value not in choices or isinstance(value, bool):
+            raise ValueError(f"{value!r} is not one of {', '.join(shown)}{suggestion(str(value), shown)}")
+        return value
+
+    by_text = {str(each).lower(): each for each in choices}
+    return scalar(
+        "", parse, {"enum": list(choices)}, metavar or "|".join(shown), lambda given: by_text.get(given.lower(), given)
+    )
+
+
+def switchable(type_: Type, words: Mapping[bool, Any]) -> Type:
+    """Return ``type_`` with the values true and false, as far as ``words`` has what they mean."""
+
+    def read(value: Any, path: Path, problems: Problems) -> Any:
+        return words[value] if isinstance(value, bool) and value in words else type_.read(value, path, problems)
+
+    def from_text(given: str) -> Any:
+        return switch if (switch := _SWITCH.get(given.lower())) in words else type_.from_text(given)
+
+    return Type(read, lambda: {"anyOf": [type_.schema(), {"enum": list(words)}]}, type_.metavar, from_text)
+
+
+def _duration(what: str, parse: Callable[[Any], Any], pattern: str) -> Type:
+    schema = {"type": ["number", "string"], "pattern": f"^({pattern})$"}
+    return scalar(what, parse, schema, "DURATION")
+
+
+def _names(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
+    if not isinstance(value, (list, tuple)) or not value:
+        problems.add(path, "the list is empty" if value == [] else f"{value!r} is not a list")
+        return None
+    seen: list[str] = []
+    for index, name in enumerate(value):
+        if not isinstance(name, str) or not name:
+            problems.add((*path, index), f"{name!r} is not a name")
+        elif name in seen:
+            problems.add((*path, index), f"{name} is in the list twice")
+        else:
+            seen.append(name)
+    return tuple(seen)
+
+
+def _name_or_names(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
+    return (value,) if isinstance(value, str) else _names(value, path, problems)
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _json_data(value: Any) -> Any:
+    if not _is_json(value):
+        raise ValueError("JSON has no binary data, NaN or infinity; write text")
+    return value
+
+
+def _json_object(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    return _json_data(value)
+
+
+def _base64(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise ValueError("not base64") from None
+
+
+def _header_value(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    if not is_header_value(value):
+        raise ValueError("the text has more than one line, or a control character")
+    return value
+
+
+def _headers(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    for name, each in value.items():
+        if not is_header_name(name):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if isinstance(each, bool) or not isinstance(each, (str, int, float)):
+            raise ValueError(f"the value of {name} is not text or a number")
+        if not is_header_value(str(each)):
+            raise ValueError(f"the value of {name} has more than one line, or a control character")
+    return {name: str(each) for name, each in value.items()}
+
+
+TEXT = text()
+NAME = text("text of at least one character", ".+", "NAME")
+BOOLEAN = scalar(
+    "true or false",
+    _instance_of(bool),
+    {"type": "boolean"},
+    "on|off",
+    lambda given: _SWITCH.get(given.lower(), given),
+)
+DURATION = _duration("a duration", parse_duration, _DURATION)
+SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({_DURATION})")
+WHEN = _duration("a duration or a time", parse_when, rf"{_DURATION}|\s*\d{{4}}-\d{{1,2}}-\d.*")
+NAMES = Type(
+    _names,
+    lambda: {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string", "minLength": 1}},
+    "NAME,NAME",
+    lambda given: given.split(","),
+)
+NAME_OR_NAMES = Type(
+    _name_or_names, lambda: {"anyOf": [{"type": "string"}, NAMES.schema()]}, "NAME,NAME", NAMES.from_text
+)
+EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
+JSON_DATA = scalar("JSON data", _json_data, {}, "JSON", _json_or_text)
+JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)
+BASE64 = scalar("base64", _base64, {"type": "string"}, "BASE64")
+HEADER_VALUE = scalar("text", _header_value, {"type": "string"}, "TEXT")
+HEADERS = scalar(
+    "a mapping",
+    _headers,
+    {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
+    "JSON",
+    _json_or_text,
+)
