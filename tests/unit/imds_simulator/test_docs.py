@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from imds_simulator.cli.control_commands import VERBS
+from imds_simulator.keys import keys_of
 from imds_simulator.scenario.fault_kinds import KINDS
-from imds_simulator.scenario.files import parse, shipped_names
-from imds_simulator.scenario.knobs import knob_fields
-from imds_simulator.scenario.schema_check import schema
+from imds_simulator.scenario.files import parse, schema, shipped_names
+from imds_simulator.scenario.knobs import Knobs
+from imds_simulator.scenario.notify import Notify
 from support import simulator_process
 from support.simulator.reference import cited_in
 from support.simulator.webhook import Webhook
@@ -41,11 +42,11 @@ def blocks(language):
 
 def test_docs_table_of_knobs_matches_the_code():
     rows = {row[0].strip("`"): row for row in table("## Knobs")}
-    assert list(rows) == list(knob_fields())
-    for name, knob in knob_fields().items():
-        assert rows[name][2] == knob.metadata["statement"]
-        assert rows[name][3].startswith(knob.metadata["meaning"])
-        assert all(f"`{choice}`" in rows[name][3] for choice in knob.metadata["choices"])
+    assert list(rows) == list(keys_of(Knobs))
+    for name, knob in keys_of(Knobs).items():
+        assert rows[name][2] == knob.statement
+        assert rows[name][3].startswith(knob.meaning)
+        assert all(f"`{choice}`" in rows[name][3] for choice in knob.type.schema().get("enum", ()))
 
 
 def test_docs_table_of_faults_matches_the_code():
@@ -56,13 +57,19 @@ def test_docs_table_of_faults_matches_the_code():
         assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.allowed_options)
 
 
+def keys_in(part):
+    for key, value in part.get("properties", {}).items():
+        yield key
+        yield from keys_in(value)
+    for inner in ("items", "additionalProperties"):
+        if isinstance(part.get(inner), dict):
+            yield from keys_in(part[inner])
+
+
 def test_docs_name_every_scenario_verb_and_key():
     assert {row[0].strip("`") for row in table("### The library")} == set(shipped_names())
     words = set(re.findall(r"[\w-]+", TEXT))
-    keys = {key for part in schema()["$defs"].values() for key in part.get("properties", {})} | set(
-        schema()["properties"]
-    )
-    assert (keys | set(VERBS)) - words == set()
+    assert (set(keys_in(schema())) | set(VERBS)) - words == set()
 
 
 def test_docs_list_every_statement_that_the_code_cites():
@@ -71,7 +78,7 @@ def test_docs_list_every_statement_that_the_code_cites():
     listed |= set(re.findall(r"\b\d+(?:\.\d+)+\b", followed))
     source = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
     cited = {number for number in cited_in(source) if "." in number}
-    cited |= {knob.metadata["statement"].split(" ")[0] for knob in knob_fields().values()}
+    cited |= {knob.statement.split(" ")[0] for knob in keys_of(Knobs).values()}
     sections = {number.rpartition(".")[0] for number in listed}
     assert cited - listed - sections == set()
 
@@ -132,7 +139,7 @@ def test_docs_scenario_that_publishes_notifications_does_so(start_simulator):
 
 def test_docs_table_of_notify_matches_the_code():
     rows = {row[0].strip("`"): row for row in table("## Notifications") if row[0].startswith("`")}
-    assert set(rows) == set(schema()["$defs"]["notify"]["properties"])
+    assert set(rows) == set(keys_of(Notify))
 
 
 def test_role_describes_all_its_variables():
@@ -152,7 +159,7 @@ def test_role_installs_the_package_and_removes_other_files(tmp_path):
     deploy = ROOT / "plugins" / "module_utils" / "_deploy_tree.py"
     files = {
         str(file.relative_to(PACKAGE)): file.read_text(encoding="utf-8")
-        for pattern in ("**/*.py", "scenario/*.json", "scenario/library/*.yaml", "control/page/*.[hcj]*")
+        for pattern in ("**/*.py", "scenario/library/*.yaml", "control/page/*.[hcj]*")
         for file in PACKAGE.glob(pattern)
     }
     there = {

@@ -65,6 +65,19 @@ class Problems:
         return any(wrong[: len(path)] == path for wrong in self._wrong)
 
 
+def dotted(path: Path) -> str:
+    """Return ``path`` as text, such as ``events[2].type``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + part
+    return text
+
+
+def problem_text(path: Path, text: str) -> str:
+    """Return a problem as ``KEY: PROBLEM``."""
+    return f"{dotted(path)}: {text}" if path else text
+
+
 @dataclass(frozen=True)
 class Type:
     """A type of values; value_types.py has those of scenarios.
@@ -89,12 +102,8 @@ class Key:
     type: Type
     meaning: str
     default: Any
-    statement: str = ""
-
-    @property
-    def required(self) -> bool:
-        """True if the mapping must have the key."""
-        return self.default is dataclasses.MISSING
+    required: bool
+    statement: str
 
 
 def key(
@@ -102,16 +111,23 @@ def key(
     meaning: str,
     *,
     default: Any = dataclasses.MISSING,
+    required: bool = False,
     name: str = "",
     at: Callable[[Path], Any] | None = None,
     statement: str = "",
 ) -> Any:
     """Declare a field of a dataclass that is a key; without ``default`` the key is required.
 
+    The default of a ``required`` key stands in for a wrong or missing value while the other problems are found.
     ``at`` returns the default for a value that is read at a path.
     """
-    declared = {"type": type_, "meaning": meaning, "name": name, "at": at, "statement": statement}
-    return dataclasses.field(default=default, metadata=declared)
+    required = required or default is dataclasses.MISSING
+    declared = Key(name, "", type_, meaning, default, required, statement)
+    metadata = {"key": declared, "at": at}
+    if isinstance(default, Mapping):
+        # dataclasses refuse defaults without a hash, also immutable ones
+        return dataclasses.field(default_factory=lambda: default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def from_path(at: Callable[[Path], Any], default: Any) -> Any:
@@ -125,12 +141,8 @@ def from_path(at: Callable[[Path], Any], default: Any) -> Any:
 @cache
 def keys_of(cls: Any) -> Mapping[str, Key]:
     """Return name -> key of the class, in the order of its fields."""
-    keys = []
-    for each in dataclasses.fields(cls):
-        if "type" in each.metadata:
-            told = each.metadata
-            name = told["name"] or each.name
-            keys.append(Key(name, each.name, told["type"], told["meaning"], each.default, told["statement"]))
+    declared = [(each.name, each.metadata["key"]) for each in dataclasses.fields(cls) if "key" in each.metadata]
+    keys = [dataclasses.replace(each, field=field, name=each.name or field) for field, each in declared]
     return {each.name: each for each in keys}
 
 
@@ -142,7 +154,9 @@ def read(cls: type[_T], data: Any, path: Path, problems: Problems) -> _T | None:
     """
     kind: Any = cls
     values = read_values(kind, data, path, problems)
-    if values is None or not all(each.field in values for each in keys_of(kind).values() if each.required):
+    if values is None or any(
+        each.default is dataclasses.MISSING and each.field not in values for each in keys_of(kind).values()
+    ):
         return None
     for each in dataclasses.fields(kind):
         at = each.metadata.get("at")
@@ -178,7 +192,8 @@ def _unknown_key(cls: type, name: str, keys: Iterable[str]) -> str:
     removed: Mapping[str, str] = getattr(cls, "REMOVED_KEYS", {})
     if name in removed:
         return removed[name]
-    return f"unknown key{suggestion(name, keys) or '; known keys: ' + ', '.join(keys)}"
+    known = getattr(cls, "KEYS_ARE_LISTED", "known keys: " + ", ".join(keys))
+    return f"unknown key{suggestion(name, keys) or '; ' + known}"
 
 
 def json_schema(cls: type) -> dict[str, Any]:
@@ -217,12 +232,12 @@ def nested(cls: type) -> Type:
     return Type(lambda value, path, problems: read(cls, value, path, problems), lambda: json_schema(cls))
 
 
-def list_of(item: Type, *, least: int = 0) -> Type:
-    """Return the type of lists of at least ``least`` items that differ if they are scalars; the value is a tuple."""
+def list_of(item: Type, *, least: int = 0, what: str = "a list") -> Type:
+    """Return the type of lists of at least ``least`` items; the value is a tuple."""
 
     def read_list(value: Any, path: Path, problems: Problems) -> tuple[Any, ...] | None:
         if not isinstance(value, (list, tuple)) or len(value) < least:
-            problems.add(path, "the list is empty" if value == [] else f"{value!r} is not a list")
+            problems.add(path, f"{value!r} is not {what}")
             return None
         read_items = [item.read(each, (*path, index), problems) for index, each in enumerate(value)]
         return tuple(each for each in read_items if each is not None)

@@ -8,7 +8,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple, Union
 
-from .times import parse_duration
+from .times import DURATION, iso, parse_duration
 
 _BEGINNING = re.compile(r"\d{4}-\d{1,2}-\d")
 _WHOLE = re.compile(
@@ -23,6 +23,9 @@ class Moment(NamedTuple):
 
     unix: float
     later: float = 0.0
+
+    def __str__(self) -> str:
+        return iso(self.unix)
 
 
 # simulated seconds since another moment, or a moment
@@ -60,4 +63,9 @@ def parse_moment(text: str) -> Moment:
 
 def parse_when(value: int | float | str) -> When:
     """Return a duration in seconds, or an absolute time; raise ValueError if ``value`` is neither."""
-    return parse_moment(value) if isinstance(value, str) and is_moment(value) else parse_duration(value)
+    if isinstance(value, str) and is_moment(value):
+        return parse_moment(value)
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not {DURATION}; or a time like 2030-01-31T12:00:00Z") from None

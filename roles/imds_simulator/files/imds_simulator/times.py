@@ -8,6 +8,8 @@ import re
 import time
 from email.utils import formatdate
 
+DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?")
@@ -19,8 +21,16 @@ _LAST_DATE = 253402300799.0
 
 def parse_signed_duration(value: int | float | str) -> float:
     """Parse a duration that may begin with a minus sign, as parse_duration."""
-    text = str(value)
-    return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(value)
+    if isinstance(value, str):
+        is_negative, size = value.startswith("-"), value.removeprefix("-")
+    else:
+        is_negative = isinstance(value, (int, float)) and value < 0
+        size = -value if is_negative else value
+    try:
+        seconds = parse_duration(size)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a duration that may begin with a minus sign, such as -20m") from None
+    return -seconds if is_negative else seconds
 
 
 def parse_duration(value: int | float | str) -> float:
@@ -30,11 +40,11 @@ def parse_duration(value: int | float | str) -> float:
         ValueError: ``value`` is not a duration between 0 and 100 years.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"{value!r} is not a duration")
+        raise ValueError(f"{value!r} is not {DURATION}")
     if isinstance(value, str):
         text = value.strip().lower()
         if not _WHOLE.fullmatch(text):
-            raise ValueError(f"{value!r} is not a duration (write seconds, or 30s, 15m, 2h, 5d)")
+            raise ValueError(f"{value!r} is not {DURATION}")
         seconds = (
             float(text)
             if text[-1].isdigit()
@@ -45,6 +55,15 @@ def parse_duration(value: int | float | str) -> float:
     if not 0 <= seconds <= _MAX_DURATION:
         raise ValueError(f"{value!r} is not a duration between 0 and 100 years")
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as parse_duration reads it, such as 4m59s."""
+    parts = []
+    for unit in ("d", "h", "m"):
+        count, seconds = divmod(seconds, _UNITS[unit])
+        parts += [f"{count:g}{unit}"] if count else []
+    return "".join(parts + ([f"{seconds:g}s"] if seconds or not parts else []))
 
 
 def iso(moment: float) -> str:

@@ -31,40 +31,40 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-def _instance_of(kind: type, accept: Callable[[Any], bool] = lambda value: True) -> Callable[[Any], Any]:
-    def parse(value: Any) -> Any:
-        if not isinstance(value, kind) or not accept(value):
-            raise ValueError
-        return value
-
-    return parse
-
-
-def text(what: str = "text", pattern: str = "", metavar: str = "TEXT") -> Type:
-    """Return the type of texts that match the whole ``pattern``."""
-    schema = {"type": "string", **({"pattern": f"^({pattern})$"} if pattern else {})}
+def text(
+    what: str = "text", pattern: str = "", parse: Callable[[str], Any] = str, metavar: str = "TEXT", least: int = 0
+) -> Type:
+    """Return the type of texts of ``least`` characters that match the whole ``pattern``; ``parse`` makes the value."""
     matches = re.compile(pattern or ".*", re.DOTALL).fullmatch
-    return scalar(what, _instance_of(str, lambda value: matches(value) is not None), schema, metavar)
+
+    def parse_text(value: Any) -> Any:
+        if not isinstance(value, str) or len(value) < least or not matches(value):
+            raise ValueError
+        return parse(value)
+
+    schema = {"type": "string", **({"pattern": f"^({pattern})$"} if pattern else {"minLength": least})}
+    return scalar(what, parse_text, schema, metavar)
 
 
 def integer(least: int, most: int = MAX_NUMBER, what: str = "") -> Type:
     """Return the type of whole numbers from ``least`` to ``most``."""
 
-    def accept(value: Any) -> bool:
-        return not isinstance(value, bool) and least <= value <= most
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError
+        return value
 
     schema = {"type": "integer", "minimum": least, "maximum": most}
     what = what or f"a whole number from {least} to {most}"
-    return scalar(what, _instance_of(int, accept), schema, "NUMBER", _json_or_text)
+    return scalar(what, parse, schema, "NUMBER", _json_or_text)
 
 
 def number(what: str, accept: Callable[[float], bool], schema: Mapping[str, Any]) -> Type:
     """Return the type of finite numbers that ``accept`` accepts."""
 
     def parse(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise ValueError
-        if not accept(value):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or not accept(value):
             raise ValueError
         return float(value)
 
@@ -86,11 +86,17 @@ def one_of(*choices: Any, metavar: str = "") -> Type:
     )
 
 
-def switchable(type_: Type, words: Mapping[bool, Any]) -> Type:
+def switchable(type_: Type, words: Mapping[bool, Any], what: str) -> Type:
     """Return ``type_`` with the values true and false, as far as ``words`` has what they mean."""
 
     def read(value: Any, path: Path, problems: Problems) -> Any:
-        return words[value] if isinstance(value, bool) and value in words else type_.read(value, path, problems)
+        if isinstance(value, bool) and value in words:
+            return words[value]
+        found = Problems()
+        result = type_.read(value, path, found)
+        if found.found:
+            problems.add(path, f"{value!r} is not {what}")
+        return result
 
     def from_text(given: str) -> Any:
         return switch if (switch := _SWITCH.get(given.lower())) in words else type_.from_text(given)
@@ -101,6 +107,12 @@ def switchable(type_: Type, words: Mapping[bool, Any]) -> Type:
 def _duration(what: str, parse: Callable[[Any], Any], pattern: str) -> Type:
     schema = {"type": ["number", "string"], "pattern": f"^({pattern})$"}
     return scalar(what, parse, schema, "DURATION")
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
 
 
 def _names(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
@@ -122,40 +134,32 @@ def _name_or_names(value: Any, path: Path, problems: Problems) -> tuple[str, ...
     return (value,) if isinstance(value, str) else _names(value, path, problems)
 
 
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _json_data(value: Any) -> Any:
-    if not _is_json(value):
-        raise ValueError("JSON has no binary data, NaN or infinity; write text")
-    return value
-
-
 def _json_object(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError
-    return _json_data(value)
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("JSON has no binary data, NaN or infinity; write text") from None
+    return value
 
 
-def _base64(value: Any) -> bytes:
-    if not isinstance(value, str):
-        raise ValueError
+def _base64(value: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except ValueError:
         raise ValueError("not base64") from None
 
 
-def _header_value(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError
+def _header_value(value: str) -> str:
     if not is_header_value(value):
         raise ValueError("the text has more than one line, or a control character")
+    return value
+
+
+def _token(value: str) -> str:
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError("a token has ASCII characters only, without spaces and line breaks")
     return value
 
 
@@ -173,10 +177,10 @@ def _headers(value: Any) -> dict[str, str]:
 
 
 TEXT = text()
-NAME = text("text of at least one character", ".+", "NAME")
+NAME = text("text of at least one character", metavar="NAME", least=1)
 BOOLEAN = scalar(
-    "true or false",
-    _instance_of(bool),
+    "true or false, on or off",
+    _boolean,
     {"type": "boolean"},
     "on|off",
     lambda given: _SWITCH.get(given.lower(), given),
@@ -194,10 +198,11 @@ NAME_OR_NAMES = Type(
     _name_or_names, lambda: {"anyOf": [{"type": "string"}, NAMES.schema()]}, "NAME,NAME", NAMES.from_text
 )
 EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
-JSON_DATA = scalar("JSON data", _json_data, {}, "JSON", _json_or_text)
 JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)
-BASE64 = scalar("base64", _base64, {"type": "string"}, "BASE64")
-HEADER_VALUE = scalar("text", _header_value, {"type": "string"}, "TEXT")
+BASE64 = text(parse=_base64, metavar="BASE64")
+TOKEN = text(parse=_token, metavar="TOKEN")
+HEADER_VALUE = text(parse=_header_value)
+HOLD = switchable(DURATION, {True: math.inf, False: 0.0}, "a duration, or true for 'until released or NotBefore'")
 HEADERS = scalar(
     "a mapping",
     _headers,

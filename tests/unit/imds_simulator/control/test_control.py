@@ -166,7 +166,7 @@ def test_knobs_can_be_read_and_set(frozen_simulator):
         ]
         == 60
     )
-    assert "no knob" in expect_error(400, frozen_simulator.post, "/knobs", {"nope": 1})
+    assert "unknown key" in expect_error(400, frozen_simulator.post, "/knobs", {"nope": 1})
 
 
 def test_incarnation_and_disable_change_a_group(frozen_simulator):

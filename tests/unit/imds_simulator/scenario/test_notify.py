@@ -32,7 +32,6 @@ def test_without_the_key_nothing_is_published():
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("{}", "url"),
         ("{url: 'ftp://host/'}", "url"),
         ("{url: 'http://'}", "url"),
         ("{url: 'http://host:0/'}", "url"),
@@ -54,9 +53,9 @@ def test_invalid_value_is_reported_with_its_line_and_key(text, key):
     assert [line.split(": ")[:2] for line in str(caught.value).splitlines()] == [["s.yaml:2", f"notify.{key}"]]
 
 
-def test_unknown_key_names_the_nearest_one():
-    with pytest.raises(ScenarioError, match="did you mean duplicates"):
-        notify_of(f"{{url: '{URL}', duplicate: 1}}")
+def test_missing_url_is_reported():
+    with pytest.raises(ScenarioError, match="s.yaml:2: notify: the key url is missing"):
+        notify_of("{}")
 
 
 @pytest.mark.parametrize(

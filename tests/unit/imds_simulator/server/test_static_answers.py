@@ -113,7 +113,7 @@ MISTAKES = [
     ("{path: /x, body_base64: '*'}", "answers[0].body_base64: not base64"),
     (
         '{path: /x, content_type: "a\\nb"}',
-        "answers[0].content_type: content_type has more than one line, or a control character",
+        "answers[0].content_type: the text has more than one line, or a control character",
     ),
     ("{path: /x, headers: {'a b': c}}", "answers[0].headers: 'a b' is not the name of a header"),
     (

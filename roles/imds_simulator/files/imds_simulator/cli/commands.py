@@ -33,7 +33,7 @@ class Command(NamedTuple):
         return found
 
 
-SERVER_LIBRARIES = "aiohttp, PyYAML and jsonschema"
+SERVER_LIBRARIES = "aiohttp and PyYAML"
 COMMANDS: Mapping[str, Command] = {
     "exec": Command(
         "exec_command",

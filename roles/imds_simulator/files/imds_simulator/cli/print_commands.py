@@ -8,10 +8,10 @@ import json
 import sys
 from collections.abc import Sequence
 
+from ..keys import keys_of
 from ..scenario.fault_kinds import KINDS
-from ..scenario.files import ScenarioError, load_with_warnings, shipped_names, summary
-from ..scenario.knobs import Knobs, describe_knobs, knob_fields
-from ..scenario.schema_check import schema
+from ..scenario.files import ScenarioError, load_with_warnings, schema, shipped_names, summary
+from ..scenario.knobs import Knobs, describe_knobs
 
 
 def print_scenarios() -> int:
@@ -27,9 +27,7 @@ def print_faults() -> int:
 def print_knobs() -> int:
     """Print the knobs with their defaults and meanings."""
     values = describe_knobs(Knobs())
-    return _table(
-        [(f"{name}={json.dumps(values[name])}", each.metadata["meaning"]) for name, each in knob_fields().items()]
-    )
+    return _table([(f"{name}={json.dumps(values[name])}", each.meaning) for name, each in keys_of(Knobs).items()])
 
 
 def print_schema() -> int:

@@ -6,24 +6,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Mapping
-from typing import Any, Callable
+from dataclasses import dataclass
+from typing import Callable
 
 from aiohttp import web
 
+from ..keys import Found, key
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import UnknownEvent
-from ..scenario.knobs import MAX_NUMBER, KnobError, change_knobs, describe_knobs
+from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
-from ..times import parse_duration
+from ..value_types import DURATION, MAX_NUMBER, TEXT, integer
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
 from .notes import NoteRoutes
 from .page.routes import PageRoutes
-from .request_body import BadRequest, json_object
+from .request_body import BadRequest, json_object, read_body
 from .state import state
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -93,6 +95,29 @@ def _error(status: int, message: str) -> web.Response:
     return web.json_response({"error": message}, status=status)
 
 
+@dataclass(frozen=True)
+class Advance:
+    """The body of /advance."""
+
+    seconds: float = key(DURATION, "simulated time to move forward")
+
+
+@dataclass(frozen=True)
+class OfGroup:
+    """The body of /disable."""
+
+    group: str = key(TEXT, "the group")
+
+
+@dataclass(frozen=True)
+class NewIncarnation:
+    """The body of /incarnation."""
+
+    group: str = key(TEXT, "the group", default="", required=True)
+    to: int | None = key(integer(0), "the new value", default=None)
+    add: int = key(integer(-MAX_NUMBER), "a number to add", default=0)
+
+
 class SimulatorRoutes:
     """Routes for the simulator as a whole."""
 
@@ -153,44 +178,32 @@ class SimulatorRoutes:
 
     async def advance(self, request: web.Request) -> web.Response:
         """Move the clock forward by ``seconds``, a simulated duration."""
-        body = await json_object(request, {"seconds"}, {"seconds"})
-        try:
-            seconds = parse_duration(body["seconds"])
-        except ValueError as error:
-            raise BadRequest(f"seconds: {error}") from None
+        seconds = (await read_body(request, Advance)).seconds
         now = self._engine.advance(seconds)
         self._engine.log("advanced", seconds=seconds)
         return web.json_response({"unix": now})
 
     async def incarnation(self, request: web.Request) -> web.Response:
         """Change the DocumentIncarnation of ``group``: set it ``to`` a value, or ``add`` a number."""
-        body = await json_object(request, {"group", "to", "add"}, {"group"})
-        engine, group = self._engine, await self._group(body)
-        if not all(
-            isinstance(each, int) and abs(each) <= MAX_NUMBER for each in (body.get("to", 0), body.get("add", 0))
-        ):
-            raise BadRequest(f"to, add: not a whole number up to {MAX_NUMBER}")
-        if body.get("to", 0) < 0:
-            raise BadRequest("to: the number is negative")
-        occurrences = step_incarnation(
-            engine.world, IncarnationStep(0, group, body.get("to"), body.get("add", 0)), engine.settle()
-        )
+        engine, body = self._engine, await read_body(request, NewIncarnation, self._problems)
+        step = IncarnationStep(group=body.group, to=body.to, add=body.add)
+        occurrences = step_incarnation(engine.world, step, engine.settle())
         engine.record(occurrences)
         return web.json_response({"incarnation": occurrences[0].detail["incarnation"]})
 
     async def disable(self, request: web.Request) -> web.Response:
         """Disable the service for ``group``, as 24 h without requests do (docs/reference/scheduled-events.md 4.1.3)."""
-        engine, group = self._engine, await self._group(await json_object(request, {"group"}, {"group"}))
+        engine, group = self._engine, (await read_body(request, OfGroup, self._problems)).group
         scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:
             scope.forced_idle = True
         engine.log("disabled", group=group)
         return web.json_response({"scopes": [scope.key for scope in scopes]})
 
-    async def _group(self, body: Mapping[str, Any]) -> str:
-        if str(body["group"]) not in self._engine.world.groups:
-            raise BadRequest(f"there is no group {body['group']!r}; there are {', '.join(self._engine.world.groups)}")
-        return str(body["group"])
+    def _problems(self, body: OfGroup | NewIncarnation) -> Found:
+        groups = self._engine.world.groups
+        if body.group not in groups:
+            yield ("group",), f"there is no group {body.group!r}; there are {', '.join(groups)}"
 
 
 def _number(text: str) -> int:

@@ -4,26 +4,55 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
+from ..keys import Found, key, problem_text
 from ..model import operations
 from ..model.events import CONTROL_PLANE, SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
-from ..scenario.build import change_from, event_from
-from ..scenario.cross_checks import change_problems, event_problems
-from ..scenario.moment_checks import past_moments
-from ..scenario.plans import Change
+from ..scenario.checks import Members, event_problems, moved_problems, past_moments
+from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
-from .request_body import BadRequest, json_object, problem_text, validate
+from ..value_types import EVENT_TYPE, NAME, NAMES, TEXT
+from .request_body import BadRequest, read_body
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The body of /fail: failed hardware under VMs."""
+
+    vm: str | None = key(NAME, "the VM", default=None)
+    resources: tuple[str, ...] = key(NAMES, "several VMs of one group", default=())
+    type: str | None = key(EVENT_TYPE, "the EventType; without it that of the knob", default=None)
+    name: str = key(NAME, "the name of the event", default="")
+
+    def check(self) -> Found:
+        """Yield a problem if no VM is named."""
+        if not self.resources and self.vm is None:
+            yield (), "the key resources is missing"
+
+    @property
+    def plan(self) -> EventPlan:
+        """The event."""
+        vms = self.resources or ((self.vm,) if self.vm else ())
+        return EventPlan(name=self.name, resources=vms, type=self.type, starts=HARDWARE_FAILURE)
+
+
+@dataclass(frozen=True)
+class Approval:
+    """The body of /approve."""
+
+    approver: str = key(TEXT, "control-plane, other-tenants or a VM", default=CONTROL_PLANE, name="as")
 
 
 class EventRoutes:
@@ -62,46 +91,42 @@ class EventRoutes:
 
         The member ``warnings`` of the answer lists what Azure does not send.
         """
-        body = await json_object(request)
-        groups, group_of = self._groups()
-        now = self._engine.settle()
-        validate(body, "event", chain(event_problems(body, groups, group_of), past_moments(body, "events", now)))
-        plan = event_from(body, self._generate_name())
-        self._require_unused_name(plan.name)
-        if plan.after is not None:
-            self._require_event(plan.after)
-        event, occurrences = operations.schedule(self._engine.simulation, plan, now)
-        return self._respond(event, occurrences, 201, {"warnings": self._warnings(body)})
+        plan = await read_body(request, EventPlan, self._problems)
+        world = self._engine.world
+        warnings = [problem_text(path, text) for path, text in event_warnings(plan, world.vms, world.knobs)]
+        return self._schedule(plan, {"warnings": warnings})
 
     async def fail(self, request: web.Request) -> web.Response:
-        """Add an event for failed hardware under ``vm`` or ``resources``."""
-        body = await json_object(request, {"vm", "resources", "type", "name"})
-        names = body.get("resources") or ([body["vm"]] if "vm" in body else [])
-        kind = body.get("type")
-        wanted: dict[str, Any] = {"resources": names, "starts": "hardware_failure", **({"type": kind} if kind else {})}
-        groups, group_of = self._groups()
-        validate(wanted, "event", event_problems(wanted, groups, group_of))
-        name = str(body.get("name") or self._generate_name())
-        self._require_unused_name(name)
-        event, occurrences = operations.fail(self._engine.simulation, names, kind, name, self._engine.settle())
-        return self._respond(event, occurrences, 201)
+        """Add a Started event for failed hardware under ``vm`` or ``resources`` (reference 2.1 transition 4)."""
+        failure = await read_body(request, Failure, lambda found: self._problems(found.plan))
+        return self._schedule(failure.plan)
+
+    def _problems(self, plan: EventPlan) -> Found:
+        world, now = self._engine.world, self._engine.settle()
+        yield from event_problems(plan, Members(world.groups.values()))
+        yield from past_moments(now, {("at",): plan.at})
+        if plan.name and self._exists(plan.name):
+            yield ("name",), f"there is an event {plan.name} already"
+        if plan.after is not None and not self._exists(plan.after):
+            yield ("after",), f"there is no event {plan.after}"
+
+    def _schedule(self, plan: EventPlan, more: Mapping[str, Any] | None = None) -> web.Response:
+        named = plan if plan.name else dataclasses.replace(plan, name=self._generate_name())
+        event, occurrences = operations.schedule(self._engine.simulation, named, self._engine.settle())
+        return self._respond(event, occurrences, 201, more)
 
     async def approve(self, request: web.Request) -> web.Response:
         """Approve or release an event.
 
         ``as`` is the control plane (default), a VM, or the other tenants, who release the event.
         """
-        approver = (await json_object(request, {"as"})).get("as", CONTROL_PLANE)
+        approver = (await read_body(request, Approval)).approver
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
         if approver == CONTROL_PLANE:
-            return self._respond(
-                event, operations.change(self._engine.simulation, event, Change(0, action="approve"), now)
-            )
+            return self._change(event, Change(action="approve"))
         if approver == OTHER_TENANTS:
-            return self._respond(
-                event, operations.change(self._engine.simulation, event, Change(0, action="release"), now)
-            )
-        vm = world.vms.get(str(approver))
+            return self._change(event, Change(action="release"))
+        vm = world.vms.get(approver)
         if vm is None:
             raise BadRequest(
                 f"as: there is no approver {approver!r}; give {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM"
@@ -112,24 +137,24 @@ class EventRoutes:
 
     async def cancel(self, request: web.Request) -> web.Response:
         """Cancel a Scheduled event."""
-        return self._change(self._find(request), Change(0, action="cancel"))
+        return self._change(self._find(request), Change(action="cancel"))
 
     async def complete(self, request: web.Request) -> web.Response:
         """End an event now."""
-        return self._change(self._find(request), Change(0, action="complete"))
+        return self._change(self._find(request), Change(action="complete"))
 
     async def change(self, request: web.Request) -> web.Response:
         """Apply a change of the form that scenarios use, without ``after``."""
-        body = await json_object(request)
-        validate(body, "change", change_problems(body))
-        if "after" in body or "after_start" in body:
-            raise BadRequest("after, after_start: not allowed; the control API applies a change immediately")
         event = self._find(request)
-        if "resources" in body:
-            groups, group_of = self._groups()
-            wanted = {"type": event.content.type, "resources": [event.content.resources[0]], "changes": [body]}
-            validate(wanted, "event", event_problems(wanted, groups, group_of))
-        return self._change(event, change_from(body))
+
+        def problems(change: Change) -> Found:
+            for name in ("after", "after_start"):
+                if getattr(change, name) is not None:
+                    yield (name,), "not allowed; the control API applies a change immediately"
+            members = Members(self._engine.world.groups.values())
+            yield from moved_problems(event.content.resources, change.resources or (), ("resources",), members)
+
+        return self._change(event, await read_body(request, Change, problems))
 
     def _change(self, event: SimulatedEvent, requested: Change) -> web.Response:
         now = self._engine.settle()
@@ -153,28 +178,9 @@ class EventRoutes:
         self._generated += 1
         return f"control{self._generated}"
 
-    def _require_unused_name(self, name: str) -> None:
+    def _exists(self, name: str) -> bool:
         try:
             self._engine.world.find(name)
         except UnknownEvent:
-            return
-        raise BadRequest(f"name: there is an event {name} already")
-
-    def _require_event(self, name: str) -> None:
-        try:
-            self._engine.world.find(name)
-        except UnknownEvent:
-            raise BadRequest(f"after: there is no event {name}") from None
-
-    def _warnings(self, body: Mapping[str, Any]) -> list[str]:
-        world = self._engine.world
-        vms = {vm.name: {"placement_group": vm.placement_group} for vm in world.vms.values()}
-        data = {"groups": {"all": {"vms": vms}}, "events": [body]}
-        return [problem_text(path[2:], text) for path, text in event_warnings(data, world.knobs)]
-
-    def _groups(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-        world = self._engine.world
-        return (
-            {group.name: {"kind": group.kind} for group in world.groups.values()},
-            {vm.name: vm.group for vm in world.vms.values()},
-        )
+            return False
+        return True

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from aiohttp import web
 
-from ..scenario.cross_checks import fault_problems
-from ..scenario.fault_kinds import KINDS, fault_from
-from ..scenario.moment_checks import past_moments
+from ..keys import Problems
+from ..scenario.checks import fault_problems, past_moments
+from ..scenario.fault_keys import FAULT
+from ..scenario.fault_kinds import KINDS
 from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
-from .request_body import BadRequest, json_object, validate
+from .request_body import BadRequest, json_object, require_none
 from .state import fault_state
 
 # bounds the length of a line of the log
@@ -49,14 +48,13 @@ class FaultRoutes:
 
     async def inject(self, request: web.Request) -> web.Response:
         """Add a fault of the form that scenarios use; ``from``, ``to`` and ``for`` count from now."""
-        body = await json_object(request)
-        vms = self._engine.world.vms
-        sources = {vm.name for vm in vms.values() if vm.source}
-        routes = {each.route for each in self._engine.scenario.answers}
-        now = self._engine.settle()
-        found = fault_problems(body, {vm.name: vm.group for vm in vms.values()}, sources, routes)
-        validate(body, "fault", chain(found, past_moments(body, "faults", now)))
-        active = self._engine.inject(fault_from(body), now)
+        world, now, problems = self._engine.world, self._engine.settle(), Problems()
+        fault = FAULT.read(await json_object(request), (), problems)
+        if fault is not None:
+            problems.check(fault_problems(fault, world.vms, {each.route for each in self._engine.scenario.answers}))
+            problems.check(past_moments(now, {("from",): fault.begins, ("to",): fault.ends}))
+        require_none(problems)
+        active = self._engine.inject(fault, now)
         self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
         return web.json_response(fault_state(self._engine, active, now), status=201)
 

@@ -4,13 +4,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aiohttp import web
 
+from ..keys import Found, key
 from ..server.engine import Engine
 from ..suggestions import suggestion
-from .request_body import BadRequest, json_object
+from ..value_types import TEXT, text
+from .request_body import read_body
 
 _MAX_TEXT = 200
+
+
+def _note(value: str) -> str:
+    if not value.isprintable() or not 0 < len(value) <= _MAX_TEXT:
+        raise ValueError(f"not a text of 1 to {_MAX_TEXT} printable characters")
+    return value
+
+
+@dataclass(frozen=True)
+class Note:
+    """The body of /notes."""
+
+    vm: str = key(TEXT, "the VM", default="", required=True)
+    what: str = key(text(parse=_note), "what it did", default="", required=True)
+    event: str | None = key(TEXT, "the event", default=None)
 
 
 class NoteRoutes:
@@ -30,14 +49,14 @@ class NoteRoutes:
             BadRequest: there is no such VM, or ``what`` is not a short text.
             UnknownEvent: there is no such event.
         """
-        body = await json_object(request, {"vm", "what", "event"}, {"vm", "what"})
-        self._engine.settle()
         world = self._engine.world
-        name, text = body["vm"], body["what"]
-        if not isinstance(name, str) or name not in world.vms:
-            raise BadRequest(f"vm: there is no VM {name!r}{suggestion(str(name), world.vms)}")
-        if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= _MAX_TEXT:
-            raise BadRequest(f"what: not a text of 1 to {_MAX_TEXT} printable characters")
-        event = "" if body.get("event") is None else world.find(str(body["event"])).name
-        self._engine.log("note", group=world.vms[name].group, vm=name, event=event, note=text)
-        return web.json_response({"vm": name, "what": text, "event": event or None}, status=201)
+
+        def problems(note: Note) -> Found:
+            if note.vm not in world.vms:
+                yield ("vm",), f"there is no VM {note.vm!r}{suggestion(note.vm, world.vms)}"
+
+        note = await read_body(request, Note, problems)
+        self._engine.settle()
+        event = "" if note.event is None else world.find(note.event).name
+        self._engine.log("note", group=world.vms[note.vm].group, vm=note.vm, event=event, note=note.what)
+        return web.json_response({"vm": note.vm, "what": note.what, "event": event or None}, status=201)

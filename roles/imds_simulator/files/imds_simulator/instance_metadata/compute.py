@@ -21,7 +21,7 @@ def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]
     """Return the values of ``compute`` for ``vm``; members without a value are absent."""
     name = vm.resource_name
     in_scale_set = group.kind == "scale_set"
-    uniform = in_scale_set and group.orchestration == "uniform"
+    uniform = group.is_uniform
     number = name.rpartition("_")[2]
     scale_set = identity.compute_provider + f"virtualMachineScaleSets/{group.name}"
     return {

@@ -168,8 +168,8 @@ def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
 
 def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: float) -> list[ScheduledStep]:
     return [
-        ScheduledStep(moment + world.to_wall_seconds(each.after), 1, "change", each)
-        for each in event.plan.changes
+        ScheduledStep(moment + world.to_wall_seconds(each.delay), 1, "change", each)
+        for each in event.plan.all_changes
         if each.since == since
     ]
 

@@ -4,154 +4,157 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
-from ..header_text import is_header_name, is_header_value
-from ..suggestions import suggestion
+from ..keys import Found, Path, from_path, key, scalar
+from ..value_types import BASE64, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXT, integer, one_of, text
 from .fault import ROUTES
-from .json_data import is_json_data
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)
 _METADATA = re.compile(r"/metadata(/.*)?", re.IGNORECASE)
-_BODY_KEYS = ("body", "json", "body_base64")
 _JSON_TYPE = "application/json; charset=utf-8"
-_CONTENT_TYPES = {"body": "text/plain; charset=utf-8", "json": _JSON_TYPE, "body_base64": "application/octet-stream"}
 # names that the log or a fault has for something else
 _RESERVED = (*ROUTES, "unknown")
 # the server sends these itself; others would make the answer unreadable
 _FRAMING = frozenset(("content-length", "transfer-encoding", "connection"))
 
 
+def _path(path: str) -> str:
+    if _BUILT_IN.fullmatch(path):
+        raise ValueError(f"the simulator answers {path} itself; use a fault, or instance of a group or VM")
+    if "*" in re.sub(r"/\*$", "", path):
+        raise ValueError(f"{path!r} has a * that is not its last part, as in /machine/*")
+    return path
+
+
+def _name(name: str) -> str:
+    if name in _RESERVED:
+        raise ValueError(f"{name!r} is a route of the simulator itself; give another name")
+    return name
+
+
+def _json_body(value: Any) -> bytes:
+    try:
+        body = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("JSON has no binary data, NaN or infinity; write body_base64, or text") from None
+    return body.encode(errors="backslashreplace")
+
+
+def _query(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    for name, each in value.items():
+        if isinstance(each, bool) or not isinstance(each, (str, int, float)):
+            raise ValueError(f"the value of {name} is not text or a number")
+    return {name.lower(): str(each) for name, each in value.items()}
+
+
+_PATH = text("a path such as /metadata/identity/oauth2/token, without query", r"/[!-\"$->@-~]*", _path, "PATH")
+_NAME = text("letters, digits, _ and -", "[A-Za-z0-9_-]+", _name, "NAME")
+_QUERY = scalar("a mapping", _query, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Answer:
-    """One static answer.
+    """One static answer; without VMs and groups it is that of all VMs."""
 
-    ``path`` is in lower case, without a slash at its end; it is the beginning of the path if
-    ``is_prefix``. ``route`` is the name in the log and in faults. ``vms`` and ``groups`` are names;
-    if both are empty, the answer is that of all VMs.
-    """
+    given_path: str = key(
+        _PATH, "the path; with /* at its end, all paths below it", default="/", required=True, name="path"
+    )
+    name: str = key(_NAME, "the name of the route in the log and in faults; without it, the path", default="")
+    method: str = key(one_of("GET", "POST", "PUT", "DELETE", "PATCH", "any"), "the method", default="GET")
+    query: Mapping[str, str] = key(_QUERY, "what the query of a request must have", default=_NOTHING)
+    vms: tuple[str, ...] = key(NAME_OR_NAMES, "the VMs that get the answer", default=(), name="vm")
+    groups: tuple[str, ...] = key(NAME_OR_NAMES, "the groups whose VMs get the answer", default=(), name="group")
+    require_metadata_header: bool | None = key(
+        BOOLEAN, "requests need Metadata: true; without it, those below /metadata", default=None
+    )
+    status: int = key(integer(200, 599), "the status", default=200)
+    given_headers: Mapping[str, str] = key(HEADERS, "further headers", default=_NOTHING, name="headers")
+    given_body: str | None = key(TEXT, "the body as text", default=None, name="body")
+    body_base64: bytes | None = key(BASE64, "the body in base64", default=None)
+    json: bytes | None = key(scalar("", _json_body, {}, "JSON"), "the body as JSON", default=None)
+    given_content_type: str | None = key(
+        HEADER_VALUE, "Content-Type; without it, that of the form of the body", default=None, name="content_type"
+    )
+    place: Path = from_path(lambda path: path, ())
 
-    path: str
-    is_prefix: bool
-    route: str
-    method: str
-    query: Mapping[str, str]
-    vms: tuple[str, ...]
-    groups: tuple[str, ...]
-    needs_metadata_header: bool
-    status: int
-    body: bytes = b""
-    content_type: str = ""
-    headers: tuple[tuple[str, str], ...] = field(default=())
+    @property
+    def is_prefix(self) -> bool:
+        """True if ``path`` is the beginning of the paths."""
+        return self.given_path.endswith("/*")
+
+    @cached_property
+    def path(self) -> str:
+        """The path in lower case, without a slash at its end."""
+        return self.given_path[:-1].lower() if self.is_prefix else normalised_path(self.given_path)
+
+    @property
+    def route(self) -> str:
+        """The name in the log and in faults."""
+        return self.name or self.given_path
+
+    @property
+    def needs_metadata_header(self) -> bool:
+        """True if requests need ``Metadata: true``."""
+        below_metadata = _METADATA.fullmatch(self.given_path) is not None
+        return below_metadata if self.require_metadata_header is None else self.require_metadata_header
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The further headers."""
+        return tuple(self.given_headers.items())
+
+    @property
+    def _bodies(self) -> list[tuple[str, bytes, str]]:
+        """The key, bytes and usual Content-Type of each body that is given."""
+        text = None if self.given_body is None else self.given_body.encode(errors="backslashreplace")
+        forms = (
+            ("body", text, "text/plain; charset=utf-8"),
+            ("json", self.json, _JSON_TYPE),
+            ("body_base64", self.body_base64, "application/octet-stream"),
+        )
+        return [(name, body, content_type) for name, body, content_type in forms if body is not None]
+
+    @property
+    def body(self) -> bytes:
+        """The body."""
+        return next((body for _name, body, _type in self._bodies), b"")
+
+    @property
+    def content_type(self) -> str:
+        """The value of Content-Type; empty for none."""
+        usual = next((content_type for _name, _body, content_type in self._bodies), "")
+        return usual if self.given_content_type is None else self.given_content_type
 
     def is_for(self, path: str, vm: str, group: str) -> bool:
         """Return True if the answer is that of ``path`` (normalised) for a VM."""
         at_path = path.startswith(self.path) if self.is_prefix else path == self.path
         return at_path and (vm in self.vms or group in self.groups or not (self.vms or self.groups))
 
+    def check(self) -> Found:
+        """Yield the problems of keys that exclude each other."""
+        given = [name for name, _body, _type in self._bodies]
+        if len(given) > 1:
+            yield (given[1],), "give only one of body, json, body_base64"
+        elif given and self.status in (204, 304):
+            yield (given[0],), f"an answer with status {self.status} has no body"
+        if self.vms and self.groups:
+            yield ("group",), "give either vm or group, not both"
+        for name in self.given_headers:
+            if name.lower() in _FRAMING:
+                yield ("headers",), f"{name}: the simulator sends this header itself"
+
 
 def normalised_path(path: str) -> str:
     """Return ``path`` in lower case, without a slash at its end."""
     return (path[:-1] if path.endswith("/") and path != "/" else path).lower()
-
-
-def route_name(data: Mapping[str, Any]) -> str:
-    """Return the name of the route of an answer: its ``name``, else its path."""
-    return str(data.get("name", data["path"]))
-
-
-def answer_problems(
-    data: Mapping[str, Any], groups: Mapping[str, Any], group_of: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the problems that the schema does not find, as (key, message).
-
-    ``groups``: name -> group data, ``group_of``: VM name -> group name.
-    """
-    path = data["path"]
-    if _BUILT_IN.fullmatch(path):
-        yield "path", f"the simulator answers {path} itself; use a fault, or instance of a group or VM"
-    elif "*" in re.sub(r"/\*$", "", path):
-        yield "path", f"{path!r} has a * that is not its last part, as in /machine/*"
-    if data.get("name") in _RESERVED:
-        yield "name", f"{data['name']!r} is a route of the simulator itself; give another name"
-    yield from _body_problems(data)
-    yield from _header_problems(data.get("headers", {}))
-    if "vm" in data and "group" in data:
-        yield "group", "give either vm or group, not both"
-    for key, what, known in (("vm", "VM", group_of), ("group", "group", groups)):
-        for name in _names(data.get(key)):
-            if name not in known:
-                hint = suggestion(name, known) or f"; there are {', '.join(sorted(known))}"
-                yield key, f"there is no {what} {name}{hint}"
-
-
-def answer_from(data: Mapping[str, Any]) -> Answer:
-    """Return the answer that checked ``data`` describes."""
-    path = data["path"]
-    is_prefix = path.endswith("/*")
-    given = next((key for key in _BODY_KEYS if key in data), None)
-    return Answer(
-        path=path[:-1].lower() if is_prefix else normalised_path(path),
-        is_prefix=is_prefix,
-        route=route_name(data),
-        method=data.get("method", "GET"),
-        query={name.lower(): str(value) for name, value in data.get("query", {}).items()},
-        vms=_names(data.get("vm")),
-        groups=_names(data.get("group")),
-        needs_metadata_header=data.get("require_metadata_header", _METADATA.fullmatch(path) is not None),
-        status=data.get("status", 200),
-        body=_body(data, given),
-        content_type=data.get("content_type", _CONTENT_TYPES.get(given or "", "")),
-        headers=tuple((name, str(value)) for name, value in data.get("headers", {}).items()),
-    )
-
-
-def _body_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    given = [key for key in _BODY_KEYS if key in data]
-    if len(given) > 1:
-        yield given[1], f"give only one of {', '.join(_BODY_KEYS)}"
-    elif given and data.get("status", 200) in (204, 304):
-        yield given[0], f"an answer with status {data['status']} has no body"
-    if "body_base64" in data and _decoded(data["body_base64"]) is None:
-        yield "body_base64", "not base64"
-    if not is_json_data(data.get("json")):
-        yield "json", "JSON has no binary data, NaN or infinity; write body_base64, or text"
-    if not is_header_value(data.get("content_type", "")):
-        yield "content_type", "content_type has more than one line, or a control character"
-
-
-def _header_problems(headers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in headers.items():
-        if not is_header_name(name):
-            yield "headers", f"{name!r} is not the name of a header"
-        elif name.lower() in _FRAMING:
-            yield "headers", f"{name}: the simulator sends this header itself"
-        elif not is_header_value(str(value)):
-            yield "headers", f"the value of {name} has more than one line, or a control character"
-
-
-def _body(data: Mapping[str, Any], key: str | None) -> bytes:
-    if key == "json":
-        return json.dumps(data["json"], separators=(",", ":"), ensure_ascii=False).encode(errors="backslashreplace")
-    if key == "body_base64":
-        return _decoded(data["body_base64"]) or b""
-    return str(data.get("body", "")).encode(errors="backslashreplace")
-
-
-def _decoded(text: str) -> bytes | None:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return None
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)

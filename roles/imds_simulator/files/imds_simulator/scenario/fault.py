@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..keys import Path
 from ..moments import When
 
 # routes of the control plane, which faults of any route of IMDS do not affect
@@ -37,6 +38,7 @@ class Fault:
     begins: When = 0.0
     ends: When = math.inf
     options: Mapping[str, object] = field(default_factory=dict)
+    place: Path = ()
 
     def matches(self, vm: str, route: str, method: str) -> bool:
         """Return True if route, method and VM match; the window is not checked."""

@@ -151,6 +151,7 @@ def fault_from(data: Mapping[str, Any]) -> Fault:
         begins=begins,
         ends=_end(data, begins),
         options=options,
+        place=data.get("place", ()),
     )
 
 

@@ -8,17 +8,13 @@ import time
 from pathlib import Path as File
 from typing import Any
 
+from ..keys import Problems, json_schema, read
 from ..suggestions import suggestion
-from .build import scenario_from
-from .cross_checks import crosscheck
+from .checks import scenario_problems
+from .groups import Group, Vm
 from .plans import Scenario
-from .schema_check import check
 from .warnings import scenario_warnings
-from .yaml_lines import Path, Problem, YamlSource, read_yaml
-
-# sections whose items are checked one by one: a problem in one event does not hide problems in others
-_REQUIRED_KEYS = {"events": {"resources"}, "faults": {"kind"}, "incarnations": {"group"}, "answers": {"path"}}
-_LISTS = tuple((section,) for section in _REQUIRED_KEYS)
+from .yaml_lines import Problem, read_yaml
 
 LIBRARY = File(__file__).parent / "library"
 
@@ -59,12 +55,17 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
 
 def _parse(text: str, file_name: str, now: float | None) -> tuple[Scenario, list[str]]:
     source = read_yaml(text)
-    problems = source.problems + (_problems(source, time.time() if now is None else now) if source.parsed else [])
-    if problems:
-        raise ScenarioError("\n".join(_lines(problems, file_name)))
-    scenario = scenario_from(source.data)
-    found = scenario_warnings(source.data, scenario.knobs)
-    warnings = [Problem(source.line(path), path, f"warning: {text}") for path, text in found]
+    problems = Problems()
+    scenario = read(Scenario, source.data, (), problems) if source.parsed else None
+    # events of VMs that could not be read would seem wrong
+    if scenario is not None and not problems.concern(("groups",)):
+        problems.check(scenario_problems(scenario, time.time() if now is None else now))
+    not_yaml = {each.path for each in source.problems}
+    found = [Problem(source.line(path), path, text) for path, text in problems.found if path not in not_yaml]
+    found += source.problems
+    if scenario is None or found:
+        raise ScenarioError("\n".join(_lines(found, file_name)))
+    warnings = [Problem(source.line(path), path, f"warning: {text}") for path, text in scenario_warnings(scenario)]
     return scenario, _lines(warnings, file_name)
 
 
@@ -111,38 +112,16 @@ def summary(name: str) -> str:
     return " ".join(lines)
 
 
-def _problems(source: YamlSource, now: float) -> list[Problem]:
-    data = {} if source.data is None else source.data
-    found: list[tuple[Path, str]] = check(data)
-    if isinstance(data, dict) and not any(path[:1] not in _LISTS or len(path) == 1 for path, _text in found):
-        found = found + _crosscheck_valid_parts(data, now, [path for path, _text in found])
-    return [Problem(source.line(path), path, text) for path, text in found]
-
-
-def _crosscheck_valid_parts(data: dict[str, Any], now: float, bad: list[Path]) -> list[tuple[Path, str]]:
-    """Cross-check the parts that fit the schema; list items are checked without their invalid keys.
-
-    ``bad`` are the paths of the problems that the schema check found.
-    """
-    skipped = {path for path in bad if len(path) == 2}
-    pruned = {
-        path[:2]: {each[2] for each in bad if len(each) > 2 and each[:2] == path[:2]} for path in bad if len(path) > 2
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of scenario files."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A scenario of imds_simulator",
+        **json_schema(Scenario),
     }
-    rest = dict(data)
-    for (section,) in _LISTS:
-        rest[section] = [
-            {key: value for key, value in item.items() if key not in pruned.get((section, index), ())}
-            if isinstance(item, dict)
-            else {}
-            for index, item in enumerate(data.get(section) or ())
-        ]
-        skipped |= {
-            (section, index) for index, item in enumerate(rest[section]) if not _REQUIRED_KEYS[section] <= set(item)
-        }
-    # a pruned item may seem incomplete: only problems of its other keys count
-    return [(path, text) for path, text in crosscheck(rest, now, frozenset(skipped)) if path not in pruned]
 
 
 def default_scenario(vm: str | None = None) -> Scenario:
     """Return a scenario with one standalone VM, ``vm`` or "vm1", and no events."""
-    return scenario_from({"title": "one VM", "groups": {"default": {"kind": "standalone", "vms": {vm or "vm1": {}}}}})
+    only = Vm(name=vm or "vm1", group="default", resource_name=vm or "vm1")
+    return Scenario(title="one VM", groups=(Group(name="default", vms=(only,)),))

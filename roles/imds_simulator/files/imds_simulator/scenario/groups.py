@@ -7,9 +7,13 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from ..keys import Found, Path, Problems, Type, from_path, key, mapping_of, scalar
+from ..value_types import BOOLEAN, JSON_OBJECT, NAME, integer, one_of, text
 
 KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
 
@@ -39,12 +43,33 @@ def source_address(text: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-def placement_group_name(text: str) -> str:
-    """Return the name of a placement group: a GUID in canonical form, any other text unchanged."""
+def _placement_group(name: str) -> str:
+    """Return a GUID in canonical form, any other text unchanged."""
     try:
-        return str(uuid.UUID(text))
+        return str(uuid.UUID(name))
     except ValueError:
-        return text
+        return name
+
+
+def _zone(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ValueError
+    return str(value)
+
+
+def _read_instance(value: Any, path: Path, problems: Problems) -> Any:
+    compute = value.get("compute") if isinstance(value, Mapping) else None
+    if compute is not None and not isinstance(compute, Mapping):
+        problems.add((*path, "compute"), f"{compute!r} is not a mapping or nothing")
+        return None
+    return JSON_OBJECT.read(value, path, problems)
+
+
+_ADDRESS = text("an address HOST:PORT", r".+:\d+", parse_address, "HOST:PORT")
+_SOURCE = text("an IP address", parse=source_address, metavar="ADDRESS", least=2)
+_PLACEMENT_GROUP = text("text of at least one character", parse=_placement_group, least=1)
+_ZONE = scalar("text or a whole number", _zone, {"type": ["string", "integer"]})
+_INSTANCE = Type(_read_instance, lambda: {"type": "object", "properties": {"compute": {"type": ["object", "null"]}}})
 
 
 @dataclass(frozen=True)
@@ -54,29 +79,52 @@ class Vm:
     ``resource_name`` is its ``compute.name`` and its entry in Resources. See reference 3.2.1.
     """
 
-    name: str
-    group: str
-    resource_name: str
-    listen: Address | None = None
-    source: str | None = None
-    zone: str = ""
-    fault_domain: int = 0
-    update_domain: int = 0
-    placement_group: str = ""
-    instance: Mapping[str, Any] = field(default_factory=dict)
+    name: str = from_path(lambda path: path[-1], "")
+    group: str = from_path(lambda path: path[-3], "")
+    listen: Address | None = key(_ADDRESS, "the address where it is served; without it, one that is free", default=None)
+    source: str | None = key(_SOURCE, "the source address that identifies its requests", default=None)
+    resource_name: str = key(NAME, "the name in Resources", default="", at=lambda path: path[-1])
+    zone: str = key(_ZONE, "the availability zone", default="")
+    fault_domain: int = key(integer(0), "the fault domain", default=0)
+    update_domain: int = key(integer(0), "the update domain", default=0)
+    placement_group: str = key(_PLACEMENT_GROUP, "the placement group of an instance of a scale set", default="")
+    instance: Mapping[str, Any] = key(_INSTANCE, "members of its instance metadata", default=MappingProxyType({}))
+
+    def check(self) -> Found:
+        """Yield the problems of its addresses."""
+        if self.listen is not None and self.source is not None:
+            yield ("source",), "give either listen or source, not both"
 
 
 @dataclass(frozen=True)
 class Group:
     """A deployment whose members see one document: the scope of reference 3.1.1."""
 
-    name: str
-    kind: str
-    vms: tuple[Vm, ...]
-    orchestration: str = "uniform"
-    gpu_single_fault_domain: bool = False
-    incarnation: int | None = None
-    instance: Mapping[str, Any] = field(default_factory=dict)
+    name: str = from_path(lambda path: path[-1], "")
+    given_kind: str | None = key(
+        one_of(*KINDS), "without it, standalone with one VM, else availability_set", default=None, name="kind"
+    )
+    vms: tuple[Vm, ...] = key(mapping_of(Vm), "the VMs by name", default=(), required=True)
+    orchestration: str | None = key(
+        one_of("uniform", "flexible"), "the orchestration of a scale set; without it, uniform", default=None
+    )
+    gpu_single_fault_domain: bool = key(
+        BOOLEAN, "each VM of the scale set sees its own events only (reference 3.1.3)", default=False
+    )
+    incarnation: int | None = key(integer(0), "the first DocumentIncarnation", default=None)
+    instance: Mapping[str, Any] = key(
+        _INSTANCE, "members of the instance metadata of all VMs", default=MappingProxyType({})
+    )
+
+    @property
+    def kind(self) -> str:
+        """The given kind, or that of the number of VMs."""
+        return self.given_kind or ("standalone" if len(self.vms) == 1 else "availability_set")
+
+    @property
+    def is_uniform(self) -> bool:
+        """True for a scale set with uniform orchestration."""
+        return self.kind == "scale_set" and self.orchestration != "flexible"
 
     @property
     def own_events_only(self) -> bool:
@@ -92,6 +140,24 @@ class Group:
     def is_classic(self) -> bool:
         """True if the VMs belong to the classic deployment model."""
         return self.kind == "cloud_service"
+
+    def check(self) -> Found:
+        """Yield the problems of keys and names that depend on the kind."""
+        if self.kind != "scale_set":
+            for name, value in (
+                ("orchestration", self.orchestration),
+                ("gpu_single_fault_domain", self.gpu_single_fault_domain),
+            ):
+                if value:
+                    yield (name,), f"only a scale_set has {name}"
+        for vm in self.vms:
+            stem, _mark, number = vm.resource_name.rpartition("_")
+            if self.is_uniform and (stem != self.name or not number.isdigit()):
+                text = f"the name of an instance of a uniform scale set is {self.name}_NUMBER (reference 3.2)"
+                yield ("vms", vm.name), text
+            if not self.is_uniform and vm.placement_group:
+                text = "only an instance of a uniform scale_set has a placement_group"
+                yield ("vms", vm.name, "placement_group"), text
 
 
 def scope_key(group: Group, vm: Vm, *, zone_split: bool, placement_group_split: bool) -> str:

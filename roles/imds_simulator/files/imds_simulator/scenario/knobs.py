@@ -2,22 +2,22 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Knobs: behaviour that Azure does not document, as named values. The defaults are those of the reference.
 
-A field of ``Knobs`` is a knob. Its metadata has the allowed values and the statement of
-docs/reference/scheduled-events.md that it refers to.
+A key of ``Knobs`` is a knob; ``statement`` is the one of docs/reference/scheduled-events.md that it refers to.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from ..api_versions import ADVICE, EVENT_TYPES
+from ..keys import Path, Problems, Type, json_schema, key, keys_of, list_of, problem_text, read_values
 from ..suggestions import suggestion
-from ..times import parse_duration
+from ..value_types import BOOLEAN, DURATION, HOLD, NAME, TOKEN, integer, one_of, switchable
 
 _NOTICE = MappingProxyType(
     {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0, ADVICE: 3600.0}
@@ -25,187 +25,41 @@ _NOTICE = MappingProxyType(
 _STARTED = MappingProxyType(
     {"Freeze": 600.0, "Reboot": 600.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 60.0, ADVICE: 0.0}
 )
-# all readers of JSON have whole numbers up to this one; Python refuses to write longer ones than its limit
-MAX_NUMBER = 2**53 - 1
 
 
-def _knob(kind: str, statement: str, meaning: str, choices: Sequence[Any] = ()) -> Mapping[str, Any]:
-    return {"kind": kind, "statement": statement, "meaning": meaning, "choices": tuple(choices)}
+def _read_by_type(value: Any, path: Path, problems: Problems) -> Mapping[str, float] | None:
+    if not isinstance(value, Mapping):
+        problems.add(path, f"{value!r} is not a mapping of event type to duration")
+        return None
+    for name in value:
+        if name not in EVENT_TYPES:
+            problems.add(
+                (*path, name), f"{name!r} is not one of {', '.join(EVENT_TYPES)}{suggestion(name, EVENT_TYPES)}"
+            )
+    return {name: DURATION.read(each, (*path, name), problems) for name, each in value.items() if name in EVENT_TYPES}
 
 
-@dataclass(frozen=True)
-class Knobs:
-    """All knobs with their values. Durations are simulated seconds."""
+def _pairs(text: str) -> Any:
+    """Return the mapping of ``Freeze:5m,Reboot:1m``."""
+    return dict(part.partition(":")[::2] for part in text.split(","))
 
-    # -- answers to an approval (reference 1.5)
-    unknown_event_status: int = field(
-        default=400,
-        metadata=_knob(
-            "choice", "1.5", "status for a POST whose ids are all unknown, finished or cancelled", (400, 200, 404)
-        ),
-    )
-    partial_batch: str = field(
-        default="reject",
-        metadata=_knob(
-            "choice",
-            "1.5",
-            "a POST that mixes valid and unknown ids: reject all, or apply the valid ones and answer 200",
-            ("reject", "apply_valid"),
-        ),
-    )
-    post_body: str = field(
-        default="empty",
-        metadata=_knob(
-            "choice", "1.5", "body of the 200 answer to a POST: nothing, or the document", ("empty", "document")
-        ),
-    )
-    approval_shortens: bool = field(
-        default=True,
-        metadata=_knob("switch", "2.2.7", "an approved event may start before NotBefore; off: never before NotBefore"),
-    )
-    approve_hold: float = field(
-        default=0.0,
-        metadata=_knob(
-            "hold",
-            "2.2.3",
-            "how long other tenants on the same hardware hold an approved event, counted from its appearance; "
-            "on: until released or NotBefore",
-        ),
-    )
-    start_delay: float = field(
-        default=1.0, metadata=_knob("seconds", "1.5", "time from approval (and release by other tenants) to Started")
-    )
-    approve_changes_incarnation: bool = field(
-        default=False, metadata=_knob("switch", "2.5.8", "whether an approval by itself raises DocumentIncarnation")
-    )
 
-    # -- the HTTP contract (reference 1.1 to 1.4, 1.6, 1.7)
-    xff_status: int = field(
-        default=400, metadata=_knob("status", "1.2.5", "status for a request with an X-Forwarded-For header")
-    )
-    etag: bool = field(
-        default=True, metadata=_knob("switch", "1.2.7", "send ETag and answer 304 to a matching If-None-Match")
-    )
-    type_gating: str = field(
-        default="hide",
-        metadata=_knob(
-            "choice",
-            "1.3.2",
-            "events of a type that is newer than the requested api-version: hidden, or shown",
-            ("hide", "show"),
-        ),
-    )
-    extra_api_versions: tuple[str, ...] = field(
-        default=(),
-        metadata=_knob(
-            "names", "1.3.3", "further api-versions of scheduledevents to accept; they answer like the newest"
-        ),
-    )
-    unknown_version_status: int = field(
-        default=400,
-        metadata=_knob(
-            "choice",
-            "1.6.11",
-            "status for an api-version that scheduledevents does not know; 404: without a list",
-            (400, 404),
-        ),
-    )
-    error_wording: str = field(
-        default="new",
-        metadata=_knob(
-            "choice",
-            "1.6",
-            "the header and api-version errors: those of today, or those of 2022 and before",
-            ("new", "old"),
-        ),
-    )
-    rate_limit: int = field(
-        default=5,
-        metadata=_knob("count", "1.7.1", "requests per second (real time) and VM before 429; 0 or off: no limit"),
-    )
-
-    # -- the document (reference 2.3, 2.5, 3.1)
-    not_before_format: str = field(
-        default="rfc1123",
-        metadata=_knob(
-            "choice", "2.3.3", "NotBefore as RFC 1123 (Mon, 19 Sep 2016 18:29:47 GMT) or ISO 8601", ("rfc1123", "iso")
-        ),
-    )
-    incarnation_step: int = field(
-        default=1, metadata=_knob("count", "2.5.3", "how much one visible change raises DocumentIncarnation")
-    )
-    incarnation_reset: bool = field(
-        default=True,
-        metadata=_knob(
-            "switch", "2.5.5", "DocumentIncarnation restarts after the service was disabled and enabled again"
-        ),
-    )
-    zone_split: bool = field(
-        default=False,
-        metadata=_knob("switch", "3.1.4", "members of a group see, and enable, only their own zone"),
-    )
-    placement_group_split: bool = field(
-        default=True,
-        metadata=_knob("switch", "3.1.8", "members of a scale set see, and enable, only their own placement group"),
-    )
-
-    # -- times and types of events (reference 2.1, 2.4, 5.8)
-    notice_overrides: Mapping[str, float] = field(
-        default_factory=lambda: _NOTICE,
-        metadata=_knob(
-            "by_type", "2.4", "time from appearance to NotBefore per event type; other types keep their default"
-        ),
-    )
-    started_duration: Mapping[str, float] = field(
-        default_factory=lambda: _STARTED,
-        metadata=_knob(
-            "by_type", "2.4.6", "time from Started to removal per event type; other types keep their default"
-        ),
-    )
-    hardware_failure_type: str = field(
-        default="Reboot",
-        metadata=_knob(
-            "choice", "2.1 (4a)", "EventType of an event that a hardware failure starts", ("Reboot", "Redeploy")
-        ),
-    )
-
-    # -- enabling (reference 4.1)
-    enable_delay: float = field(
-        default=0.0, metadata=_knob("seconds", "4.1.2", "delay of the first answer (Azure: up to 2m)")
-    )
-    empty_body_until_enabled: bool = field(
-        default=False,
-        metadata=_knob(
-            "switch",
-            "1.4.13",
-            "during enable_delay answer 200 with an empty body immediately instead of a delayed answer",
-        ),
-    )
-    events_delay: float = field(
-        default=0.0,
-        metadata=_knob(
-            "seconds", "4.1.2", "time after enabling in which the Events list stays empty (Azure: up to 5m)"
-        ),
-    )
-    idle_disable: float = field(
-        default=86400.0,
-        metadata=_knob(
-            "seconds", "4.1.3", "time without requests after which the service is disabled again; 0 or off: never"
-        ),
-    )
-
-    # -- the control plane (reference 5.11, 5.12)
-    arm_token: str = field(
-        default="",
-        metadata=_knob(
-            "token", "5.12.2", "bearer token that an acknowledge has to have; empty: that of --control-token, else any"
-        ),
-    )
-    arm_stable_version: bool = field(
-        default=True,
-        metadata=_knob("switch", "5.12.7", "api-version 2025-11-01 of an acknowledge is known; off: only the preview"),
-    )
-
+_BY_TYPE = Type(
+    _read_by_type,
+    lambda: {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: DURATION.schema() for name in EVENT_TYPES},
+    },
+    "TYPE:DURATION,TYPE:DURATION",
+    _pairs,
+)
+_ERROR_STATUS = integer(400, 599, "an error status from 400 to 599")
+_LIMIT = switchable(integer(0), {False: 0}, "a whole number from 0, or off")
+_SECONDS = switchable(DURATION, {False: 0.0}, "a duration such as 30s or 2h, or off")
+_VERSIONS = dataclasses.replace(
+    list_of(NAME, what="a list of names"), from_text=lambda text: [part for part in text.split(",") if part]
+)
 
 # a knob that was removed -> the statement of docs/reference/scheduled-events.md that has the behaviour
 _REMOVED: Mapping[str, str] = MappingProxyType(
@@ -234,13 +88,173 @@ _REMOVED: Mapping[str, str] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True)
+class Knobs:
+    """All knobs with their values. Durations are simulated seconds."""
+
+    KEYS_ARE_LISTED: ClassVar = "--list-knobs lists them"
+    REMOVED_KEYS: ClassVar[Mapping[str, str]] = {
+        name: f"the knob {name} was removed; leave it out, and see {statement} "
+        "in docs/reference/scheduled-events.md for the behaviour"
+        for name, statement in _REMOVED.items()
+    }
+
+    # -- answers to an approval (reference 1.5)
+    unknown_event_status: int = key(
+        one_of(400, 200, 404),
+        "status for a POST whose ids are all unknown, finished or cancelled",
+        default=400,
+        statement="1.5",
+    )
+    partial_batch: str = key(
+        one_of("reject", "apply_valid"),
+        "a POST that mixes valid and unknown ids: reject all, or apply the valid ones and answer 200",
+        default="reject",
+        statement="1.5",
+    )
+    post_body: str = key(
+        one_of("empty", "document"),
+        "body of the 200 answer to a POST: nothing, or the document",
+        default="empty",
+        statement="1.5",
+    )
+    approval_shortens: bool = key(
+        BOOLEAN,
+        "an approved event may start before NotBefore; off: never before NotBefore",
+        default=True,
+        statement="2.2.7",
+    )
+    approve_hold: float = key(
+        HOLD,
+        "how long other tenants on the same hardware hold an approved event, counted from its appearance; "
+        "on: until released or NotBefore",
+        default=0.0,
+        statement="2.2.3",
+    )
+    start_delay: float = key(
+        _SECONDS, "time from approval (and release by other tenants) to Started", default=1.0, statement="1.5"
+    )
+    approve_changes_incarnation: bool = key(
+        BOOLEAN, "whether an approval by itself raises DocumentIncarnation", default=False, statement="2.5.8"
+    )
+
+    # -- the HTTP contract (reference 1.1 to 1.4, 1.6, 1.7)
+    xff_status: int = key(
+        _ERROR_STATUS, "status for a request with an X-Forwarded-For header", default=400, statement="1.2.5"
+    )
+    etag: bool = key(BOOLEAN, "send ETag and answer 304 to a matching If-None-Match", default=True, statement="1.2.7")
+    type_gating: str = key(
+        one_of("hide", "show"),
+        "events of a type that is newer than the requested api-version: hidden, or shown",
+        default="hide",
+        statement="1.3.2",
+    )
+    extra_api_versions: tuple[str, ...] = key(
+        _VERSIONS,
+        "further api-versions of scheduledevents to accept; they answer like the newest",
+        default=(),
+        statement="1.3.3",
+    )
+    unknown_version_status: int = key(
+        one_of(400, 404),
+        "status for an api-version that scheduledevents does not know; 404: without a list",
+        default=400,
+        statement="1.6.11",
+    )
+    error_wording: str = key(
+        one_of("new", "old"),
+        "the header and api-version errors: those of today, or those of 2022 and before",
+        default="new",
+        statement="1.6",
+    )
+    rate_limit: int = key(
+        _LIMIT, "requests per second (real time) and VM before 429; 0 or off: no limit", default=5, statement="1.7.1"
+    )
+
+    # -- the document (reference 2.3, 2.5, 3.1)
+    not_before_format: str = key(
+        one_of("rfc1123", "iso"),
+        "NotBefore as RFC 1123 (Mon, 19 Sep 2016 18:29:47 GMT) or ISO 8601",
+        default="rfc1123",
+        statement="2.3.3",
+    )
+    incarnation_step: int = key(
+        integer(0), "how much one visible change raises DocumentIncarnation", default=1, statement="2.5.3"
+    )
+    incarnation_reset: bool = key(
+        BOOLEAN,
+        "DocumentIncarnation restarts after the service was disabled and enabled again",
+        default=True,
+        statement="2.5.5",
+    )
+    zone_split: bool = key(
+        BOOLEAN, "members of a group see, and enable, only their own zone", default=False, statement="3.1.4"
+    )
+    placement_group_split: bool = key(
+        BOOLEAN,
+        "members of a scale set see, and enable, only their own placement group",
+        default=True,
+        statement="3.1.8",
+    )
+
+    # -- times and types of events (reference 2.1, 2.4, 5.8)
+    notice_overrides: Mapping[str, float] = key(
+        _BY_TYPE,
+        "time from appearance to NotBefore per event type; other types keep their default",
+        default=_NOTICE,
+        statement="2.4",
+    )
+    started_duration: Mapping[str, float] = key(
+        _BY_TYPE,
+        "time from Started to removal per event type; other types keep their default",
+        default=_STARTED,
+        statement="2.4.6",
+    )
+    hardware_failure_type: str = key(
+        one_of("Reboot", "Redeploy"),
+        "EventType of an event that a hardware failure starts",
+        default="Reboot",
+        statement="2.1 (4a)",
+    )
+
+    # -- enabling (reference 4.1)
+    enable_delay: float = key(_SECONDS, "delay of the first answer (Azure: up to 2m)", default=0.0, statement="4.1.2")
+    empty_body_until_enabled: bool = key(
+        BOOLEAN,
+        "during enable_delay answer 200 with an empty body immediately instead of a delayed answer",
+        default=False,
+        statement="1.4.13",
+    )
+    events_delay: float = key(
+        _SECONDS,
+        "time after enabling in which the Events list stays empty (Azure: up to 5m)",
+        default=0.0,
+        statement="4.1.2",
+    )
+    idle_disable: float = key(
+        _SECONDS,
+        "time without requests after which the service is disabled again; 0 or off: never",
+        default=86400.0,
+        statement="4.1.3",
+    )
+
+    # -- the control plane (reference 5.11, 5.12)
+    arm_token: str = key(
+        TOKEN,
+        "bearer token that an acknowledge has to have; empty: that of --control-token, else any",
+        default="",
+        statement="5.12.2",
+    )
+    arm_stable_version: bool = key(
+        BOOLEAN,
+        "api-version 2025-11-01 of an acknowledge is known; off: only the preview",
+        default=True,
+        statement="5.12.7",
+    )
+
+
 class KnobError(ValueError):
     """A knob does not exist, or cannot have the value."""
-
-
-def knob_fields() -> Mapping[str, dataclasses.Field[Any]]:
-    """Return name -> dataclass field of every knob, in the order of the documentation."""
-    return {each.name: each for each in dataclasses.fields(Knobs)}
 
 
 def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
@@ -249,24 +263,31 @@ def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
     Raises:
         KnobError: a knob does not exist, or cannot have the value.
     """
-    fields = knob_fields()
-    values = {}
-    for name, value in changes.items():
-        if name in _REMOVED:
-            raise KnobError(
-                f"the knob {name} was removed; leave it out, and see {_REMOVED[name]} "
-                "in docs/reference/scheduled-events.md for the behaviour"
-            )
-        if name not in fields:
-            hint = suggestion(name, fields) or "; --list-knobs lists them"
-            raise KnobError(f"there is no knob {name!r}{hint}")
-        values[name] = _parse_knob(fields[name], value, getattr(knobs, name))
+    problems = Problems()
+    changed = _changed(knobs, changes, (), problems)
+    if problems.found:
+        raise KnobError("; ".join(f"knob {problem_text(path, text)}" for path, text in problems.found))
+    return changed
+
+
+def _changed(knobs: Knobs, changes: Any, path: Path, problems: Problems) -> Knobs:
+    keys = keys_of(Knobs)
+    if isinstance(changes, Mapping):
+        # the command line has only text: 400 and "400" are equal
+        changes = {
+            name: keys[name].type.from_text(value) if name in keys and isinstance(value, str) else value
+            for name, value in changes.items()
+        }
+    values = read_values(Knobs, changes, path, problems) or {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            values[name] = MappingProxyType({**getattr(knobs, name), **value})
     return dataclasses.replace(knobs, **values)
 
 
 def describe_knobs(knobs: Knobs) -> dict[str, Any]:
     """Return name -> present value for JSON; "on" is a hold without end."""
-    return {name: _to_json(getattr(knobs, name)) for name in knob_fields()}
+    return {name: _to_json(getattr(knobs, name)) for name in keys_of(Knobs)}
 
 
 def _to_json(value: Any) -> Any:
@@ -277,90 +298,4 @@ def _to_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _parse_knob(knob: dataclasses.Field[Any], value: Any, present: Any) -> Any:
-    kind = knob.metadata["kind"]
-    try:
-        if kind == "choice":
-            return _choice(value, knob.metadata["choices"])
-        if kind == "by_type":
-            return _by_type(value, present)
-        return _PARSERS[kind](value)
-    except ValueError as error:
-        raise KnobError(f"knob {knob.name}: {error}") from None
-
-
-def _choice(value: Any, choices: Sequence[Any]) -> Any:
-    for choice in choices:
-        # the command line has only text: 400 and "400" are equal
-        if str(value).lower() == str(choice).lower() and not isinstance(value, bool):
-            return choice
-    raise ValueError(f"{value!r} is not one of {', '.join(map(str, choices))}")
-
-
-def _switch(value: Any) -> bool:
-    values = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in values:
-        return values[value.lower()]
-    raise ValueError(f"{value!r} is not on or off")
-
-
-def _count(value: Any) -> int:
-    if value is False or value == "off":
-        return 0
-    count = int(value) if isinstance(value, str) and value.isdigit() else value
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_NUMBER:
-        raise ValueError(f"{value!r} is not a whole number from 0 to {MAX_NUMBER}")
-    return count
-
-
-def _status(value: Any) -> int:
-    if not 400 <= _count(value) <= 599:
-        raise ValueError(f"{value!r} is not an error status from 400 to 599")
-    return int(value)
-
-
-def _seconds(value: Any) -> float:
-    return 0.0 if value is False or value == "off" else parse_duration(value)
-
-
-def _hold(value: Any) -> float:
-    return math.inf if value is True or value == "on" else _seconds(value)
-
-
-def _by_type(value: Any, present: Mapping[str, float]) -> Mapping[str, float]:
-    """Parse a mapping, or ``Freeze:5m,Reboot:1m`` from the command line."""
-    if isinstance(value, str):
-        value = dict(part.partition(":")[::2] for part in value.split(","))
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} is not a mapping of event type to duration")
-    for name in value:
-        if name not in EVENT_TYPES:
-            raise ValueError(f"{name!r} is not one of {', '.join(EVENT_TYPES)}")
-    return MappingProxyType({**present, **{name: parse_duration(each) for name, each in value.items()}})
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [part for part in value.split(",") if part]
-    if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
-        raise ValueError(f"{value!r} is not a list of names")
-    return tuple(value)
-
-
-def _token(value: Any) -> str:
-    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
-        raise ValueError(f"{value!r} is not a token: ASCII characters without spaces")
-    return value
-
-
-_PARSERS = {
-    "switch": _switch,
-    "count": _count,
-    "status": _status,
-    "seconds": _seconds,
-    "hold": _hold,
-    "names": _names,
-    "token": _token,
-}
+KNOBS = Type(lambda value, path, problems: _changed(Knobs(), value, path, problems), lambda: json_schema(Knobs))

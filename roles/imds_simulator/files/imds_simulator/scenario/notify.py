@@ -4,74 +4,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from ..header_text import is_header_name, is_header_value
-from ..times import parse_duration
+from ..keys import key
+from ..value_types import BOOLEAN, DURATION, HEADERS, TOKEN, integer, number, one_of, text
 
 EVENT_GRID = "eventgrid"
 CLOUD_EVENTS = "cloudevents"
 
 
+def _web_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or not url.isprintable():
+        raise ValueError(f"{url!r} is not an http or https address")
+    return url
+
+
+_URL = text(parse=_web_address, metavar="URL")
+_SHARE = number("a share from 0 to 1", lambda value: 0 <= value <= 1, {"minimum": 0, "maximum": 1})
+
+
 @dataclass(frozen=True)
 class Notify:
-    """The settings of publishing.
+    """The settings of publishing. ``disorder`` is in simulated seconds."""
 
-    ``duplicates`` is the share of notifications that are sent twice. ``disorder`` is the longest
-    random delay of a notification in simulated seconds. ``seed``: None makes each run different.
-    ``attempts`` is the largest number of requests for one notification. ``validate``: the web hook
-    has to pass the handshake first.
-    """
-
-    url: str
-    schema: str = EVENT_GRID
-    headers: Mapping[str, str] = field(default_factory=dict)
-    duplicates: float = 0.0
-    disorder: float = 0.0
-    seed: int | None = None
-    attempts: int = 5
-    validate: bool = False
-
-
-def notify_problems(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the problems that the schema does not find, as (key, message)."""
-    if "url" not in data:
-        yield "url", "the key url is missing; notifications need the address of a web hook"
-    elif not _is_web_address(data["url"]):
-        yield "url", f"{data['url']!r} is not an http or https address"
-    for name, value in data.get("headers", {}).items():
-        if not is_header_name(name):
-            yield "headers", f"{name!r} is not the name of a header"
-        elif not is_header_value(str(value)):
-            yield "headers", f"the value of {name} has more than one line, or a control character"
-    token = data.get("token", "x")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        yield "token", "a token has ASCII characters only, without spaces and line breaks"
-
-
-def notify_from(data: Mapping[str, Any]) -> Notify:
-    """Return the settings that checked ``data`` describes."""
-    headers = {name: str(value) for name, value in data.get("headers", {}).items()}
-    if "token" in data:
-        headers["Authorization"] = f"Bearer {data['token']}"
-    return Notify(
-        url=data["url"],
-        schema=data.get("schema", EVENT_GRID),
-        headers=headers,
-        duplicates=float(data.get("duplicates", 0)),
-        disorder=parse_duration(data.get("disorder", 0)),
-        seed=data.get("seed"),
-        attempts=data.get("attempts", 5),
-        validate=data.get("validate", False),
+    url: str = key(_URL, "the address of the web hook", default="", required=True)
+    schema: str = key(one_of(EVENT_GRID, CLOUD_EVENTS), "the schema of the notifications", default=EVENT_GRID)
+    token: str = key(TOKEN, "the bearer token that each request has", default="")
+    given_headers: Mapping[str, str] = key(
+        HEADERS, "further headers of each request", default=MappingProxyType({}), name="headers"
     )
+    duplicates: float = key(_SHARE, "the share of notifications that are sent twice", default=0.0)
+    disorder: float = key(DURATION, "the longest random delay of a notification", default=0.0)
+    seed: int | None = key(integer(0), "makes the random choices repeatable", default=None)
+    attempts: int = key(integer(1, 30), "the largest number of requests for one notification", default=5)
+    validate: bool = key(BOOLEAN, "the web hook has to pass the handshake first", default=False)
 
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:
-        return False
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of each request."""
+        return {**self.given_headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}

@@ -8,11 +8,11 @@ The helper has its own ``yaml_lines.py``: see docs/decisions/0003-no-shared-code
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import yaml
 
-Path = tuple[Union[str, int], ...]
+from ..keys import Path, problem_text
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.line}: {dotted(self.path) + ': ' if self.path else ''}{self.message}"
+        return f"{self.line}: {problem_text(self.path, self.message)}"
 
 
 class _Loader(yaml.SafeLoader):
@@ -74,14 +74,6 @@ def read_yaml(text: str) -> YamlSource:
         if loader is not None:
             loader.dispose()
     return result
-
-
-def dotted(path: Path) -> str:
-    """Return ``path`` as text, such as ``events[2].type``."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + part
-    return text
 
 
 def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[int, ...]) -> Any:

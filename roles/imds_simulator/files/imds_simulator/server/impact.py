@@ -38,7 +38,7 @@ class Impact:
         phase = _PHASES.get(occurrence.kind)
         if phase is None:
             return
-        argv = self._commands.commands.get((str(occurrence.detail["type"]), phase))
+        argv = self._commands.command(str(occurrence.detail["type"]), phase)
         if argv is None:
             return
         for vm in occurrence.detail["resources"]:

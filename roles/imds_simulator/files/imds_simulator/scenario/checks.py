@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Checks across the values of a scenario, or of a running simulator: names, addresses, groups, times."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from ..keys import Found, Path, dotted
+from ..moments import Moment, When
+from ..suggestions import suggestion
+from ..times import iso
+from .answers import Answer
+from .fault import ROUTES, Fault
+from .groups import Group, Vm
+from .plans import EventPlan, Scenario
+
+# seconds: a caller that names the present time, in whole minutes too, means now
+TOLERANCE = 60.0
+_MOST_SHOWN = 20
+
+
+class Members:
+    """The groups, and their VMs by name."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self.groups: Mapping[str, Group] = {group.name: group for group in groups}
+        self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
+
+
+def scenario_problems(scenario: Scenario, now: float) -> Found:
+    """Yield the problems of a whole scenario; ``now`` is the Unix time, after which absolute times have to be."""
+    members = Members(scenario.groups)
+    yield from _names_of_vms(scenario.groups)
+    yield from address_problems(scenario.groups)
+    for event in scenario.events:
+        yield from _below(event.place, event_problems(event, members))
+    yield from _names_of_events(scenario.events)
+    for step in scenario.incarnations:
+        if step.group not in members.groups:
+            yield (*step.place, "group"), _unknown("group", step.group, members.groups)
+    for answer in scenario.answers:
+        yield from _below(answer.place, _answer_problems(answer, members))
+    routes = {answer.route for answer in scenario.answers}
+    for fault in scenario.faults:
+        yield from _below(fault.place, fault_problems(fault, members.vms, routes))
+    for path, moment in _moments(scenario):
+        yield from past_moments(now, {path: moment})
+        if scenario.begin == "first_request":
+            text = f"{moment} is an absolute time; with begin: first_request write a duration since that request"
+            yield path, text
+    if scenario.default_vm is not None and scenario.default_vm not in members.vms:
+        yield ("default_vm",), _unknown("VM", scenario.default_vm, members.vms)
+
+
+def event_problems(event: EventPlan, members: Members) -> Found:
+    """Yield the problems of the VMs that an event and its changes name."""
+    yield from _resources(event.resources, ("resources",), members)
+    for index, change in enumerate(event.changes):
+        if change.resources is not None:
+            yield from moved_problems(event.resources, change.resources, ("changes", index, "resources"), members)
+
+
+def moved_problems(old: tuple[str, ...], new: tuple[str, ...], path: Path, members: Members) -> Found:
+    """Yield the problems of a change of an event's VMs."""
+    yield from _resources(new, path, members)
+    if len({members.vms[names[0]].group for names in (old, new) if names and names[0] in members.vms}) > 1:
+        yield path, "an event cannot move to another group"
+
+
+def fault_problems(fault: Fault, vms: Mapping[str, Vm], routes: Collection[str]) -> Found:
+    """Yield the problems of the names in a fault; ``routes`` are those of the answers."""
+    known = [*ROUTES, *sorted(routes)]
+    if fault.route not in known:
+        yield ("route",), f"{fault.route!r} is not one of {', '.join(known)}{suggestion(fault.route, known)}"
+    for name in fault.vms:
+        if name not in vms:
+            yield ("vm",), _unknown("VM", name, vms)
+        elif fault.action == "refuse" and vms[name].source:
+            yield ("vm",), f"{name} is identified by source address; its connections cannot be refused; use reset"
+
+
+def past_moments(now: float, times: Mapping[Path, When]) -> Found:
+    """Yield a problem for each absolute time that is more than TOLERANCE before ``now``."""
+    for path, when in times.items():
+        if isinstance(when, Moment) and when.unix < now - TOLERANCE:
+            yield path, f"{when} is in the past: the simulator's clock shows {iso(now)}; write a later time"
+
+
+def address_problems(groups: Iterable[Group]) -> Found:
+    """Yield the addresses that two VMs have."""
+    taken: dict[str, str] = {}
+    for vm in (vm for group in groups for vm in group.vms):
+        for name, address in (("listen", vm.listen), ("source", vm.source)):
+            if address is None or str(address).endswith(":0"):
+                continue
+            other = taken.setdefault(str(address), vm.name)
+            if other != vm.name:
+                yield ("groups", vm.group, "vms", vm.name, name), f"{other} has the address {address} already"
+
+
+def _answer_problems(answer: Answer, members: Members) -> Found:
+    for key, what, names, known in (
+        ("vm", "VM", answer.vms, members.vms),
+        ("group", "group", answer.groups, members.groups),
+    ):
+        for name in names:
+            if name not in known:
+                yield (key,), _unknown(what, name, known)
+
+
+def _moments(scenario: Scenario) -> Iterator[tuple[Path, Moment]]:
+    times: list[tuple[Path, When]] = [((*each.place, "at"), each.at) for each in scenario.events]
+    times += [((*each.place, "at"), each.at) for each in scenario.incarnations]
+    for fault in scenario.faults:
+        times += [((*fault.place, "from"), fault.begins), ((*fault.place, "to"), fault.ends)]
+    # the end of a fault with the key for is later than another moment
+    return ((path, when) for path, when in times if isinstance(when, Moment) and not when.later)
+
+
+def _names_of_vms(groups: Iterable[Group]) -> Found:
+    group_of: dict[str, str] = {}
+    for vm in (vm for group in groups for vm in group.vms):
+        if group_of.setdefault(vm.name, vm.group) != vm.group:
+            text = f"group {group_of[vm.name]} has a VM of this name already; use resource_name for equal Azure names"
+            yield ("groups", vm.group, "vms", vm.name), text
+
+
+def _resources(names: tuple[str, ...], path: Path, members: Members) -> Found:
+    known = [members.vms[name] for name in names if name in members.vms]
+    for index, name in enumerate(names):
+        if name not in members.vms:
+            yield (*path, index), _unknown("VM", name, members.vms)
+        elif members.vms[name].group != known[0].group:
+            yield (
+                (*path, index),
+                f"{name} is in group {members.vms[name].group}, but {known[0].name} in group {known[0].group}; "
+                "an event affects VMs of one group (reference 3.1.1)",
+            )
+    groups = {vm.group for vm in known}
+    if len(known) > 1 and len(groups) == 1 and members.groups[known[0].group].kind == "standalone":
+        yield path, "VMs of a standalone group do not share events; write one event for each VM (reference 3.1.1)"
+
+
+def _names_of_events(events: Iterable[EventPlan]) -> Found:
+    by_name: dict[str, EventPlan] = {}
+    for event in events:
+        first = by_name.setdefault(event.name, event)
+        if first is not event:
+            yield (*event.place, "name"), f"{dotted(first.place)} has the name {event.name} already"
+    for event in events:
+        if event.after is not None and event.after not in by_name:
+            yield (*event.place, "after"), _unknown("event", event.after, by_name)
+        elif _waits_for_itself(event, by_name):
+            yield (*event.place, "after"), "these events wait for each other"
+
+
+def _waits_for_itself(event: EventPlan, by_name: Mapping[str, EventPlan]) -> bool:
+    at: EventPlan | None = event
+    for _hop in by_name:
+        at = by_name.get(at.after or "") if at is not None else None
+        if at is event:
+            return True
+    return False
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> str:
+    shown = sorted(known)
+    hint = suggestion(name, shown) or (f"; there are {', '.join(shown)}" if len(shown) <= _MOST_SHOWN else "")
+    return f"there is no {what} {name}{hint}"
+
+
+def _below(place: Path, found: Iterable[tuple[Path, str]]) -> Found:
+    return (((*place, *path), text) for path, text in found)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Warnings about what Azure does not show (docs/reference/scheduled-events.md 3.1.9, 3.3)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from imds_simulator.instance_metadata.document import InstanceDocuments
+from imds_simulator.keys import Path
+from imds_simulator.scenario.files import parse
+from imds_simulator.scenario.groups import scope_key
+from imds_simulator.scenario.warnings import scenario_warnings
+from support.simulator.simulations import make_simulation
+
+GUID = "818281bc-a73f-5c57-ad82-68f7a6786f11"
+
+
+def warnings(groups: Any, **more: Any) -> dict[Path, str]:
+    return dict(scenario_warnings(parse(json.dumps({"groups": groups, **more}), "f.yaml")))
+
+
+def instance_warnings(instance: Any, kind: str = "standalone") -> dict[Path, str]:
+    """Return the end of the path -> text."""
+    found = warnings({"web": {"kind": kind, "instance": instance, "vms": {"vm1": None}}})
+    return {path[3:]: text for path, text in found.items()}
+
+
+def test_warning_names_the_nearest_member() -> None:
+    found = instance_warnings({"compute": {"vmsize": "A", "osProfile": {"computername": "x"}}, "netwrk": {}})
+    assert set(found) == {("compute", "vmsize"), ("compute", "osProfile", "computername"), ("netwrk",)}
+    assert "vmSize" in found["compute", "vmsize"] and "computerName" in found["compute", "osProfile", "computername"]
+
+
+def test_warning_of_another_shape() -> None:
+    compute = {"publicKeys": "ssh-rsa one", "zone": [1], "plan": "none", "tagsList": ["a:b", {"nam": "a"}]}
+    assert set(instance_warnings({"compute": compute})) == {
+        ("compute", "publicKeys"),
+        ("compute", "zone"),
+        ("compute", "plan"),
+        ("compute", "tagsList", 0),
+        ("compute", "tagsList", 1, "nam"),
+    }
+
+
+def test_no_warning_about_a_complete_document() -> None:
+    world = make_simulation(groups={"web": {"kind": "standalone", "vms": {"vm1": {}}}}).world
+    document = InstanceDocuments(world.groups.values()).document("vm1", "2025-04-07")
+    assert instance_warnings(document) == {} and instance_warnings({"compute": None}) == {}
+
+
+def test_warning_about_compute_of_a_classic_vm() -> None:
+    assert set(instance_warnings({"compute": {"name": "x"}}, "cloud_service")) == {("compute",)}
+
+
+def test_warning_about_a_vm_has_its_path() -> None:
+    found = warnings({"web": {"vms": {"vm1": {"instance": {"compute": {"nme": "x"}}}}}})
+    assert set(found) == {("groups", "web", "vms", "vm1", "instance", "compute", "nme")}
+
+
+def test_two_spellings_of_a_guid_are_one_placement_group() -> None:
+    vms = {"web_0": {"placement_group": GUID}, "web_1": {"placement_group": GUID.upper()}}
+    groups = {"web": {"kind": "scale_set", "vms": vms}}
+    (group,) = parse(json.dumps({"groups": groups}), "f.yaml").groups
+    scopes = {scope_key(group, vm, zone_split=False, placement_group_split=True) for vm in group.vms}
+    assert scopes == {f"web/placement group {GUID}"}
+    assert warnings(groups, events=[{"type": "Freeze", "resources": ["web_0", "web_1"]}]) == {}
+
+
+def test_warning_about_an_event_of_several_placement_groups() -> None:
+    names = {"web_1": "one", "web_2": "one", "web_3": "two"}
+    vms = {**{name: {"placement_group": group} for name, group in names.items()}, "web_4": None}
+    resources = (["web_1", "web_2"], ["web_1", "web_3"], ["web_3", "web_4"], ["web_4"])
+    events = [{"type": "Freeze", "resources": each} for each in resources]
+    found = warnings({"web": {"kind": "scale_set", "vms": vms}}, events=events)
+    assert list(found) == [("events", 1, "resources"), ("events", 2, "resources")]
