@@ -22,7 +22,8 @@ _LAST_DATE = 253402300799.0
 def parse_signed_duration(value: int | float | str) -> float:
     """Parse a duration that may begin with a minus sign, as parse_duration."""
     if isinstance(value, str):
-        is_negative, size = value.startswith("-"), value.removeprefix("-")
+        is_negative = value.startswith("-")
+        size: int | float | str = value.removeprefix("-")
     else:
         is_negative = isinstance(value, (int, float)) and value < 0
         size = -value if is_negative else value

@@ -38,8 +38,8 @@ def event_warnings(event: EventPlan, vms: Mapping[str, Vm], knobs: Knobs) -> Fou
     if event.type == "Terminate":
         notice = knobs.notice_overrides["Terminate"] if event.notice is None else event.notice
         if event.starts == BY_NOTICE and not _LEAST_NOTICE <= notice <= _LARGEST_NOTICE:
-            text = f"{duration_text(notice)} is not a notice of a Terminate event on Azure: 5 to 15 minutes (reference 2.4)"
-            yield ("notice",), text
+            given = duration_text(notice)
+            yield ("notice",), f"{given} is not a notice of a Terminate event on Azure: 5 to 15 minutes (reference 2.4)"
         if count > 1:
             yield ("resources",), f"{count} VMs; on Azure a Terminate event has one instance (reference 2.2.8)"
     if len({vms[name].placement_group for name in event.resources}) > 1:
