@@ -130,12 +130,12 @@ def key(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def from_path(at: Callable[[Path], Any], default: Any) -> Any:
+def from_path(at: Callable[[Path], Any], default: Any, *, compare: bool = True) -> Any:
     """Declare a field that is not a key: its value follows from the path of the mapping, such as a name.
 
     ``default`` is its value where there is no path.
     """
-    return dataclasses.field(default=default, metadata={"at": at}, compare=not isinstance(default, tuple))
+    return dataclasses.field(default=default, metadata={"at": at}, compare=compare)
 
 
 @cache

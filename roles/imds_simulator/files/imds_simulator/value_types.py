@@ -163,27 +163,29 @@ def _token(value: str) -> str:
     return value
 
 
-def _headers(value: Any) -> dict[str, str]:
+def _texts(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError
     for name, each in value.items():
-        if not is_header_name(name):
-            raise ValueError(f"{name!r} is not the name of a header")
         if isinstance(each, bool) or not isinstance(each, (str, int, float)):
             raise ValueError(f"the value of {name} is not text or a number")
-        if not is_header_value(str(each)):
-            raise ValueError(f"the value of {name} has more than one line, or a control character")
     return {name: str(each) for name, each in value.items()}
+
+
+def _headers(value: Any) -> dict[str, str]:
+    headers = _texts(value)
+    for name, each in headers.items():
+        if not is_header_name(name):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if not is_header_value(each):
+            raise ValueError(f"the value of {name} has more than one line, or a control character")
+    return headers
 
 
 TEXT = text()
 NAME = text("text of at least one character", metavar="NAME", least=1)
 BOOLEAN = scalar(
-    "true or false, on or off",
-    _boolean,
-    {"type": "boolean"},
-    "on|off",
-    lambda given: _SWITCH.get(given.lower(), given),
+    "true or false, on or off", _boolean, {"type": "boolean"}, "on|off", lambda given: _SWITCH.get(given.lower(), given)
 )
 DURATION = _duration("a duration", parse_duration, _DURATION)
 SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({_DURATION})")
@@ -203,10 +205,6 @@ BASE64 = text(parse=_base64, metavar="BASE64")
 TOKEN = text(parse=_token, metavar="TOKEN")
 HEADER_VALUE = text(parse=_header_value)
 HOLD = switchable(DURATION, {True: math.inf, False: 0.0}, "a duration, or true for 'until released or NotBefore'")
-HEADERS = scalar(
-    "a mapping",
-    _headers,
-    {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
-    "JSON",
-    _json_or_text,
-)
+_TEXTS_SCHEMA = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+TEXTS = scalar("a mapping", _texts, _TEXTS_SCHEMA, "JSON", _json_or_text)
+HEADERS = scalar("a mapping", _headers, _TEXTS_SCHEMA, "JSON", _json_or_text)

@@ -41,7 +41,7 @@ def static_reply(request: Request, knobs: Knobs) -> Reply:
         if rejection is not None:
             return rejection
     if answer is not None:
-        return Reply(answer.status, answer.body, answer.content_type, answer.headers)
+        return Reply(answer.status, answer.body, answer.content_type, tuple(answer.headers.items()))
     others = [each.method for each in answers if _has_query(target, each)]
     return method_not_allowed(others) if others else not_found()
 
@@ -51,4 +51,4 @@ def _fitting(method: str, target: Target, answers: Sequence[Answer]) -> Answer |
 
 
 def _has_query(target: Target, answer: Answer) -> bool:
-    return all(target.query.get(name) == value for name, value in answer.query.items())
+    return all(target.query.get(name.lower()) == value for name, value in answer.query.items())

@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ..keys import Found, Path, from_path, key, scalar
-from ..value_types import BASE64, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXT, integer, one_of, text
+from ..value_types import BASE64, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXTS, integer, one_of, text
 from .fault import ROUTES
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)
 _METADATA = re.compile(r"/metadata(/.*)?", re.IGNORECASE)
-_JSON_TYPE = "application/json; charset=utf-8"
+_USUAL_TYPES = ("text/plain; charset=utf-8", "application/json; charset=utf-8", "application/octet-stream")
 # names that the log or a fault has for something else
 _RESERVED = (*ROUTES, "unknown")
 # the server sends these itself; others would make the answer unreadable
@@ -48,18 +48,13 @@ def _json_body(value: Any) -> bytes:
     return body.encode(errors="backslashreplace")
 
 
-def _query(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError
-    for name, each in value.items():
-        if isinstance(each, bool) or not isinstance(each, (str, int, float)):
-            raise ValueError(f"the value of {name} is not text or a number")
-    return {name.lower(): str(each) for name, each in value.items()}
+def _text_body(value: str) -> bytes:
+    # JSON may have half of a pair, which UTF-8 has not
+    return value.encode(errors="backslashreplace")
 
 
 _PATH = text("a path such as /metadata/identity/oauth2/token, without query", r"/[!-\"$->@-~]*", _path, "PATH")
 _NAME = text("letters, digits, _ and -", "[A-Za-z0-9_-]+", _name, "NAME")
-_QUERY = scalar("a mapping", _query, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -72,21 +67,21 @@ class Answer:
     )
     name: str = key(_NAME, "the name of the route in the log and in faults; without it, the path", default="")
     method: str = key(one_of("GET", "POST", "PUT", "DELETE", "PATCH", "any"), "the method", default="GET")
-    query: Mapping[str, str] = key(_QUERY, "what the query of a request must have", default=_NOTHING)
+    query: Mapping[str, str] = key(TEXTS, "what the query of a request must have", default=_NOTHING)
     vms: tuple[str, ...] = key(NAME_OR_NAMES, "the VMs that get the answer", default=(), name="vm")
     groups: tuple[str, ...] = key(NAME_OR_NAMES, "the groups whose VMs get the answer", default=(), name="group")
     require_metadata_header: bool | None = key(
         BOOLEAN, "requests need Metadata: true; without it, those below /metadata", default=None
     )
     status: int = key(integer(200, 599), "the status", default=200)
-    given_headers: Mapping[str, str] = key(HEADERS, "further headers", default=_NOTHING, name="headers")
-    given_body: str | None = key(TEXT, "the body as text", default=None, name="body")
-    body_base64: bytes | None = key(BASE64, "the body in base64", default=None)
-    json: bytes | None = key(scalar("", _json_body, {}, "JSON"), "the body as JSON", default=None)
+    headers: Mapping[str, str] = key(HEADERS, "further headers", default=_NOTHING)
+    as_text: bytes | None = key(text(parse=_text_body), "the body as text", default=None, name="body")
+    as_json: bytes | None = key(scalar("", _json_body, {}, "JSON"), "the body as JSON", default=None, name="json")
+    as_base64: bytes | None = key(BASE64, "the body in base64", default=None, name="body_base64")
     given_content_type: str | None = key(
         HEADER_VALUE, "Content-Type; without it, that of the form of the body", default=None, name="content_type"
     )
-    place: Path = from_path(lambda path: path, ())
+    place: Path = from_path(lambda path: path, (), compare=False)
 
     @property
     def is_prefix(self) -> bool:
@@ -110,31 +105,20 @@ class Answer:
         return below_metadata if self.require_metadata_header is None else self.require_metadata_header
 
     @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The further headers."""
-        return tuple(self.given_headers.items())
-
-    @property
-    def _bodies(self) -> list[tuple[str, bytes, str]]:
-        """The key, bytes and usual Content-Type of each body that is given."""
-        text = None if self.given_body is None else self.given_body.encode(errors="backslashreplace")
-        forms = (
-            ("body", text, "text/plain; charset=utf-8"),
-            ("json", self.json, _JSON_TYPE),
-            ("body_base64", self.body_base64, "application/octet-stream"),
-        )
-        return [(name, body, content_type) for name, body, content_type in forms if body is not None]
-
-    @property
     def body(self) -> bytes:
         """The body."""
-        return next((body for _name, body, _type in self._bodies), b"")
+        return self.as_text or self.as_json or self.as_base64 or b""
 
     @property
     def content_type(self) -> str:
         """The value of Content-Type; empty for none."""
-        usual = next((content_type for _name, _body, content_type in self._bodies), "")
-        return usual if self.given_content_type is None else self.given_content_type
+        if self.given_content_type is not None:
+            return self.given_content_type
+        return next((usual for body, usual in zip(self._bodies, _USUAL_TYPES) if body is not None), "")
+
+    @property
+    def _bodies(self) -> tuple[bytes | None, ...]:
+        return self.as_text, self.as_json, self.as_base64
 
     def is_for(self, path: str, vm: str, group: str) -> bool:
         """Return True if the answer is that of ``path`` (normalised) for a VM."""
@@ -143,14 +127,14 @@ class Answer:
 
     def check(self) -> Found:
         """Yield the problems of keys that exclude each other."""
-        given = [name for name, _body, _type in self._bodies]
+        given = [name for name, body in zip(("body", "json", "body_base64"), self._bodies) if body is not None]
         if len(given) > 1:
             yield (given[1],), "give only one of body, json, body_base64"
         elif given and self.status in (204, 304):
             yield (given[0],), f"an answer with status {self.status} has no body"
         if self.vms and self.groups:
             yield ("group",), "give either vm or group, not both"
-        for name in self.given_headers:
+        for name in self.headers:
             if name.lower() in _FRAMING:
                 yield ("headers",), f"{name}: the simulator sends this header itself"
 

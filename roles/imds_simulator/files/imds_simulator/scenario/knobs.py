@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 from ..api_versions import ADVICE, EVENT_TYPES
 from ..keys import Path, Problems, Type, json_schema, key, keys_of, list_of, problem_text, read_values
-from ..suggestions import suggestion
 from ..value_types import BOOLEAN, DURATION, HOLD, NAME, TOKEN, integer, one_of, switchable
 
 _NOTICE = MappingProxyType(
@@ -27,32 +26,15 @@ _STARTED = MappingProxyType(
 )
 
 
-def _read_by_type(value: Any, path: Path, problems: Problems) -> Mapping[str, float] | None:
-    if not isinstance(value, Mapping):
-        problems.add(path, f"{value!r} is not a mapping of event type to duration")
-        return None
-    for name in value:
-        if name not in EVENT_TYPES:
-            problems.add(
-                (*path, name), f"{name!r} is not one of {', '.join(EVENT_TYPES)}{suggestion(name, EVENT_TYPES)}"
-            )
-    return {name: DURATION.read(each, (*path, name), problems) for name, each in value.items() if name in EVENT_TYPES}
-
-
-def _pairs(text: str) -> Any:
-    """Return the mapping of ``Freeze:5m,Reboot:1m``."""
-    return dict(part.partition(":")[::2] for part in text.split(","))
-
-
+_ByType = dataclasses.make_dataclass(
+    "_ByType", [(name, float, key(DURATION, f"the time of a {name}", default=0.0)) for name in EVENT_TYPES]
+)
+# Freeze:5m,Reboot:1m on a command line
 _BY_TYPE = Type(
-    _read_by_type,
-    lambda: {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: DURATION.schema() for name in EVENT_TYPES},
-    },
+    lambda value, path, problems: read_values(_ByType, value, path, problems),
+    lambda: json_schema(_ByType),
     "TYPE:DURATION,TYPE:DURATION",
-    _pairs,
+    lambda text: dict(part.partition(":")[::2] for part in text.split(",")),
 )
 _ERROR_STATUS = integer(400, 599, "an error status from 400 to 599")
 _LIMIT = switchable(integer(0), {False: 0}, "a whole number from 0, or off")
@@ -62,30 +44,33 @@ _VERSIONS = dataclasses.replace(
 )
 
 # a knob that was removed -> the statement of docs/reference/scheduled-events.md that has the behaviour
-_REMOVED: Mapping[str, str] = MappingProxyType(
-    {
-        "started_event_status": "1.5.4",
-        "duplicate_ids": "1.5.7",
-        "id_case": "1.5.13",
-        "max_body": "1.5.20",
-        "approval_needed": "2.2.4",
-        "trailing_slash": "1.1.5",
-        "metadata_value": "1.2.4",
-        "newest_versions": "1.6.2",
-        "event_order": "1.4.12",
-        "rate_limit_scope": "1.7.3",
-        "rate_limit_counts": "1.7.5",
-        "started_not_before": "2.3.5",
-        "incarnation_start": "2.5.2",
-        "terminate_source": "5.8",
-        "terminate_waits_for": "2.2.8",
-        "disabled_service": "4.1.4",
-        "acknowledge_started_status": "5.12.6",
-        "notification_type": "5.11.4",
-        "notification_ids": "5.11.3",
-        "notification_not_before": "5.11.6",
-    }
-)
+_REMOVED = {
+    "started_event_status": "1.5.4",
+    "duplicate_ids": "1.5.7",
+    "id_case": "1.5.13",
+    "max_body": "1.5.20",
+    "approval_needed": "2.2.4",
+    "trailing_slash": "1.1.5",
+    "metadata_value": "1.2.4",
+    "newest_versions": "1.6.2",
+    "event_order": "1.4.12",
+    "rate_limit_scope": "1.7.3",
+    "rate_limit_counts": "1.7.5",
+    "started_not_before": "2.3.5",
+    "incarnation_start": "2.5.2",
+    "terminate_source": "5.8",
+    "terminate_waits_for": "2.2.8",
+    "disabled_service": "4.1.4",
+    "acknowledge_started_status": "5.12.6",
+    "notification_type": "5.11.4",
+    "notification_ids": "5.11.3",
+    "notification_not_before": "5.11.6",
+}
+
+
+def knob(statement: str, type_: Type, default: Any, meaning: str) -> Any:
+    """Declare a knob that refers to ``statement`` of docs/reference/scheduled-events.md."""
+    return key(type_, meaning, default=default, statement=statement)
 
 
 @dataclass(frozen=True)
@@ -100,156 +85,107 @@ class Knobs:
     }
 
     # -- answers to an approval (reference 1.5)
-    unknown_event_status: int = key(
-        one_of(400, 200, 404),
-        "status for a POST whose ids are all unknown, finished or cancelled",
-        default=400,
-        statement="1.5",
+    unknown_event_status: int = knob(
+        "1.5", one_of(400, 200, 404), 400, "status for a POST whose ids are all unknown, finished or cancelled"
     )
-    partial_batch: str = key(
+    partial_batch: str = knob(
+        "1.5",
         one_of("reject", "apply_valid"),
+        "reject",
         "a POST that mixes valid and unknown ids: reject all, or apply the valid ones and answer 200",
-        default="reject",
-        statement="1.5",
     )
-    post_body: str = key(
-        one_of("empty", "document"),
-        "body of the 200 answer to a POST: nothing, or the document",
-        default="empty",
-        statement="1.5",
+    post_body: str = knob(
+        "1.5", one_of("empty", "document"), "empty", "body of the 200 answer to a POST: nothing, or the document"
     )
-    approval_shortens: bool = key(
-        BOOLEAN,
-        "an approved event may start before NotBefore; off: never before NotBefore",
-        default=True,
-        statement="2.2.7",
+    approval_shortens: bool = knob(
+        "2.2.7", BOOLEAN, True, "an approved event may start before NotBefore; off: never before NotBefore"
     )
-    approve_hold: float = key(
+    approve_hold: float = knob(
+        "2.2.3",
         HOLD,
+        0.0,
         "how long other tenants on the same hardware hold an approved event, counted from its appearance; "
         "on: until released or NotBefore",
-        default=0.0,
-        statement="2.2.3",
     )
-    start_delay: float = key(
-        _SECONDS, "time from approval (and release by other tenants) to Started", default=1.0, statement="1.5"
-    )
-    approve_changes_incarnation: bool = key(
-        BOOLEAN, "whether an approval by itself raises DocumentIncarnation", default=False, statement="2.5.8"
+    start_delay: float = knob("1.5", _SECONDS, 1.0, "time from approval (and release by other tenants) to Started")
+    approve_changes_incarnation: bool = knob(
+        "2.5.8", BOOLEAN, False, "whether an approval by itself raises DocumentIncarnation"
     )
 
     # -- the HTTP contract (reference 1.1 to 1.4, 1.6, 1.7)
-    xff_status: int = key(
-        _ERROR_STATUS, "status for a request with an X-Forwarded-For header", default=400, statement="1.2.5"
-    )
-    etag: bool = key(BOOLEAN, "send ETag and answer 304 to a matching If-None-Match", default=True, statement="1.2.7")
-    type_gating: str = key(
+    xff_status: int = knob("1.2.5", _ERROR_STATUS, 400, "status for a request with an X-Forwarded-For header")
+    etag: bool = knob("1.2.7", BOOLEAN, True, "send ETag and answer 304 to a matching If-None-Match")
+    type_gating: str = knob(
+        "1.3.2",
         one_of("hide", "show"),
+        "hide",
         "events of a type that is newer than the requested api-version: hidden, or shown",
-        default="hide",
-        statement="1.3.2",
     )
-    extra_api_versions: tuple[str, ...] = key(
-        _VERSIONS,
-        "further api-versions of scheduledevents to accept; they answer like the newest",
-        default=(),
-        statement="1.3.3",
+    extra_api_versions: tuple[str, ...] = knob(
+        "1.3.3", _VERSIONS, (), "further api-versions of scheduledevents to accept; they answer like the newest"
     )
-    unknown_version_status: int = key(
+    unknown_version_status: int = knob(
+        "1.6.11",
         one_of(400, 404),
+        400,
         "status for an api-version that scheduledevents does not know; 404: without a list",
-        default=400,
-        statement="1.6.11",
     )
-    error_wording: str = key(
+    error_wording: str = knob(
+        "1.6",
         one_of("new", "old"),
+        "new",
         "the header and api-version errors: those of today, or those of 2022 and before",
-        default="new",
-        statement="1.6",
     )
-    rate_limit: int = key(
-        _LIMIT, "requests per second (real time) and VM before 429; 0 or off: no limit", default=5, statement="1.7.1"
-    )
+    rate_limit: int = knob("1.7.1", _LIMIT, 5, "requests per second (real time) and VM before 429; 0 or off: no limit")
 
     # -- the document (reference 2.3, 2.5, 3.1)
-    not_before_format: str = key(
+    not_before_format: str = knob(
+        "2.3.3",
         one_of("rfc1123", "iso"),
+        "rfc1123",
         "NotBefore as RFC 1123 (Mon, 19 Sep 2016 18:29:47 GMT) or ISO 8601",
-        default="rfc1123",
-        statement="2.3.3",
     )
-    incarnation_step: int = key(
-        integer(0), "how much one visible change raises DocumentIncarnation", default=1, statement="2.5.3"
+    incarnation_step: int = knob("2.5.3", integer(0), 1, "how much one visible change raises DocumentIncarnation")
+    incarnation_reset: bool = knob(
+        "2.5.5", BOOLEAN, True, "DocumentIncarnation restarts after the service was disabled and enabled again"
     )
-    incarnation_reset: bool = key(
-        BOOLEAN,
-        "DocumentIncarnation restarts after the service was disabled and enabled again",
-        default=True,
-        statement="2.5.5",
-    )
-    zone_split: bool = key(
-        BOOLEAN, "members of a group see, and enable, only their own zone", default=False, statement="3.1.4"
-    )
-    placement_group_split: bool = key(
-        BOOLEAN,
-        "members of a scale set see, and enable, only their own placement group",
-        default=True,
-        statement="3.1.8",
+    zone_split: bool = knob("3.1.4", BOOLEAN, False, "members of a group see, and enable, only their own zone")
+    placement_group_split: bool = knob(
+        "3.1.8", BOOLEAN, True, "members of a scale set see, and enable, only their own placement group"
     )
 
     # -- times and types of events (reference 2.1, 2.4, 5.8)
-    notice_overrides: Mapping[str, float] = key(
-        _BY_TYPE,
-        "time from appearance to NotBefore per event type; other types keep their default",
-        default=_NOTICE,
-        statement="2.4",
+    notice_overrides: Mapping[str, float] = knob(
+        "2.4", _BY_TYPE, _NOTICE, "time from appearance to NotBefore per event type; other types keep their default"
     )
-    started_duration: Mapping[str, float] = key(
-        _BY_TYPE,
-        "time from Started to removal per event type; other types keep their default",
-        default=_STARTED,
-        statement="2.4.6",
+    started_duration: Mapping[str, float] = knob(
+        "2.4.6", _BY_TYPE, _STARTED, "time from Started to removal per event type; other types keep their default"
     )
-    hardware_failure_type: str = key(
-        one_of("Reboot", "Redeploy"),
-        "EventType of an event that a hardware failure starts",
-        default="Reboot",
-        statement="2.1 (4a)",
+    hardware_failure_type: str = knob(
+        "2.1 (4a)", one_of("Reboot", "Redeploy"), "Reboot", "EventType of an event that a hardware failure starts"
     )
 
     # -- enabling (reference 4.1)
-    enable_delay: float = key(_SECONDS, "delay of the first answer (Azure: up to 2m)", default=0.0, statement="4.1.2")
-    empty_body_until_enabled: bool = key(
+    enable_delay: float = knob("4.1.2", _SECONDS, 0.0, "delay of the first answer (Azure: up to 2m)")
+    empty_body_until_enabled: bool = knob(
+        "1.4.13",
         BOOLEAN,
+        False,
         "during enable_delay answer 200 with an empty body immediately instead of a delayed answer",
-        default=False,
-        statement="1.4.13",
     )
-    events_delay: float = key(
-        _SECONDS,
-        "time after enabling in which the Events list stays empty (Azure: up to 5m)",
-        default=0.0,
-        statement="4.1.2",
+    events_delay: float = knob(
+        "4.1.2", _SECONDS, 0.0, "time after enabling in which the Events list stays empty (Azure: up to 5m)"
     )
-    idle_disable: float = key(
-        _SECONDS,
-        "time without requests after which the service is disabled again; 0 or off: never",
-        default=86400.0,
-        statement="4.1.3",
+    idle_disable: float = knob(
+        "4.1.3", _SECONDS, 86400.0, "time without requests after which the service is disabled again; 0 or off: never"
     )
 
     # -- the control plane (reference 5.11, 5.12)
-    arm_token: str = key(
-        TOKEN,
-        "bearer token that an acknowledge has to have; empty: that of --control-token, else any",
-        default="",
-        statement="5.12.2",
+    arm_token: str = knob(
+        "5.12.2", TOKEN, "", "bearer token that an acknowledge has to have; empty: that of --control-token, else any"
     )
-    arm_stable_version: bool = key(
-        BOOLEAN,
-        "api-version 2025-11-01 of an acknowledge is known; off: only the preview",
-        default=True,
-        statement="5.12.7",
+    arm_stable_version: bool = knob(
+        "5.12.7", BOOLEAN, True, "api-version 2025-11-01 of an acknowledge is known; off: only the preview"
     )
 
 

@@ -137,7 +137,7 @@ class EventPlan:
     not_before: str | None = key(_NOT_BEFORE, "the text that NotBefore shows", default=None)
     extra: Mapping[str, Any] = key(JSON_OBJECT, "further members of the event", default=MappingProxyType({}))
     changes: tuple[Change, ...] = key(list_of(nested(Change)), "changes of the event", default=())
-    place: Path = from_path(lambda path: path, ())
+    place: Path = from_path(lambda path: path, (), compare=False)
 
     @property
     def all_changes(self) -> tuple[Change, ...]:
@@ -162,7 +162,7 @@ class IncarnationStep:
     group: str = key(TEXT, "the group", default="", required=True)
     to: int | None = key(integer(0), "the new value", default=None)
     add: int = key(integer(-MAX_NUMBER), "a number to add", default=0)
-    place: Path = from_path(lambda path: path, ())
+    place: Path = from_path(lambda path: path, (), compare=False)
 
 
 @dataclass(frozen=True)
