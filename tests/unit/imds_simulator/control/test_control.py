@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -75,6 +76,23 @@ def test_schedule_with_at_and_after_appears_later(frozen_simulator):
 )
 def test_schedule_of_invalid_event_is_400(frozen_simulator, body, text):
     assert text in expect_error(400, frozen_simulator.post, "/events", body)
+
+
+def test_every_wrong_member_of_a_request_is_named(frozen_simulator):
+    event = {"type": "F", "resources": ["vm8", 7], "notise": 1, "at": "soon", "after": "nothing", "not_before": "30s"}
+    change = {"after": 5, "type": "F", "resources": ["vm8"], "notice": [], "stauts": "Started", "action": "go"}
+    fault = {"kind": "gone", "route": 7, "vm": [], "requests": "0", "from": "soon", "retry_after": "x", "bdy": ""}
+    bodies = {"/events": event, "/events/changing/change": change, "/faults": fault}
+    bodies["/incarnation"] = {"group": "x", "to": -1, "add": "y", "by": 1}
+    bodies["/notes"] = {"vm": "vm8", "what": "", "event": 7, "who": 1}
+    schedule(frozen_simulator, name="changing")
+    for path, body in bodies.items():
+        named = [each.partition(":")[0].partition("[")[0] for each in problems_of(frozen_simulator, path, body)]
+        assert {*named} == {*body} - {"kind"}, path
+
+
+def problems_of(sim, path, body):
+    return re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
 
 
 def test_schedule_with_a_used_name_is_400(frozen_simulator):

@@ -253,6 +253,18 @@ def test_parse_of_nonsense_reports_a_line(text: str) -> None:
     assert all(re.match(r"f\.yaml:\d+: ", line) for line in errors(text))
 
 
+@pytest.mark.parametrize("name", ["cancelled-maintenance", "sick-imds"])
+def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
+    """As a file that is read while an editor writes it."""
+    text = (LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")
+    for end in range(1, len(text), 7):
+        try:
+            parse(text[:end], "f.yaml")
+            parse(text[:end] + "\ufffd" + text[end + 5 :], "f.yaml")
+        except ScenarioError as error:
+            assert all(re.match(r"f\.yaml:\d+: ", line) for line in str(error).splitlines())
+
+
 def test_load_of_a_file_that_is_not_there_is_an_error(tmp_path: Any) -> None:
     with pytest.raises(ScenarioError, match=f"^{re.escape(str(tmp_path))}: is a directory, not a scenario file$"):
         load(str(tmp_path))
