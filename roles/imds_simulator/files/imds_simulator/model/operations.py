@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..scenario.groups import Vm
-from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
+from ..scenario.plans import Change, EventPlan
 from . import transitions
 from .events import ENDED, PLANNED, SCHEDULED, STARTED, SimulatedEvent
 from .occurrence import Occurrence
@@ -43,13 +43,6 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[Simul
     event = simulation.add(plan, now)
     simulation.reschedule(event, now=now)
     return event, simulation.advance_to(now)
-
-
-def fail(
-    simulation: Simulation, vms: Sequence[str], kind: str | None, name: str, now: float
-) -> tuple[SimulatedEvent, list[Occurrence]]:
-    """Add an event for failed hardware under ``vms``; it is Started when it appears (reference 2.1 transition 4)."""
-    return schedule(simulation, EventPlan(name=name, resources=tuple(vms), type=kind, starts=HARDWARE_FAILURE), now)
 
 
 def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now: float) -> list[Occurrence]:
