@@ -232,17 +232,26 @@ def nested(cls: type) -> Type:
     return Type(lambda value, path, problems: read(cls, value, path, problems), lambda: json_schema(cls))
 
 
-def list_of(item: Type, *, least: int = 0, what: str = "a list") -> Type:
-    """Return the type of lists of at least ``least`` items; the value is a tuple."""
+def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a list") -> Type:
+    """Return the type of lists of at least ``least`` items, which differ if ``unique``; the value is a tuple."""
 
     def read_list(value: Any, path: Path, problems: Problems) -> tuple[Any, ...] | None:
-        if not isinstance(value, (list, tuple)) or len(value) < least:
+        if not isinstance(value, (list, tuple)):
             problems.add(path, f"{value!r} is not {what}")
             return None
-        read_items = [item.read(each, (*path, index), problems) for index, each in enumerate(value)]
-        return tuple(each for each in read_items if each is not None)
+        if len(value) < least:
+            problems.add(path, "the list is empty")
+        items: list[Any] = []
+        for index, each in enumerate(value):
+            result = item.read(each, (*path, index), problems)
+            if unique and result in items:
+                problems.add((*path, index), f"{each} is in the list twice")
+            elif result is not None:
+                items.append(result)
+        return tuple(items)
 
-    return Type(read_list, lambda: {"type": "array", "items": item.schema(), "minItems": least})
+    schema = {"type": "array", "minItems": least, "uniqueItems": unique}
+    return Type(read_list, lambda: {**schema, "items": item.schema()}, "VALUE,VALUE", lambda text: text.split(","))
 
 
 def mapping_of(cls: type) -> Type:

@@ -32,11 +32,6 @@ class Moment(NamedTuple):
 When = Union[float, Moment]
 
 
-def is_moment(value: object) -> bool:
-    """Return True if ``value`` looks like an absolute time, not like a duration."""
-    return isinstance(value, str) and _BEGINNING.match(value.strip()) is not None
-
-
 def parse_moment(text: str) -> Moment:
     """Return an absolute time.
 
@@ -63,7 +58,7 @@ def parse_moment(text: str) -> Moment:
 
 def parse_when(value: int | float | str) -> When:
     """Return a duration in seconds, or an absolute time; raise ValueError if ``value`` is neither."""
-    if isinstance(value, str) and is_moment(value):
+    if isinstance(value, str) and _BEGINNING.match(value.strip()):
         return parse_moment(value)
     try:
         return parse_duration(value)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import math
 import re
@@ -13,7 +14,7 @@ from typing import Any, Callable
 
 from .api_versions import EVENT_TYPES
 from .header_text import is_header_name, is_header_value
-from .keys import Path, Problems, Type, scalar
+from .keys import Path, Problems, Type, list_of, scalar
 from .moments import parse_when
 from .suggestions import suggestion
 from .times import parse_duration, parse_signed_duration
@@ -115,25 +116,6 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-def _names(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
-    if not isinstance(value, (list, tuple)) or not value:
-        problems.add(path, "the list is empty" if value == [] else f"{value!r} is not a list")
-        return None
-    seen: list[str] = []
-    for index, name in enumerate(value):
-        if not isinstance(name, str) or not name:
-            problems.add((*path, index), f"{name!r} is not a name")
-        elif name in seen:
-            problems.add((*path, index), f"{name} is in the list twice")
-        else:
-            seen.append(name)
-    return tuple(seen)
-
-
-def _name_or_names(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
-    return (value,) if isinstance(value, str) else _names(value, path, problems)
-
-
 def _json_object(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError
@@ -190,14 +172,11 @@ BOOLEAN = scalar(
 DURATION = _duration("a duration", parse_duration, _DURATION)
 SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({_DURATION})")
 WHEN = _duration("a duration or a time", parse_when, rf"{_DURATION}|\s*\d{{4}}-\d{{1,2}}-\d.*")
-NAMES = Type(
-    _names,
-    lambda: {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string", "minLength": 1}},
-    "NAME,NAME",
-    lambda given: given.split(","),
-)
-NAME_OR_NAMES = Type(
-    _name_or_names, lambda: {"anyOf": [{"type": "string"}, NAMES.schema()]}, "NAME,NAME", NAMES.from_text
+NAMES = list_of(NAME, least=1, unique=True)
+NAME_OR_NAMES = dataclasses.replace(
+    NAMES,
+    read=lambda value, path, problems: NAMES.read([value] if isinstance(value, str) else value, path, problems),
+    schema=lambda: {"anyOf": [NAME.schema(), NAMES.schema()]},
 )
 EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
 JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)

@@ -41,20 +41,6 @@ NOT_JSON = "JSON has no binary data, NaN or infinity; write text"
 DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
 TYPES = "Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation"
 
-REQUIRED = {
-    "live-migration",
-    "user-reboot",
-    "redeploy",
-    "spot-preempt",
-    "terminate",
-    "hardware-failure",
-    "cancelled-maintenance",
-    "predicted-failure",
-    "two-at-once",
-    "serialised-fault-domains",
-    "sick-imds",
-}
-
 
 def errors(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
@@ -291,8 +277,7 @@ def test_default_scenario_has_one_vm() -> None:
 # -- the library
 
 
-def test_library_is_complete_and_has_summaries() -> None:
-    assert set(shipped_names()) >= REQUIRED
+def test_library_has_summaries() -> None:
     for name in shipped_names():
         assert "Learn: " in summary(name), name
 

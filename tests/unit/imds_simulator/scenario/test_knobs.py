@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from imds_simulator.keys import keys_of
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs
 
 
@@ -73,27 +72,3 @@ def test_described_knobs_can_be_set() -> None:
     knobs = change_knobs(Knobs(), {"approve_hold": True, "extra_api_versions": ["2031-01-01"]})
     assert describe_knobs(knobs)["approve_hold"] == "on"
     assert change_knobs(Knobs(), describe_knobs(knobs)) == knobs
-
-
-def test_knobs_of_the_reference_exist() -> None:
-    asked = {
-        "unknown_event_status",
-        "partial_batch",
-        "hardware_failure_type",
-        "not_before_format",
-        "post_body",
-        "etag",
-        "enable_delay",
-        "empty_body_until_enabled",
-        "idle_disable",
-        "incarnation_step",
-        "incarnation_reset",
-        "approve_hold",
-        "error_wording",
-        "xff_status",
-        "type_gating",
-        "zone_split",
-        "started_duration",
-        "notice_overrides",
-    }
-    assert asked <= set(keys_of(Knobs))

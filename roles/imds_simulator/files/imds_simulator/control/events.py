@@ -16,7 +16,7 @@ from ..model import operations
 from ..model.events import CONTROL_PLANE, SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
-from ..scenario.checks import Members, event_problems, moved_problems, past_moments
+from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
@@ -103,7 +103,7 @@ class EventRoutes:
 
     def _problems(self, plan: EventPlan) -> Found:
         world, now = self._engine.world, self._engine.settle()
-        yield from event_problems(plan, Members(world.groups.values()))
+        yield from event_problems(plan, world.groups, world.vms)
         yield from past_moments(now, {("at",): plan.at})
         if plan.name and self._exists(plan.name):
             yield ("name",), f"there is an event {plan.name} already"
@@ -151,8 +151,9 @@ class EventRoutes:
             for name in ("after", "after_start"):
                 if getattr(change, name) is not None:
                     yield (name,), "not allowed; the control API applies a change immediately"
-            members = Members(self._engine.world.groups.values())
-            yield from moved_problems(event.content.resources, change.resources or (), ("resources",), members)
+            world = self._engine.world
+            names = change.resources or ()
+            yield from moved_problems(event.content.resources, names, ("resources",), world.groups, world.vms)
 
         return self._change(event, await read_body(request, Change, problems))
 

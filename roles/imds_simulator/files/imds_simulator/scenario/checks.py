@@ -20,51 +20,46 @@ TOLERANCE = 60.0
 _MOST_SHOWN = 20
 
 
-class Members:
-    """The groups, and their VMs by name."""
-
-    def __init__(self, groups: Iterable[Group]) -> None:
-        self.groups: Mapping[str, Group] = {group.name: group for group in groups}
-        self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
-
-
 def scenario_problems(scenario: Scenario, now: float) -> Found:
     """Yield the problems of a whole scenario; ``now`` is the Unix time, after which absolute times have to be."""
-    members = Members(scenario.groups)
+    groups = {group.name: group for group in scenario.groups}
+    vms = {vm.name: vm for group in scenario.groups for vm in group.vms}
     yield from _names_of_vms(scenario.groups)
     yield from address_problems(scenario.groups)
     for event in scenario.events:
-        yield from _below(event.place, event_problems(event, members))
+        yield from _below(event.place, event_problems(event, groups, vms))
     yield from _names_of_events(scenario.events)
     for step in scenario.incarnations:
-        if step.group not in members.groups:
-            yield (*step.place, "group"), _unknown("group", step.group, members.groups)
+        if step.group not in groups:
+            yield (*step.place, "group"), _unknown("group", step.group, groups)
     for answer in scenario.answers:
-        yield from _below(answer.place, _answer_problems(answer, members))
+        yield from _below(answer.place, _answer_problems(answer, groups, vms))
     routes = {answer.route for answer in scenario.answers}
     for fault in scenario.faults:
-        yield from _below(fault.place, fault_problems(fault, members.vms, routes))
+        yield from _below(fault.place, fault_problems(fault, vms, routes))
     for path, moment in _moments(scenario):
         yield from past_moments(now, {path: moment})
         if scenario.begin == "first_request":
             text = f"{moment} is an absolute time; with begin: first_request write a duration since that request"
             yield path, text
-    if scenario.default_vm is not None and scenario.default_vm not in members.vms:
-        yield ("default_vm",), _unknown("VM", scenario.default_vm, members.vms)
+    if scenario.default_vm is not None and scenario.default_vm not in vms:
+        yield ("default_vm",), _unknown("VM", scenario.default_vm, vms)
 
 
-def event_problems(event: EventPlan, members: Members) -> Found:
+def event_problems(event: EventPlan, groups: Mapping[str, Group], vms: Mapping[str, Vm]) -> Found:
     """Yield the problems of the VMs that an event and its changes name."""
-    yield from _resources(event.resources, ("resources",), members)
+    yield from _resources(event.resources, ("resources",), groups, vms)
     for index, change in enumerate(event.changes):
         if change.resources is not None:
-            yield from moved_problems(event.resources, change.resources, ("changes", index, "resources"), members)
+            yield from moved_problems(event.resources, change.resources, ("changes", index, "resources"), groups, vms)
 
 
-def moved_problems(old: tuple[str, ...], new: tuple[str, ...], path: Path, members: Members) -> Found:
+def moved_problems(
+    old: tuple[str, ...], new: tuple[str, ...], path: Path, groups: Mapping[str, Group], vms: Mapping[str, Vm]
+) -> Found:
     """Yield the problems of a change of an event's VMs."""
-    yield from _resources(new, path, members)
-    if len({members.vms[names[0]].group for names in (old, new) if names and names[0] in members.vms}) > 1:
+    yield from _resources(new, path, groups, vms)
+    if len({vms[names[0]].group for names in (old, new) if names and names[0] in vms}) > 1:
         yield path, "an event cannot move to another group"
 
 
@@ -99,10 +94,10 @@ def address_problems(groups: Iterable[Group]) -> Found:
                 yield ("groups", vm.group, "vms", vm.name, name), f"{other} has the address {address} already"
 
 
-def _answer_problems(answer: Answer, members: Members) -> Found:
+def _answer_problems(answer: Answer, groups: Mapping[str, Group], vms: Mapping[str, Vm]) -> Found:
     for key, what, names, known in (
-        ("vm", "VM", answer.vms, members.vms),
-        ("group", "group", answer.groups, members.groups),
+        ("vm", "VM", answer.vms, vms),
+        ("group", "group", answer.groups, groups),
     ):
         for name in names:
             if name not in known:
@@ -126,19 +121,18 @@ def _names_of_vms(groups: Iterable[Group]) -> Found:
             yield ("groups", vm.group, "vms", vm.name), text
 
 
-def _resources(names: tuple[str, ...], path: Path, members: Members) -> Found:
-    known = [members.vms[name] for name in names if name in members.vms]
+def _resources(names: tuple[str, ...], path: Path, groups: Mapping[str, Group], vms: Mapping[str, Vm]) -> Found:
+    known = [vms[name] for name in names if name in vms]
     for index, name in enumerate(names):
-        if name not in members.vms:
-            yield (*path, index), _unknown("VM", name, members.vms)
-        elif members.vms[name].group != known[0].group:
+        if name not in vms:
+            yield (*path, index), _unknown("VM", name, vms)
+        elif vms[name].group != known[0].group:
             yield (
                 (*path, index),
-                f"{name} is in group {members.vms[name].group}, but {known[0].name} in group {known[0].group}; "
+                f"{name} is in group {vms[name].group}, but {known[0].name} in group {known[0].group}; "
                 "an event affects VMs of one group (reference 3.1.1)",
             )
-    groups = {vm.group for vm in known}
-    if len(known) > 1 and len(groups) == 1 and members.groups[known[0].group].kind == "standalone":
+    if len(known) > 1 and len({vm.group for vm in known}) == 1 and groups[known[0].group].kind == "standalone":
         yield path, "VMs of a standalone group do not share events; write one event for each VM (reference 3.1.1)"
 
 
