@@ -43,7 +43,9 @@ def text(
             raise ValueError
         return parse(value)
 
-    schema = {"type": "string", **({"pattern": f"^({pattern})$"} if pattern else {"minLength": least})}
+    schema: dict[str, Any] = {"type": "string", **({"minLength": least} if least else {})}
+    if pattern:
+        schema["pattern"] = f"^({pattern})$"
     return scalar(what, parse_text, schema, metavar)
 
 

@@ -19,7 +19,7 @@ from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
-from ..value_types import DURATION, MAX_NUMBER, TEXT, integer
+from ..value_types import DURATION, TEXT
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
@@ -109,15 +109,6 @@ class OfGroup:
     group: str = key(TEXT, "the group")
 
 
-@dataclass(frozen=True)
-class NewIncarnation:
-    """The body of /incarnation."""
-
-    group: str = key(TEXT, "the group", default="", required=True)
-    to: int | None = key(integer(0), "the new value", default=None)
-    add: int = key(integer(-MAX_NUMBER), "a number to add", default=0)
-
-
 class SimulatorRoutes:
     """Routes for the simulator as a whole."""
 
@@ -185,8 +176,7 @@ class SimulatorRoutes:
 
     async def incarnation(self, request: web.Request) -> web.Response:
         """Change the DocumentIncarnation of ``group``: set it ``to`` a value, or ``add`` a number."""
-        engine, body = self._engine, await read_body(request, NewIncarnation, self._problems)
-        step = IncarnationStep(group=body.group, to=body.to, add=body.add)
+        engine, step = self._engine, await read_body(request, IncarnationStep, self._problems)
         occurrences = step_incarnation(engine.world, step, engine.settle())
         engine.record(occurrences)
         return web.json_response({"incarnation": occurrences[0].detail["incarnation"]})
@@ -200,8 +190,10 @@ class SimulatorRoutes:
         engine.log("disabled", group=group)
         return web.json_response({"scopes": [scope.key for scope in scopes]})
 
-    def _problems(self, body: OfGroup | NewIncarnation) -> Found:
+    def _problems(self, body: OfGroup | IncarnationStep) -> Found:
         groups = self._engine.world.groups
+        if isinstance(body, IncarnationStep) and body.at:
+            yield ("at",), "not allowed; the control API changes the incarnation immediately"
         if body.group not in groups:
             yield ("group",), f"there is no group {body.group!r}; there are {', '.join(groups)}"
 
