@@ -74,6 +74,12 @@ def test_parse_of_valid_file_returns_a_scenario() -> None:
             "9: events[0].not_before: '30s' is a duration, but not_before is the text that NotBefore shows; "
             "write notice: 30s",
         ),
+        (
+            "not_before: 90",
+            "9: events[0].not_before: 90 is a duration, but not_before is the text that NotBefore shows; "
+            "write notice: 90",
+        ),
+        ("not_before: [1]", "9: events[0].not_before: [1] is not text"),
         ("extra: {a: [!!binary aGk=]}", f"9: events[0].extra: {NOT_JSON}"),
         ("extra: {a: [.nan]}", f"9: events[0].extra: {NOT_JSON}"),
         ("at: !!int abc", "9: events[0].at: not YAML: invalid literal for int() with base 10: 'abc'"),
@@ -95,6 +101,11 @@ def test_parse_of_valid_file_returns_a_scenario() -> None:
 )
 def test_wrong_key_of_an_event_has_file_line_and_key(key: str, problem: str) -> None:
     assert errors(GOOD.replace("at: 1h30m", key)) == [f"f.yaml:{problem}"]
+
+
+@pytest.mark.parametrize("shown", ["", "soon", "1800000000", "Mon, 19 Sep 2016 18:29:47 GMT", "2030-01-31T12:00:00Z"])
+def test_not_before_is_any_other_text(shown: str) -> None:
+    assert parse(GOOD.replace("at: 1h30m", f"not_before: '{shown}'"), "f.yaml").events[0].not_before == shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ..keys import Found, Path, from_path, key, list_of, mapping_of, nested
+from ..keys import Found, Path, from_path, key, list_of, mapping_of, nested, scalar
 from ..moments import Moment, When
 from ..times import parse_duration
 from ..value_types import (
@@ -39,11 +39,15 @@ HARDWARE_FAILURE = "hardware_failure"
 AUTOMATIC_APPROVAL = "automatic_approval"
 
 
-def _not_before(value: str) -> str:
+def _not_before(value: Any) -> str:
+    # a number as text may be meant as a date
+    is_number = isinstance(value, str) and value[-1:].isdigit()
     try:
-        parse_duration(value)
+        parse_duration("" if is_number else value)
     except ValueError:
-        return value
+        if isinstance(value, str):
+            return value
+        raise ValueError from None
     raise ValueError(f"{value!r} is a duration, but not_before is the text that NotBefore shows; write notice: {value}")
 
 
@@ -51,7 +55,7 @@ _SOURCE = one_of("Platform", "User")
 _SECONDS = integer(-1, what="whole seconds, or -1 for unknown")
 # IMDS shows ids in upper case (docs/reference/scheduled-events.md 1.4.3)
 _EVENT_ID = text("an event id: a GUID", "[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}", str.upper, "GUID")
-_NOT_BEFORE = text(parse=_not_before)
+_NOT_BEFORE = scalar("text", _not_before, {"type": "string"}, "TEXT")
 _COMMAND = list_of(TEXT, least=1, what="a command as a list: program and arguments")
 
 
