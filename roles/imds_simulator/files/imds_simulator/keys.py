@@ -43,11 +43,15 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[tuple[Path, str]] = []
         self._wrong: set[Path] = set()
+        # the mappings and lists that have a wrong value
+        self._incomplete: set[Path] = set()
 
     def add(self, path: Path, text: str, key: str | None = None) -> None:
         """Add a problem of reading: the value at ``path`` is wrong, or it lacks ``key``."""
         self.found.append((path, text))
-        self._wrong.add(path if key is None else (*path, key))
+        wrong = path if key is None else (*path, key)
+        self._wrong.add(wrong)
+        self._incomplete.add(wrong[:-1])
 
     def check(self, found: Iterable[tuple[Path, str]], path: Path = ()) -> None:
         """Add the problems that a check of values found below ``path``.
@@ -57,7 +61,8 @@ class Problems:
         """
         for below, text in found:
             where = (*path, *below)
-            if not any(where[: len(wrong)] == wrong or where == wrong[:-1] for wrong in self._wrong):
+            is_in_wrong_value = any(where[:length] in self._wrong for length in range(len(where) + 1))
+            if not is_in_wrong_value and where not in self._incomplete:
                 self.found.append((where, text))
 
     def concern(self, path: Path) -> bool:
@@ -241,14 +246,13 @@ def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a 
             return None
         if len(value) < least:
             problems.add(path, "the list is empty")
-        items: list[Any] = []
-        for index, each in enumerate(value):
-            result = item.read(each, (*path, index), problems)
-            if unique and result in items:
+        items = [item.read(each, (*path, index), problems) for index, each in enumerate(value)]
+        seen = set()
+        for index, each in enumerate(items if unique else ()):
+            if each is not None and each in seen:
                 problems.add((*path, index), f"{each} is in the list twice")
-            elif result is not None:
-                items.append(result)
-        return tuple(items)
+            seen.add(each)
+        return tuple(each for each in items if each is not None)
 
     schema = {"type": "array", "minItems": least, "uniqueItems": unique}
     return Type(read_list, lambda: {**schema, "items": item.schema()}, "VALUE,VALUE", lambda text: text.split(","))
