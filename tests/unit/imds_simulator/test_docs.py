@@ -16,10 +16,13 @@ import yaml
 
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.keys import keys_of
+from imds_simulator.scenario.answers import Answer
 from imds_simulator.scenario.fault_kinds import KINDS
 from imds_simulator.scenario.files import parse, schema, shipped_names
+from imds_simulator.scenario.groups import Group, Vm
 from imds_simulator.scenario.knobs import Knobs
 from imds_simulator.scenario.notify import Notify
+from imds_simulator.scenario.plans import EventPlan, Scenario
 from support import simulator_process
 from support.simulator.reference import cited_in
 from support.simulator.webhook import Webhook
@@ -29,10 +32,10 @@ TEXT = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "roles" / "imds_simulator" / "files" / "imds_simulator"
 
 
-def table(heading):
-    """Return the cells of the first table below a heading."""
+def table(heading, index=0):
+    """Return the cells of a table below a heading, the first one by default."""
     part = TEXT.split(f"\n{heading}\n")[1].split("\n#")[0]
-    rows = [line for line in part.splitlines() if line.startswith("| ")]
+    rows = re.findall(r"(?:^\|.*\n)+", part + "\n", re.MULTILINE)[index].splitlines()
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows[2:]]
 
 
@@ -137,9 +140,19 @@ def test_docs_scenario_that_publishes_notifications_does_so(start_simulator):
         assert hook.wait_for(1)[0].headers["Authorization"] == "Bearer secret"
 
 
-def test_docs_table_of_notify_matches_the_code():
-    rows = {row[0].strip("`"): row for row in table("## Notifications") if row[0].startswith("`")}
-    assert set(rows) == set(keys_of(Notify))
+@pytest.mark.parametrize(
+    ("heading", "index", "keys"),
+    [
+        ("## Scenario files", 0, Scenario),
+        ("### Groups and VMs", 0, Group),
+        ("### Groups and VMs", 1, Vm),
+        ("### Events", 0, EventPlan),
+        ("### Static answers", 0, Answer),
+        ("## Notifications", 0, Notify),
+    ],
+)
+def test_docs_table_of_keys_matches_the_code(heading, index, keys):
+    assert {key for row in table(heading, index) for key in re.findall(r"`(\w+)`", row[0])} == set(keys_of(keys))
 
 
 def test_role_describes_all_its_variables():

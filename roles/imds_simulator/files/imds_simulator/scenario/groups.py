@@ -81,14 +81,18 @@ class Vm:
 
     name: str = from_path(lambda path: path[-1], "")
     group: str = from_path(lambda path: path[-3], "")
-    listen: Address | None = key(_ADDRESS, "the address where it is served; without it, one that is free", default=None)
-    source: str | None = key(_SOURCE, "the source address that identifies its requests", default=None)
-    resource_name: str = key(NAME, "the name in Resources", default="", at=lambda path: path[-1])
+    listen: Address | None = key(_ADDRESS, "an address HOST:PORT of its own", default=None)
+    source: str | None = key(_SOURCE, "the source address of its requests", default=None)
+    resource_name: str = key(
+        NAME, "its name in Resources and compute.name; default: the VM name", default="", at=lambda path: path[-1]
+    )
     zone: str = key(_ZONE, "the availability zone", default="")
     fault_domain: int = key(integer(0), "the fault domain", default=0)
     update_domain: int = key(integer(0), "the update domain", default=0)
-    placement_group: str = key(_PLACEMENT_GROUP, "the placement group of an instance of a scale set", default="")
-    instance: Mapping[str, Any] = key(_INSTANCE, "members of its instance metadata", default=MappingProxyType({}))
+    placement_group: str = key(
+        _PLACEMENT_GROUP, "of an instance of a uniform scale set: its placement group", default=""
+    )
+    instance: Mapping[str, Any] = key(_INSTANCE, "merged into its instance metadata", default=MappingProxyType({}))
 
     def check(self) -> Found:
         """Yield the problems of its addresses."""
@@ -102,18 +106,18 @@ class Group:
 
     name: str = from_path(lambda path: path[-1], "")
     given_kind: str | None = key(
-        one_of(*KINDS), "without it, standalone with one VM, else availability_set", default=None, name="kind"
+        one_of(*KINDS), "default: standalone for one VM, else availability_set", default=None, name="kind"
     )
     vms: tuple[Vm, ...] = key(mapping_of(Vm), "the VMs by name", default=(), required=True)
     orchestration: str | None = key(
-        one_of("uniform", "flexible"), "the orchestration of a scale set; without it, uniform", default=None
+        one_of("uniform", "flexible"), "of a scale set: uniform (default) or flexible", default=None
     )
     gpu_single_fault_domain: bool = key(
-        BOOLEAN, "each VM of the scale set sees its own events only (reference 3.1.3)", default=False
+        BOOLEAN, "of a scale set: each VM sees only its own events (reference 3.1.3)", default=False
     )
     incarnation: int | None = key(integer(0), "the first DocumentIncarnation", default=None)
     instance: Mapping[str, Any] = key(
-        _INSTANCE, "members of the instance metadata of all VMs", default=MappingProxyType({})
+        _INSTANCE, "merged into the instance metadata of every VM", default=MappingProxyType({})
     )
 
     @property

@@ -39,9 +39,13 @@ class Notify:
     )
     duplicates: float = key(_SHARE, "the share of notifications that are sent twice", default=0.0)
     disorder: float = key(DURATION, "the longest random delay of a notification", default=0.0)
-    seed: int | None = key(integer(0), "makes the random choices repeatable", default=None)
+    seed: int | None = key(
+        integer(0), "a number that makes ids, duplicates and delays the same in each run", default=None
+    )
     attempts: int = key(integer(1, 30), "the largest number of requests for one notification", default=5)
-    validate: bool = key(BOOLEAN, "the web hook has to pass the handshake first", default=False)
+    validate: bool = key(
+        BOOLEAN, "send the handshake first; without a valid answer no notification follows", default=False
+    )
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -109,14 +109,17 @@ class EventPlan:
     """One event of a scenario (reference 2.1); None: the knobs or the type decide."""
 
     name: str = key(
-        NAME, "the name in the log and on the page", default="", at=lambda path: f"event{int(path[-1]) + 1}"
+        NAME,
+        "its name in after, in the control API and in the log",
+        default="",
+        at=lambda path: f"event{int(path[-1]) + 1}",
     )
     type: str | None = key(EVENT_TYPE, "the EventType", default=None)
-    resources: tuple[str, ...] = key(NAMES, "the VMs", default=(), required=True)
+    resources: tuple[str, ...] = key(NAMES, "the affected VMs, all of one group", default=(), required=True)
     at: When = key(
         WHEN, "when it appears: a time, or a duration since the begin or since the end of after", default=0.0
     )
-    after: str | None = key(TEXT, "the event whose end it waits for", default=None)
+    after: str | None = key(TEXT, "the event that must end before this one appears", default=None)
     starts: str = key(
         one_of(BY_NOTICE, HARDWARE_FAILURE, AUTOMATIC_APPROVAL),
         "whether it has a notice, or is Started when it appears",
@@ -129,14 +132,20 @@ class EventPlan:
     notice: float | None = key(DURATION, "time from appearance to NotBefore", default=None)
     started_for: float | None = key(DURATION, "time from Started to removal", default=None)
     hold: float | None = key(
-        HOLD, "how long other tenants hold an approved event; true: until released or NotBefore", default=None
+        HOLD,
+        "how long other tenants hold an approved event, counted from its appearance; true: until released or NotBefore",
+        default=None,
     )
-    batch: str | None = key(NAME, "events of one batch of a group are Started one at a time", default=None)
+    batch: str | None = key(
+        NAME,
+        "events of one batch start together: an approved one waits for the others until its NotBefore",
+        default=None,
+    )
     cancel_after: float | None = key(DURATION, "time from appearance to its cancellation", default=None)
     approve_after: float | None = key(
         DURATION, "time from appearance to an approval of the control plane", default=None
     )
-    actual: str | None = key(EVENT_TYPE, "the type of the interruption, if it is not that of the event", default=None)
+    actual: str | None = key(EVENT_TYPE, "the real type of the interruption", default=None)
     impact_for: float | None = key(DURATION, "the length of the interruption", default=None)
     not_before: str | None = key(_NOT_BEFORE, "the text that NotBefore shows", default=None)
     extra: Mapping[str, Any] = key(JSON_OBJECT, "further members of the event", default=MappingProxyType({}))
@@ -198,14 +207,18 @@ class ImpactCommands:
 class Scenario:
     """A whole scenario file; ``begin``: simulated time 0 is the "start" or the "first_request"."""
 
-    title: str = key(TEXT, "what the scenario is called", default="")
+    title: str = key(TEXT, "a name", default="")
     speed: float = key(
         number("a finite number above 0", lambda value: value > 0, {"exclusiveMinimum": 0}),
         "simulated seconds per second",
         default=1.0,
     )
-    begin: str = key(one_of("start", "first_request"), "simulated time 0", default="start")
-    default_vm: str | None = key(TEXT, "the VM of requests from an unknown source address", default=None)
+    begin: str = key(
+        one_of("start", "first_request"),
+        "simulated time 0: the start, or the first valid GET of the document by any VM",
+        default="start",
+    )
+    default_vm: str | None = key(TEXT, "the VM of clients with an unknown source address", default=None)
     knobs: Knobs = key(KNOBS, "behaviour that Azure does not document", default=Knobs())
     groups: tuple[Group, ...] = key(mapping_of(Group), "the groups by name", default=(), required=True)
     events: tuple[EventPlan, ...] = key(list_of(nested(EventPlan)), "the events", default=())
