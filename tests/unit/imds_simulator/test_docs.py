@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from imds_simulator.cli.control_commands import VERBS
+from imds_simulator.faults.kinds import KINDS, OPTIONS
 from imds_simulator.keys import keys_of
 from imds_simulator.scenario.answers import Answer
-from imds_simulator.scenario.fault_kinds import KINDS
 from imds_simulator.scenario.files import parse, schema, shipped_names
 from imds_simulator.scenario.groups import Group, Vm
 from imds_simulator.scenario.knobs import Knobs
@@ -57,7 +57,9 @@ def test_docs_table_of_faults_matches_the_code():
     assert list(rows) == list(KINDS)
     for name, kind in KINDS.items():
         assert rows[name][1] == kind.meaning
-        assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.allowed_options)
+        assert re.findall(r"`(\w+)`", " ".join(rows[name][2:])) == list(kind.options)
+    meanings = {row[0].strip("`"): row[1] for row in table("### Options of faults")}
+    assert meanings == {name: each.meaning for name, each in OPTIONS.items()}
 
 
 def keys_in(part):

@@ -145,7 +145,7 @@ def test_all_problems_are_reported_together_in_the_order_of_the_file() -> None:
         ["f.yaml:9", "events[0].after"],
         ["f.yaml:10", "titel"],
         ["f.yaml:12", "faults[0].kind"],
-        ["f.yaml:13", "faults[1].kind"],
+        ["f.yaml:13", "faults[1].requests"],
         ["f.yaml:14", "default_vm"],
     ]
 

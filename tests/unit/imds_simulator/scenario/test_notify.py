@@ -56,19 +56,3 @@ def test_invalid_value_is_reported_with_its_line_and_key(text, key):
 def test_missing_url_is_reported():
     with pytest.raises(ScenarioError, match="s.yaml:2: notify: the key url is missing"):
         notify_of("{}")
-
-
-@pytest.mark.parametrize(
-    ("fault", "key"),
-    [
-        ("{kind: unavailable, route: notify}", "kind"),
-        ("{kind: lost-answer, route: notify, method: GET}", "method"),
-        ("{kind: unavailable, route: arm, method: GET}", "method"),
-        ("{kind: refuse, route: arm}", "kind"),
-        ("{kind: unavailable, route: army}", "route"),
-    ],
-)
-def test_fault_that_a_route_cannot_have_is_reported(fault, key):
-    with pytest.raises(ScenarioError) as caught:
-        parse(GROUPS + f"faults: [{fault}]\n", "s.yaml")
-    assert f"faults[0].{key}: " in str(caught.value)

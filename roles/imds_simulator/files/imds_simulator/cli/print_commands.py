@@ -8,8 +8,8 @@ import json
 import sys
 from collections.abc import Sequence
 
+from ..faults.kinds import KINDS
 from ..keys import keys_of
-from ..scenario.fault_kinds import KINDS
 from ..scenario.files import ScenarioError, load_with_warnings, schema, shipped_names, summary
 from ..scenario.knobs import Knobs, describe_knobs
 

@@ -81,9 +81,9 @@ def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
             raise UsageError(f"--source: {other} and {vm.name} have the same source address {vm.source}")
     shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
     for fault in moved.faults:
-        if fault.action == "refuse" and shared & set(fault.vms):
+        if not fault.effect.is_per_request and shared & set(fault.window.vms):
             raise UsageError(
-                f"--source: the scenario refuses connections of {', '.join(sorted(shared & set(fault.vms)))}, "
+                f"--source: the scenario refuses connections of {', '.join(sorted(shared & set(fault.window.vms)))}, "
                 "which a shared listening address cannot do; use reset"
             )
     return moved

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from ..faults.kinds import FAULT, KINDS
+from ..faults.registry import ActiveFault
 from ..keys import Problems
 from ..scenario.checks import fault_problems, past_moments
-from ..scenario.fault_keys import FAULT
-from ..scenario.fault_kinds import KINDS
-from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from .request_body import BadRequest, json_object, require_none
 from .state import fault_state
@@ -36,46 +35,45 @@ class FaultRoutes:
         ]
 
     async def show_all(self, _request: web.Request) -> web.Response:
-        """Return all faults with their time windows and counts."""
-        engine, now = self._engine, self._engine.settle()
-        return web.json_response({"faults": [fault_state(engine, each, now) for each in engine.faults.all()]})
+        """Return the faults with their time windows and counts."""
+        now = self._engine.settle()
+        return web.json_response({"faults": [fault_state(each, now) for each in self._engine.faults.all(now)]})
 
     async def kinds(self, _request: web.Request) -> web.Response:
         """Return the kinds of faults with their options."""
         return web.json_response(
-            {name: {"meaning": kind.meaning, "options": list(kind.allowed_options)} for name, kind in KINDS.items()}
+            {name: {"meaning": kind.meaning, "options": list(kind.options)} for name, kind in KINDS.items()}
         )
 
     async def inject(self, request: web.Request) -> web.Response:
         """Add a fault of the form that scenarios use; ``from``, ``to`` and ``for`` count from now."""
-        world, now, problems = self._engine.world, self._engine.settle(), Problems()
+        engine, now, problems = self._engine, self._engine.settle(), Problems()
         fault = FAULT.read(await json_object(request), (), problems)
         if fault is not None:
-            problems.check(fault_problems(fault, world.vms, {each.route for each in self._engine.scenario.answers}))
-            problems.check(past_moments(now, {("from",): fault.begins, ("to",): fault.ends}))
+            routes = {each.route for each in engine.scenario.answers}
+            problems.check(fault_problems(fault, engine.world.vms, routes))
+            problems.check(past_moments(now, fault.window.times()))
         require_none(problems)
-        active = self._engine.inject(fault, now)
-        self._engine.log("fault-injected", number=active.number, kind=active.fault.kind)
-        return web.json_response(fault_state(self._engine, active, now), status=201)
+        active = engine.inject(fault, now)
+        engine.log("fault-injected", number=active.number, kind=fault.kind)
+        return web.json_response(fault_state(active, now), status=201)
 
     async def clear(self, _request: web.Request) -> web.Response:
         """Remove all faults."""
-        return self._cleared(self._engine.faults.all())
+        return self._cleared(self._engine.faults.all(self._engine.clock.now()))
 
     async def clear_one(self, request: web.Request) -> web.Response:
         """Remove one fault."""
         number = request.match_info["number"]
-        is_number = number.isascii() and number.isdigit() and len(number) < 19
-        removed = [each for each in self._engine.faults.all() if is_number and each.number == int(number)]
+        removed = [each for each in self._engine.faults.all(self._engine.clock.now()) if str(each.number) == number]
         if not removed:
             raise BadRequest(f"there is no fault {number}; GET /faults lists the faults")
         return self._cleared(removed)
 
     def _cleared(self, removed: list[ActiveFault]) -> web.Response:
         engine, now = self._engine, self._engine.clock.now()
-        for each in removed:
-            engine.faults.clear(each.number)
-        shown = [fault_state(engine, each, now) for each in removed[:_MAX_LOGGED]]
+        engine.faults.clear(removed)
+        shown = [fault_state(each, now) for each in removed[:_MAX_LOGGED]]
         keys = ("number", "kind", "vms", "from", "to")
         engine.log("faults-cleared", count=len(removed), faults=[{key: each[key] for key in keys} for each in shown])
         engine.wake_ticker()

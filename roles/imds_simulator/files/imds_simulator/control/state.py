@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..faults.registry import ActiveFault
 from ..model.events import SimulatedEvent
-from ..server.active_faults import ActiveFault
 from ..server.engine import Engine
 from ..times import iso
 
@@ -44,7 +44,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
             for scope in world.scopes()
         },
         "events": [event_state(event) for event in list(world.ended) + world.events],
-        "faults": [fault_state(engine, active, now) for active in engine.faults.all()],
+        "faults": [fault_state(active, now) for active in engine.faults.all(now)],
     }
 
 
@@ -74,22 +74,22 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
     }
 
 
-def fault_state(engine: Engine, active: ActiveFault, now: float) -> dict[str, Any]:
+def fault_state(active: ActiveFault, now: float) -> dict[str, Any]:
     """Return one fault with its time window and the numbers of matching requests."""
-    return {**fault_window(active, now), "seen": engine.faults.seen(active.number)}
+    return {**fault_window(active, now), "seen": dict(active.seen)}
 
 
 def fault_window(active: ActiveFault, now: float) -> dict[str, Any]:
     """Return one fault with its time window."""
-    fault = active.fault
+    window = active.fault.window
     return {
         "number": active.number,
-        "kind": fault.kind,
-        "route": fault.route,
-        "method": fault.method,
-        "vms": list(fault.vms),
-        "first": fault.first,
-        "last": fault.last,
+        "kind": active.fault.kind,
+        "route": window.route,
+        "method": window.method,
+        "vms": list(window.vms),
+        "first": window.requests.first,
+        "last": None if math.isinf(window.requests.last) else window.requests.last,
         "from": _moment(active.begins),
         "to": _moment(active.ends),
         "active": active.is_active_at(now),

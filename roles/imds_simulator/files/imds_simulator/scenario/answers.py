@@ -12,9 +12,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from ..faults.fault import ROUTES
 from ..keys import Found, Path, from_path, key, scalar
 from ..value_types import BASE64, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXTS, integer, one_of, text
-from .fault import ROUTES
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)

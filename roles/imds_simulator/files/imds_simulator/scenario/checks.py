@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from ..faults.fault import ROUTES, Fault
 from ..keys import Found, Path, dotted
 from ..moments import Moment, When
 from ..suggestions import suggestion
 from ..times import iso
 from .answers import Answer
-from .fault import ROUTES, Fault
 from .groups import Group, Vm
 from .plans import EventPlan, Scenario
 
@@ -66,12 +66,13 @@ def moved_problems(
 def fault_problems(fault: Fault, vms: Mapping[str, Vm], routes: Collection[str]) -> Found:
     """Yield the problems of the names in a fault; ``routes`` are those of the answers."""
     known = [*ROUTES, *sorted(routes)]
-    if fault.route not in known:
-        yield ("route",), f"{fault.route!r} is not one of {', '.join(known)}{suggestion(fault.route, known)}"
-    for name in fault.vms:
+    route = fault.window.route
+    if route not in known:
+        yield ("route",), f"{route!r} is not one of {', '.join(known)}{suggestion(route, known)}"
+    for name in fault.window.vms:
         if name not in vms:
             yield ("vm",), _unknown("VM", name, vms)
-        elif fault.action == "refuse" and vms[name].source:
+        elif not fault.effect.is_per_request and vms[name].source:
             yield ("vm",), f"{name} is identified by source address; its connections cannot be refused; use reset"
 
 
@@ -108,9 +109,8 @@ def _moments(scenario: Scenario) -> Iterator[tuple[Path, Moment]]:
     times: list[tuple[Path, When]] = [((*each.place, "at"), each.at) for each in scenario.events]
     times += [((*each.place, "at"), each.at) for each in scenario.incarnations]
     for fault in scenario.faults:
-        times += [((*fault.place, "from"), fault.begins), ((*fault.place, "to"), fault.ends)]
-    # the end of a fault with the key for is later than another moment
-    return ((path, when) for path, when in times if isinstance(when, Moment) and not when.later)
+        times += [((*fault.place, *path), when) for path, when in fault.window.times().items()]
+    return ((path, when) for path, when in times if isinstance(when, Moment))
 
 
 def _names_of_vms(groups: Iterable[Group]) -> Found:

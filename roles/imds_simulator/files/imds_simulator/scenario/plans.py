@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ..faults.fault import Fault
+from ..faults.kinds import FAULT
 from ..keys import Found, Path, from_path, key, list_of, mapping_of, nested, scalar
 from ..moments import Moment, When
 from ..times import parse_duration
@@ -28,8 +30,6 @@ from ..value_types import (
     text,
 )
 from .answers import Answer
-from .fault import Fault
-from .fault_keys import FAULT
 from .groups import Group
 from .knobs import KNOBS, Knobs
 from .notify import Notify

@@ -9,6 +9,8 @@ import time
 from collections.abc import Awaitable, Iterable
 from typing import Any, Callable
 
+from ..faults.fault import Fault
+from ..faults.registry import ActiveFault, FaultRegistry
 from ..model.events import SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.rules import Rules
@@ -19,11 +21,9 @@ from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
 from ..protocol.request_target import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
-from ..scenario.fault import Fault
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
 from ..times import iso
-from .active_faults import ActiveFault, FaultRegistry
 from .activity_log import ActivityLog
 from .clock import Clock
 from .first_views import FirstViews
@@ -49,7 +49,7 @@ class Engine:
         self.service = ImdsContract(self.simulation)
         self.resource_ids = ResourceIds(self.world.groups)
         self.activity_log = ActivityLog()
-        self.faults = FaultRegistry()
+        self.faults = FaultRegistry(self.world.vms)
         self.rate = RateLimit()
         self._first_views = FirstViews(self.world)
         self.impact = Impact(scenario.impact, self.log)
@@ -155,7 +155,7 @@ class Engine:
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
         """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
-        active = self.faults.inject(fault, base, self.world.rules)
+        active = self.faults.inject(fault, self.clock.now(), lambda when: self.world.rules.moment_of(when, base))
         self.wake_ticker()
         return active
 

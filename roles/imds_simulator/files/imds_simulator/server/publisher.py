@@ -17,13 +17,14 @@ from typing import Any, Callable, NamedTuple
 
 import aiohttp
 
+from ..faults.effects import Delivery
+from ..faults.fault import NOTIFY_ROUTE
+from ..faults.registry import FaultRegistry
 from ..model.occurrence import Occurrence
 from ..model.world import World
 from ..protocol.event_grid import Notification, handshake, is_validated, notification
 from ..protocol.resource_ids import ResourceIds
-from ..scenario.fault import NOTIFY_ROUTE
 from ..scenario.notify import Notify
-from .active_faults import FaultRegistry
 from .clock import Clock
 
 # simulated seconds until the next attempt, after the first, second, ... one
@@ -137,16 +138,16 @@ class Publisher:
 
     async def _send(self, session: aiohttp.ClientSession, delivery: _Delivery) -> None:
         made, attempt = delivery.notification, delivery.attempt
-        fault = self._faults.match(delivery.vm, NOTIFY_ROUTE, "POST", self._clock.now()) if self._faults else None
-        action = fault.fault.action if fault is not None else ""
-        if fault is not None and action == "delay" and not delivery.delayed:
-            self._queue_after(float(str(fault.fault.options["delay"])), delivery._replace(delayed=True))
+        active = self._faults.match(delivery.vm, NOTIFY_ROUTE, "POST", self._clock.now())
+        effect = active.fault.effect.delivery() if active is not None else Delivery()
+        if effect.delay and not delivery.delayed:
+            self._queue_after(effect.delay, delivery._replace(delayed=True))
             return
-        answer = _Answer(0, {}, b"", f"fault {action}")
-        if action != "lost-request":
+        answer = _Answer(0, {}, b"", f"fault {active.fault.kind}" if active is not None else "")
+        if effect.is_sent:
             headers = {**made.headers, "aeg-delivery-count": str(attempt - 1)}
             sent = await self._request(session, "POST", headers, made.body)
-            answer = answer if action == "lost-answer" else sent
+            answer = sent if effect.is_answered else answer
         if answer.status in SUCCESS_STATUSES:
             result = "delivered"
         elif answer.status in FINAL_STATUSES or attempt >= self._notify.attempts:

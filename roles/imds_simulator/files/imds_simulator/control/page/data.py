@@ -115,15 +115,13 @@ class PageData:
         return shown
 
     def _faults(self, now: float) -> _Section:
-        faults = self._engine.faults.all()
-        seen = self._engine.faults.seen_in_all() if faults else {}
         return {
             str(each.number): {
                 **fault_window(each, now),
-                "options": _fault_options(each.fault.options),
-                "seen": seen.get(each.number, 0),
+                "options": _fault_options(vars(each.fault.effect)),
+                "seen": sum(each.seen.values()),
             }
-            for each in faults
+            for each in self._engine.faults.all(now)
         }
 
     def _new_requests(self) -> _Section:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The faults of a running simulator: which request gets which fault."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Callable
+
+from ..moments import When
+from .fault import Fault
+
+# the faults that are over and stay in the list
+MAX_OVER = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveFault:
+    """A fault with its number in the control API, and its time window on the simulator's clock.
+
+    ``seen``: VM name -> number of matching requests inside the time window.
+    """
+
+    number: int
+    fault: Fault
+    begins: float
+    ends: float
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def is_active_at(self, now: float) -> bool:
+        """Return True if ``now`` is inside the time window."""
+        return self.begins <= now < self.ends
+
+    def is_over(self, now: float, vms: Collection[str]) -> bool:
+        """Return True if no further request gets the fault; ``vms`` are all VMs."""
+        window = self.fault.window
+        return self.ends <= now or all(self.seen[vm] >= window.requests.last for vm in window.vms or vms)
+
+
+class FaultRegistry:
+    """The faults of a simulator with these VMs, in the order in which they were added."""
+
+    def __init__(self, vms: Collection[str]) -> None:
+        self._vms = vms
+        self._active: list[ActiveFault] = []
+        self._last_number = 0
+
+    def inject(self, fault: Fault, now: float, to_moment: Callable[[When], float]) -> ActiveFault:
+        """Add a fault."""
+        self._last_number += 1
+        window = fault.window
+        active = ActiveFault(self._last_number, fault, to_moment(window.begins), to_moment(window.ends))
+        self._active = [*self.all(now), active]
+        return active
+
+    def all(self, now: float) -> list[ActiveFault]:
+        """Return the faults in force and to come, and the last MAX_OVER that are over; forget older ones."""
+        over = [each for each in self._active if each.is_over(now, self._vms)]
+        self.clear(over[:-MAX_OVER])
+        return list(self._active)
+
+    def clear(self, removed: Collection[ActiveFault]) -> None:
+        """Remove these faults."""
+        self._active = [each for each in self._active if each not in removed]
+
+    def is_active(self, active: ActiveFault, now: float) -> bool:
+        """Return True if the fault was not removed and is active at ``now``."""
+        return active.is_active_at(now) and active in self._active
+
+    def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
+        """Return the first fault that applies to this request, and count the request for every matching fault."""
+        first_match = None
+        for active in self._active:
+            window = active.fault.window
+            if not active.is_active_at(now) or not window.matches(vm, route, method):
+                continue
+            active.seen[vm] += 1
+            if first_match is None and window.requests.first <= active.seen[vm] <= window.requests.last:
+                first_match = active
+        return first_match
+
+    def is_refused(self, vms: tuple[str, ...], now: float) -> bool:
+        """Return True if the listener of ``vms`` has to refuse connections at ``now``."""
+        return any(
+            each.is_active_at(now) and (not each.fault.window.vms or set(each.fault.window.vms) & set(vms))
+            for each in self._refusals()
+        )
+
+    def next_refusal_change(self, now: float) -> float:
+        """Return when the next refusal begins or ends after ``now``, or infinity."""
+        edges = (edge for each in self._refusals() for edge in (each.begins, each.ends))
+        return min((edge for edge in edges if edge > now), default=math.inf)
+
+    def _refusals(self) -> list[ActiveFault]:
+        return [each for each in self._active if not each.fault.effect.is_per_request]

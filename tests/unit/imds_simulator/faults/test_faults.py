@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Which request gets which fault, by time, count, route and VM (T80), and the checks of a fault."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from imds_simulator.faults.kinds import FAULT, KINDS, OPTIONS
+from imds_simulator.faults.registry import MAX_OVER, FaultRegistry
+from imds_simulator.keys import Problems
+from support import simulator_process
+
+VMS = ("vm1", "vm2", "vm3")
+
+
+def read(fault):
+    problems = Problems()
+    return FAULT.read(fault, (), problems), problems.found
+
+
+def make_registry(*faults, base=0.0, speed=1.0):
+    registry = FaultRegistry(VMS)
+    for fault in faults:
+        registry.inject(read(fault)[0], base, lambda simulated: base + simulated / speed)
+    return registry
+
+
+def matches(registry, count=1, vm="vm1", route="scheduledevents", method="GET", now=0.0):
+    return [int(registry.match(vm, route, method, now) is not None) for _each in range(count)]
+
+
+@pytest.mark.parametrize(
+    "fault, expected",
+    [
+        ({}, [1, 1, 1, 1]),
+        ({"requests": 2}, [0, 1, 0, 0]),
+        ({"requests": "2"}, [0, 1, 0, 0]),
+        ({"requests": "3-"}, [0, 0, 1, 1]),
+        ({"requests": "2-3"}, [0, 1, 1, 0]),
+        ({"kind": "slow-first-answer"}, [1, 0, 0, 0]),
+    ],
+)
+def test_requests_window_selects_requests(fault, expected):
+    assert matches(make_registry({"kind": "empty", **fault}), 4) == expected
+
+
+def test_requests_window_counts_the_matching_requests_of_each_vm_in_the_time_window():
+    registry = make_registry({"kind": "empty", "method": "POST", "requests": 2, "from": 10})
+    assert matches(registry, 5, now=10) + matches(registry, 5, method="POST") == [0] * 10
+    assert [matches(registry, vm=vm, method="POST", now=10) for vm in ("vm1", "vm2", "vm1")] == [[0], [0], [1]]
+
+
+def test_match_requires_route_method_and_vm():
+    registry = make_registry(
+        {"kind": "empty", "route": "instance", "vm": ["vm1", "vm3"]}, {"kind": "gone", "method": "POST"}
+    )
+    assert matches(registry, route="instance") == [1]
+    assert matches(registry, vm="vm2", route="instance") == matches(registry) == [0]
+    assert registry.match("vm2", "scheduledevents", "POST", 0).fault.kind == "gone"
+    assert matches(registry, method="POST", route="arm") == matches(registry, method="POST", route="notify") == [0]
+
+
+@pytest.mark.parametrize(
+    "window, active",
+    [
+        ({"from": 10}, [0, 1, 1, 1]),
+        ({"from": 10, "to": 20}, [0, 1, 0, 0]),
+        ({"from": "10s", "for": "20s"}, [0, 1, 1, 0]),
+        ({"to": 15}, [1, 1, 0, 0]),
+    ],
+)
+def test_time_window_is_active_from_begin_to_end(window, active):
+    registry = make_registry({"kind": "empty", **window})
+    assert [matches(registry, now=now)[0] for now in (5, 10, 20, 30)] == active
+
+
+def test_time_window_counts_simulated_seconds_from_the_base():
+    registry = make_registry({"kind": "empty", "from": 60, "for": 60}, base=1000.0, speed=60)
+    assert [matches(registry, now=now)[0] for now in (1000.9, 1001, 1001.9, 1002)] == [0, 1, 1, 0]
+
+
+def test_match_returns_the_first_fault_and_counts_for_all():
+    registry = make_registry({"kind": "empty", "requests": 1}, {"kind": "gone", "requests": 2})
+    assert [registry.match("vm1", "instance", "GET", 0).fault.kind for _time in range(2)] == ["empty", "gone"]
+
+
+def test_refusal_of_a_listener_changes_at_its_window():
+    registry = make_registry({"kind": "refuse", "from": 5, "for": 5, "vm": "vm1"})
+    assert [registry.is_refused(("vm1",), now) for now in (4, 5, 9.9, 10)] == [False, True, True, False]
+    assert not registry.is_refused(("vm2",), 6)
+    assert [registry.next_refusal_change(now) for now in (0, 5, 10)] == [5, 10, float("inf")]
+
+
+def test_registry_forgets_the_oldest_faults_that_are_over():
+    registry = make_registry(
+        {"kind": "gone"},
+        {"kind": "empty", "requests": 1, "vm": "vm1"},
+        {"kind": "list", "requests": 1},
+        *[{"kind": "null", "from": 1, "for": 1}] * MAX_OVER,
+    )
+    assert len(registry.all(1)) == MAX_OVER + 3
+    for _time in range(2):
+        registry.match("vm1", "instance", "GET", 1)
+    # over: the only VM of the second fault had its request, and the time windows of the last ones have passed
+    assert [each.number for each in registry.all(2)] == [1, *range(3, MAX_OVER + 4)]
+    for vm in VMS:
+        registry.match(vm, "instance", "GET", 2)
+    assert [each.number for each in registry.all(2)] == [1, *range(4, MAX_OVER + 4)]
+
+
+def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
+    sim = start_simulator({"groups": {"web": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.0.1"}}}}})
+    with pytest.raises(simulator_process.ControlError, match="use reset"):
+        sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
+    assert sim.post("/faults", {"kind": "refuse", "for": 1})["active"]
+
+
+@pytest.mark.parametrize(
+    "fault, key, text",
+    [
+        ({}, None, "the key kind is missing"),
+        ({"kind": "emty"}, "kind", "did you mean empty?"),
+        ({"kind": "empty", "bodi": "x"}, "bodi", "did you mean body?"),
+        ({"kind": "empty", "status": 500}, "status", "fault empty does not take status (it takes headers)"),
+        ({"kind": "refuse", "requests": 3}, "requests", "fault refuse does not take requests (it takes vm, from, "),
+        ({"kind": "status"}, None, "the key status is missing"),
+        ({"kind": "status", "status": 99}, "status", "99 is not a whole number from 200 to 599"),
+        ({"kind": "trickle", "bytes_per_second": 0}, "bytes_per_second", "0 is not a finite number above 0"),
+        ({"kind": "trickle", "part": "foot"}, "part", "'foot' is not one of header, body"),
+        ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
+        ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
+        ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
+        (
+            {"kind": "gone", "requests": "first"},
+            "requests",
+            "is not a request number from 1, or text like 3, 3- or 3-5",
+        ),
+        ({"kind": "unavailable", "route": "notify"}, "kind", "lost-request, lost-answer"),
+        ({"kind": "lost-answer", "route": "notify", "method": "GET"}, "method", "POST requests only"),
+        ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
+        ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A has more than one line"),
+        ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
+        ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "more than one line"),
+        ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "more than one line"),
+    ],
+)
+def test_wrong_fault_is_reported_with_its_key(fault, key, text):
+    ((path, message),) = read(fault)[1]
+    assert path == (() if key is None else (key,)) and text in message
+
+
+def test_problems_of_a_fault_are_reported_together():
+    wrong = {"kind": "empty", "status": 1, "headers": 1, "route": 1, "from": "x", "to": 5, "x": 1}
+    assert {path for path, _text in read(wrong)[1]} == {(key,) for key in ("status", "headers", "route", "from", "x")}
+
+
+def test_every_kind_can_be_read_and_every_option_belongs_to_one():
+    for name, kind in KINDS.items():
+        fault, found = read({"kind": name, **({"status": 418} if name == "status" else {})})
+        assert not found and (fault.kind, type(fault.effect)) == (name, kind.effect)
+    assert {option for kind in KINDS.values() for option in kind.options} == set(OPTIONS)
+    assert json.dumps(FAULT.schema())
