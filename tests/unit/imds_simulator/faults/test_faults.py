@@ -111,6 +111,18 @@ def test_registry_forgets_the_oldest_faults_that_are_over():
     assert [each.number for each in registry.all(2)] == [1, *range(4, MAX_OVER + 4)]
 
 
+def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(frozen_simulator):
+    last = frozen_simulator.get("/log")["lines"][-1]["number"]
+    fault = frozen_simulator.post("/faults", {"kind": "gone"})["number"]
+    frozen_simulator.delete(f"/faults/{fault}")
+    lines = frozen_simulator.get(f"/log?after={last}")["lines"]
+    assert [(each["number"], each["what"]) for each in lines] == [
+        (last + 1, "fault-injected"),
+        (last + 2, "faults-cleared"),
+    ]
+    assert lines[0]["fault"] == lines[1]["faults"][0]["number"] == fault
+
+
 def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
     sim = start_simulator({"groups": {"web": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.0.1"}}}}})
     with pytest.raises(simulator_process.ControlError, match="use reset"):

@@ -55,7 +55,7 @@ class FaultRoutes:
             problems.check(past_moments(now, fault.window.times()))
         require_none(problems)
         active = engine.inject(fault, now)
-        engine.log("fault-injected", number=active.number, kind=fault.kind)
+        engine.log("fault-injected", fault=active.number, kind=fault.kind)
         return web.json_response(fault_state(active, now), status=201)
 
     async def clear(self, _request: web.Request) -> web.Response:
