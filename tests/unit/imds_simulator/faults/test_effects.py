@@ -135,6 +135,13 @@ def test_fault_truncated_closes_before_the_end(frozen_simulator, inject, vm1):
         frozen_simulator.delete("/faults")
 
 
+def test_fault_truncated_sends_a_header_with_any_text(start_simulator):
+    answer = {"path": "/x", "headers": {"X-Price": "5 €"}, "body": "ok"}
+    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}}}}, "answers": [answer]})
+    sim.post("/faults", {"kind": "truncated"})
+    assert "X-Price: 5 €".encode() in send_raw(sim.endpoints["vm1"], request_bytes("/x"))
+
+
 @pytest.mark.parametrize("kind, arrives", [("trickle", b"\r\n\r\n"), ("trickle-header", b"HTTP")])
 def test_fault_trickle_sends_a_few_bytes_at_a_time(inject, vm1, kind, arrives):
     inject(kind, bytes_per_second=40)

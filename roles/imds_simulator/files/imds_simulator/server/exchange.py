@@ -105,7 +105,7 @@ class ServiceExchange:
     def head(self, answer: Answer, framing: tuple[str, str]) -> bytes:
         lines = [f"HTTP/1.1 {answer.status} {_phrase(answer.status)}"]
         lines += [f"{name}: {value}" for name, value in (*self.headers(answer).items(), framing)]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def take_over(self) -> None:
         self._log(0)
