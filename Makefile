@@ -56,7 +56,7 @@ venv: $(VENV)/for-tests  ## make .venv with everything that running and testing 
 rehearsal: $(COLLECTIONS)/installed  ## walk two simulated VMs through a maintenance event with ansible-playbook
 	@mkdir -p .cache/tmp
 	@TMPDIR='$(CURDIR)/.cache/tmp' ANSIBLE_CONFIG=playbooks/rehearsal.cfg ANSIBLE_COLLECTIONS_PATH=$(COLLECTIONS) \
-	    $(SIMULATOR) exec --scenario live-migration --speed 20 --knob notice_overrides=Freeze:4h --listen 127.0.0.1:0 --control 127.0.0.1:0 \
+	    $(SIMULATOR) exec --scenario live-migration --speed 20 --knob notice_overrides=Freeze:4h \
 	    --report .cache/rehearsal.html -- \
 	    $(VENV)/bin/ansible-playbook azure_imds.scheduled_events.rehearsal
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The simulator's protocol with the oldest libraries of its wheel, and with the aiohttp of Debian 12 and 13."""
+"""Command line and protocol with the oldest libraries of the wheel, and with the aiohttp of Debian 12 and 13."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PROJECT = tomllib.loads((REPOSITORY / "roles/imds_simulator/files/pyproject.toml
     "project"
 ]
 OLDEST_PYTHON = int(PROJECT["requires-python"].rpartition(".")[2])
-PROTOCOL = ["protocol", "replay/test_answers.py", "server"]
-NEWEST = ["PyYAML", "requests"]
+PROTOCOL = ["cli/test_commands.py", "protocol", "replay/test_answers.py", "server"]
+NEWEST = ["click", "PyYAML", "requests"]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ NEWEST = ["PyYAML", "requests"]
     ],
     ids=["oldest", "bookworm", "trixie"],
 )
-def test_protocol_is_the_same_with_these_libraries(minor: int, libraries: list[str]) -> None:
+def test_simulator_is_the_same_with_these_libraries(minor: int, libraries: list[str]) -> None:
     found = find_python(minor)
     if found is None:
         pytest.skip(f"there is no Python 3.{minor}")

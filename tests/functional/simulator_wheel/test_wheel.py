@@ -23,7 +23,6 @@ pytestmark = pytest.mark.all
 
 PACKAGE = REPOSITORY / "roles" / "imds_simulator" / "files"
 OLDEST = 9
-FREE = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
 # reads the address that the simulator of exec prepared, and changes its state by a verb
 CLIENT = """
 import json, os, subprocess, sys, urllib.request
@@ -90,7 +89,7 @@ def test_wheel_has_the_version_of_the_collection(wheel: Path, run: Run) -> None:
 
 def test_messages_name_the_program_that_was_started(run: Run) -> None:
     done = run("imds-simulator", "exec", "--speed", "0", "--", "true")
-    assert (done.returncode, done.stderr.split()[:3]) == (2, ["usage:", "imds-simulator", "exec"])
+    assert (done.returncode, done.stderr) == (2, "imds-simulator: --speed: '0' is not a number above 0\n")
     assert run("imds-simulator", "stat").stderr.startswith("imds-simulator: there is no verb stat")
 
 
@@ -102,26 +101,8 @@ def test_scenarios_and_schema_are_found(run: Run) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--imds-address",)], ids=["its-own-address", "imds-address"])
 def test_exec_serves_a_command_and_its_verbs(run: Run, options: tuple[str, ...]) -> None:
-    done = run("imds-simulator", "exec", *options, *FREE, "--quiet", "--", "python", "-c", CLIENT)
+    done = run("imds-simulator", "exec", *options, "--quiet", "--", "python", "-c", CLIENT)
     assert done.returncode == 0, done.stderr
     url, kind = json.loads(done.stdout)
     assert kind == "Freeze"
     assert url.startswith("http://169.254.169.254/" if options else "http://127.0.0.1:")
-
-
-def test_verbs_need_no_library(wheel: Path, oldest_python: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(oldest_python), "-S", "-m", "imds_simulator", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    refused = call("state", "--control", "127.0.0.1:1")
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        "imds_simulator: no control API at http://127.0.0.1:1: Connection refused; "
-        "check that the simulator runs, and check --control\n"
-    )
-    unable = call()
-    assert (unable.returncode, "install aiohttp" in unable.stderr) == (2, True)

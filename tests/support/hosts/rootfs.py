@@ -32,7 +32,7 @@ ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Hosts have no access to archives; therefore the root has all packages that the roles install.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "iproute2", "nftables", "openssh-server", "procps", "python3", "python3-apt"),
-    *("python3-aiohttp", "python3-prometheus-client", "python3-requests", "python3-yaml"),
+    *("python3-aiohttp", "python3-click", "python3-prometheus-client", "python3-requests", "python3-yaml"),
 )
 # the workloads of tests/labs/demo
 DEMO_UNITS = ("haproxy", "postgresql")

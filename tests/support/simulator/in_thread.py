@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from imds_simulator.cli.options import serve_parser
+from imds_simulator.cli.commands import SERVE
+from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import server_options
 from imds_simulator.simulator import ServerOptions, run_simulator
 from support.simulator_process import Simulator
@@ -63,7 +64,7 @@ def start_in_thread(
             file.flush()
             scenario = file.name
         words += ["--scenario", scenario] if scenario else []
-        return SimulatorInThread(server_options(serve_parser().parse_args(words)))
+        return SimulatorInThread(server_options(parse(SERVE, words)))
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from imds_simulator.cli.options import serve_parser
+from imds_simulator.cli.commands import SERVE
+from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import UsageError, server_options
 from support import simulator_process
 from support.simulator.event_stream import EventStream
@@ -143,9 +144,9 @@ def test_command_of_exec_gets_the_token():
 @pytest.mark.parametrize("more", [["--control-token", TOKEN], ["--control-anywhere"]])
 def test_address_that_is_not_loopback_needs_the_token_or_permission(more):
     address = ["--control", "0.0.0.0:0"]
-    assert server_options(serve_parser().parse_args([*address, *more])).control.host == "0.0.0.0"
+    assert server_options(parse(SERVE, [*address, *more])).control.host == "0.0.0.0"
     with pytest.raises(UsageError):
-        server_options(serve_parser().parse_args(address))
+        server_options(parse(SERVE, address))
 
 
 def test_options_name_the_problem_of_a_token():

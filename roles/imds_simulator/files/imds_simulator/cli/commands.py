@@ -1,65 +1,153 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The verbs that do more than one request to the control API, and where each is implemented.
-
-A verb is imported when it is used, because the verbs need different libraries.
-"""
+"""The command line: serving, ``exec`` and the other verbs, and how the first argument chooses one of them."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Callable, NamedTuple
 
-Main = Callable[[Sequence[str]], int]
+from .. import __version__
+from ..suggestions import suggestion
+from .control_commands import VERBS, run_control_command
+from .options import DEFAULT_CONTROL, DEFAULT_LISTEN, FREE_PORT, IMDS_OPTIONS, PRINTING_OPTIONS, serving_options
+from .parsing import (
+    CONTROL,
+    ENDPOINT,
+    ENDPOINTS,
+    PREFIX,
+    Command,
+    fail,
+    parse,
+    variables,
+    warn_of_unknown_variables,
+)
+from .program import program_name
 
-
-class Command(NamedTuple):
-    """A verb: its module, with a function ``main``, and its line in ``--help``.
-
-    ``module`` is relative to this package; with a leading dot it is that of a package beside this one. ``main`` takes
-    the arguments after the verb and returns the exit code. ``libraries`` are those that the module needs, as ``pip``
-    names them.
-    """
-
-    module: str
-    usage: str
-    help: str
-    libraries: str
-
-    def main(self) -> Main:
-        """Import the module and return its function ``main``; raise ImportError if a library is not installed."""
-        found: Main = importlib.import_module(f".{self.module}", __package__).main
-        return found
-
-
-SERVER_LIBRARIES = "aiohttp and PyYAML"
-COMMANDS: Mapping[str, Command] = {
-    "exec": Command(
-        "exec_command",
-        "exec [OPTIONS] -- COMMAND ...",
-        "run a command while a simulator serves, and return its exit code",
-        SERVER_LIBRARIES,
-    ),
-    "record": Command(
-        ".recording.record_command",
-        "record [OPTIONS] --output FILE",
-        "record the answers of IMDS on a VM of Azure",
-        "requests",
-    ),
-    "replay": Command(
-        ".replay.replay_command", "replay [OPTIONS] FILE", "serve a recording as the VM saw it", SERVER_LIBRARIES
-    ),
-    "report": Command(
-        "report_command",
-        "report [--output FILE]",
-        "write the run of a running simulator as an HTML file with a time line",
-        "Python 3.9 or later",
-    ),
+# verb -> its line in --help, and the module with its function ``main``, which is imported when it is used: verbs need
+# different libraries
+_MODULES: Mapping[str, tuple[str, str]] = {
+    "exec": ("run a command while a simulator serves, and return its exit code", ".exec_command"),
+    "record": ("record the answers of IMDS on a VM of Azure", "..recording.record_command"),
+    "replay": ("serve a recording as the VM saw it", "..replay.replay_command"),
+    "report": ("write the run of a running simulator as an HTML file", ".report_command"),
+}
+_REMOVED_VERBS = {
+    "compare": "this verb was removed; read the recording, which is text, beside docs/reference/scheduled-events.md",
 }
 
+# option -> problem and remedy
+_REMOVED = {
+    f"--notify-{name}": f"this option was removed; set {key} below the key notify of the scenario"
+    for name, key in {
+        "url": "url",
+        "schema": "schema",
+        "token": "token",
+        "header": "headers",
+        "duplicates": "duplicates",
+        "disorder": "disorder",
+        "seed": "seed",
+        "attempts": "attempts",
+        "validate": "validate",
+    }.items()
+}
 
-def overview() -> str:
-    """Return one line for each verb, for ``--help``."""
-    width = max(len(each.usage) for each in COMMANDS.values())
-    return "\n".join(f"  {each.usage:{width}}  {each.help}" for each in COMMANDS.values())
+_NAME = program_name()
+_HELP = {name: row[0] for name, row in _MODULES.items()} | {name: each.command.help for name, each in VERBS.items()}
+_OVERVIEW = "\n".join(f"  {name:13}{line}" for name, line in _HELP.items())
+_SERVES = f"""
+A simulator of Azure Scheduled Events, the part of IMDS that announces maintenance to a VM. It needs no Azure.
+
+\b
+Serve two VMs, and announce a live migration of both after ten seconds:
+  {_NAME} --scenario live-migration
+Run a program that uses http://169.254.169.254 while a user restarts its VM:
+  {_NAME} exec --imds-address --scenario user-reboot -- PROGRAM
+Announce an event in a running simulator:
+  {_NAME} schedule --type Redeploy --resources vm1 --notice 5m
+"""
+_VERBS = f"""
+Without a verb the simulator serves in the foreground until SIGTERM, SIGINT or SIGHUP. The verbs have options of their
+own; VERB --help lists them:
+
+\b
+{_OVERVIEW}
+
+Each long option is also an environment variable: --speed is {PREFIX}_SPEED. An argument has precedence. Several values
+of a repeatable option are separated by line ends, or by commas before the next NAME=.
+"""
+_EXECUTES = f"""
+Run a command while a simulator serves, and return its exit code.
+
+\b
+Run the tests of a program that reads the address of IMDS from a variable:
+  {_NAME} exec --scenario live-migration --speed 60 -- pytest
+Run a program that uses http://169.254.169.254:
+  {_NAME} exec --imds-address --scenario user-reboot -- PROGRAM
+Write the run as an HTML file with a time line:
+  {_NAME} exec --report run.html --scenario user-reboot -- PROGRAM
+
+The command has the URLs of the simulator in {ENDPOINT} (the first VM), {ENDPOINTS} (a JSON object with those of all
+VMs) and {CONTROL}.
+"""
+
+SERVE = Command(
+    "serve",
+    _SERVES,
+    [*serving_options(DEFAULT_LISTEN, DEFAULT_CONTROL), *PRINTING_OPTIONS],
+    prefix=PREFIX,
+    remedies={
+        **_REMOVED,
+        **{
+            str(option.opts[0]): "there is no such option without exec; write: exec [OPTIONS] -- COMMAND"
+            for option in IMDS_OPTIONS
+        },
+    },
+    epilog=_VERBS,
+    options_metavar="[VERB] [OPTIONS]",
+)
+# free ports: two runs side by side must not meet
+EXEC = Command(
+    "exec",
+    _EXECUTES,
+    [*serving_options(FREE_PORT, FREE_PORT), *IMDS_OPTIONS],
+    prefix=PREFIX,
+    remedies=_REMOVED,
+    options_metavar="[OPTIONS] -- COMMAND ...",
+)
+
+
+def dispatch(argv: Sequence[str]) -> int:
+    """Run the command that ``argv`` names and return the exit code."""
+    verbs = (*_MODULES, *VERBS)
+    of_verbs = [f"{PREFIX}_{verb.upper()}_" for verb in verbs if verb != "exec"]
+    known = {*variables(SERVE), *variables(EXEC), ENDPOINT, ENDPOINTS}
+    warn_of_unknown_variables(PREFIX, known, _REMOVED, of_verbs)
+    if not argv or argv[0].startswith("-"):
+        return _serve_or_print(argv)
+    verb, *arguments = argv
+    if verb in VERBS:
+        return run_control_command(VERBS[verb], arguments)
+    if verb in _MODULES:
+        code: int = importlib.import_module(_MODULES[verb][1], __package__).main(arguments)
+        return code
+    if verb in _REMOVED_VERBS:
+        fail(f"{verb}: {_REMOVED_VERBS[verb]}")
+    hint = suggestion(verb, verbs)
+    fail(f"there is no verb {verb}{hint}; --help lists the verbs, --scenario FILE serves a scenario")
+
+
+def _serve_or_print(arguments: Sequence[str]) -> int:
+    options = parse(SERVE, arguments)
+    if options.version:
+        print(program_name(), __version__)
+        return 0
+    # each needs fewer libraries than serving
+    from .print_commands import print_chosen
+
+    code = print_chosen(options)
+    if code is not None:
+        return code
+    from .serve_command import run
+
+    return run(options)

@@ -4,48 +4,39 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
+import click
+
 from .control_client import Call, request
-from .environment import parse_arguments
-from .options import DEFAULT_CONTROL, add_token_option
+from .options import control_options
+from .parsing import Command, choice, fail, flag, option, parse
 from .program import program_name
 
 
-class Argument(NamedTuple):
-    """An argument of a verb, as ``argparse`` takes it."""
-
-    name: str
-    options: Mapping[str, Any]
-
-
 class Verb(NamedTuple):
-    """A verb of the command line; ``call`` makes the request from the parsed arguments."""
+    """A verb; ``call`` makes the request of its options, of which those that were not given are left out."""
 
-    name: str
-    help: str
-    arguments: Sequence[Argument]
-    call: Callable[[argparse.Namespace], Call]
+    command: Command
+    call: Callable[[dict[str, Any]], Call]
 
 
-def run_control_command(argv: Sequence[str]) -> int:
+def run_control_command(verb: Verb, arguments: Sequence[str]) -> int:
     """Execute a verb and return the exit code.
 
     Prints the answer as JSON, or the error on stderr. Exit codes: 0, 1 when the simulator refused
     or cannot be reached, 2 for arguments that make no request.
     """
-    options = parse_arguments(_parser(VERBS[argv[0]]), argv[1:], argv[0])
-    try:
-        call = options.call(options)
-    except ValueError as error:
-        print(f"{program_name()}: {error}", file=sys.stderr)
-        return 2
-    status, answer = send(options, call)
+    options = parse(verb.command, arguments)
+    names = {str(each.name) for each in verb.command.params} - {"control", "control_token"}
+    given = {name: value for name, value in vars(options).items() if name in names and value is not None}
+    status, answer = send(options, verb.call(given))
     if status not in (200, 201):
         print(f"{program_name()}: {answer}", file=sys.stderr)
         return 1
@@ -55,103 +46,50 @@ def run_control_command(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser(verb: Verb) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"{program_name()} {verb.name}", description=verb.help)
-    add_control_option(parser)
-    for argument in verb.arguments:
-        parser.add_argument(argument.name, **argument.options)
-    parser.set_defaults(call=verb.call)
-    return parser
-
-
-def add_control_option(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the control API and its token."""
-    parser.add_argument(
-        "--control",
-        metavar="HOST:PORT|URL",
-        default=f"http://{DEFAULT_CONTROL}",
-        help=f"the control API (default $IMDS_SIMULATOR_CONTROL, else http://{DEFAULT_CONTROL})",
-    )
-    add_token_option(parser, "the token of the control API")
-
-
-def send(options: argparse.Namespace, call: Call) -> tuple[int, Any]:
+def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
     """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
-    return request(_url(options.control), call, options.control_token or "")
+    return request(options.control, call, options.control_token or "")
 
 
-def _url(control: str) -> str:
-    """Return the control API as a URL; HOST:PORT, the form of the simulator's ``--control``, is accepted too."""
-    return (control if "://" in control else "http://" + control).rstrip("/")
+def _get(path: str) -> Callable[[dict[str, Any]], Call]:
+    """Return the request whose query has the options."""
+    return lambda given: Call("GET", path + ("?" + urlencode(given) if given else ""))
 
 
-# -- requests
+def _post(path: str) -> Callable[[dict[str, Any]], Call]:
+    """Return the request whose body has the options, except for those that ``path`` names in braces."""
 
-
-def _get(path: str, *query: str) -> Callable[[argparse.Namespace], Call]:
-    def call(options: argparse.Namespace) -> Call:
-        given = _options_set(options, query)
-        return Call("GET", path + ("?" + urlencode(given) if given else ""))
-
-    return call
-
-
-def _event_call(action: str, *body: str) -> Callable[[argparse.Namespace], Call]:
-    def call(options: argparse.Namespace) -> Call:
-        return Call("POST", f"/events/{quote(options.event, safe='')}/{action}", _options_set(options, body))
+    def call(given: dict[str, Any]) -> Call:
+        filled = re.sub(r"{(\w+)}", lambda name: quote(given.pop(name[1]), safe=""), path)
+        return Call("POST", filled, given)
 
     return call
 
 
-def _schedule(options: argparse.Namespace) -> Call:
-    return Call("POST", "/events", {**options.json, **_options_set(options, (*_EDIT_KEYS, *_SCHEDULE_KEYS, "hold"))})
+def _schedule(given: dict[str, Any]) -> Call:
+    return Call("POST", "/events", {**given.pop("json", {}), **given})
 
 
-def _fail(options: argparse.Namespace) -> Call:
-    return Call("POST", "/fail", _options_set(options, ("resources", "type")))
+def _knob(given: dict[str, Any]) -> Call:
+    pairs = dict(each.partition("=")[::2] for each in given["pairs"])
+    return Call("POST", "/knobs", pairs) if pairs else Call("GET", "/knobs")
 
 
-def _fault(options: argparse.Namespace) -> Call:
-    if options.what in ("list", "kinds"):
-        return Call("GET", "/faults" if options.what == "list" else "/fault-kinds")
-    if options.what == "clear":
-        return Call("DELETE", f"/faults/{quote(options.which, safe='')}" if options.which else "/faults")
-    if not options.which:
-        raise ValueError("fault inject: the kind is missing; 'fault kinds' lists the kinds")
-    body = {"kind": options.which, **_options_set(options, ("vm", *_FAULT_KEYS))}
-    for text in options.set:
-        name, _equals, value = text.partition("=")
-        body[name] = _parse_option_value(name, value)
-    return Call("POST", "/faults", body)
+def _fault(given: dict[str, Any]) -> Call:
+    what, which, options = given.pop("what"), given.pop("which", ""), given.pop("set")
+    if what in ("list", "kinds"):
+        return Call("GET", "/faults" if what == "list" else "/fault-kinds")
+    if what == "clear":
+        return Call("DELETE", f"/faults/{quote(which, safe='')}" if which else "/faults")
+    if not which:
+        fail("fault inject: the kind is missing; 'fault kinds' lists the kinds")
+    pairs = (each.partition("=") for each in options)
+    return Call(
+        "POST", "/faults", {"kind": which, **given, **{key: _json_or_text(key, text) for key, _, text in pairs}}
+    )
 
 
-def _knob(options: argparse.Namespace) -> Call:
-    if not options.pairs:
-        return Call("GET", "/knobs")
-    return Call("POST", "/knobs", dict(text.partition("=")[::2] for text in options.pairs))
-
-
-def _incarnation(options: argparse.Namespace) -> Call:
-    return Call("POST", "/incarnation", _options_set(options, ("group", "to", "add")))
-
-
-def _note(options: argparse.Namespace) -> Call:
-    return Call("POST", "/notes", {"vm": options.vm, "what": options.what, **_options_set(options, ("event",))})
-
-
-def _disable(options: argparse.Namespace) -> Call:
-    return Call("POST", "/disable", {"group": options.group})
-
-
-def _advance(options: argparse.Namespace) -> Call:
-    return Call("POST", "/advance", {"seconds": options.duration})
-
-
-def _options_set(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-
-
-def _parse_option_value(name: str, value: str) -> Any:
+def _json_or_text(name: str, value: str) -> Any:
     """Return a fault option as its type: text where the schema requires text, else JSON if it is JSON."""
     if name in ("body", "body_base64", "content_type", "location"):
         return value
@@ -169,130 +107,106 @@ def _json_object(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
+        raise ValueError(f"{text!r} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a JSON object such as {{"impact_for": 3}}')
+        raise ValueError(f'{text!r} is not a JSON object such as {{"impact_for": 3}}')
     return value
 
 
-# -- arguments
+def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
+    return click.Argument([name], metavar=metavar, **more)
 
 
-def _argument(name: str, metavar: str | None = None, **options: Any) -> Argument:
-    return Argument(name, options if metavar is None else {"metavar": metavar, **options})
-
-
-_EDIT_KEYS = ("type", "resources", "notice", "duration", "source", "description")
-_SCHEDULE_KEYS = ("name", "at", "id", "started_for", "batch", "starts", "cancel_after")
-_FAULT_KEYS = ("route", "method", "requests", "from", "to", "for")
-
-_EVENT = _argument("event", "EVENT", help="name or EventId")
+_EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
-_AFTER = _argument("--after", "NUMBER")
+_AFTER = option("after", "NUMBER", "only what has a higher number")
 _EDITS = (
-    _argument("--type", "TYPE"),
-    _argument("--resources", "VM,VM", type=_names),
-    _argument("--notice", "DURATION", help="time to NotBefore"),
-    _argument("--duration", "SECONDS", type=int, help="DurationInSeconds"),
-    _argument("--source", "SOURCE", help="Platform or User"),
-    _argument("--description", "TEXT"),
+    option("type", "TYPE"),
+    option("resources", "VM,VM", parse=_names),
+    option("notice", "DURATION", "time to NotBefore"),
+    option("duration", "SECONDS", "DurationInSeconds", type=int),
+    option("source", "SOURCE", "Platform or User"),
+    option("description", "TEXT"),
 )
+_WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
 
-_ALL_VERBS = (
-    Verb(
+_ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.Parameter]]] = (
+    (
         "schedule",
         "schedule an event",
+        _schedule,
         (
             *_EDITS,
-            *(_argument("--" + key.replace("_", "-"), "VALUE") for key in _SCHEDULE_KEYS),
-            _argument(
-                "--hold", action="store_true", default=None, help="other tenants hold it until released or NotBefore"
-            ),
-            _argument(
-                "--json", "JSON", type=_json_object, default={}, help="further keys of the event, as a JSON object"
-            ),
+            *(option(key, "VALUE") for key in ("name", "at", "id", "started-for", "batch", "starts", "cancel-after")),
+            flag("hold", "other tenants hold it until released or NotBefore", default=None),
+            option("json", "JSON", "further keys of the event, as a JSON object", _json_object),
         ),
-        _schedule,
     ),
-    Verb(
+    (
         "approve",
-        "approve an event without IMDS, or release it as the other tenants",
-        (
-            _EVENT,
-            _argument(
-                "--as",
-                "WHO",
-                default="control-plane",
-                help="control-plane (default), other-tenants, or a VM of the group",
-            ),
-        ),
-        _event_call("approve", "as"),
+        "approve an event as the control plane, the other tenants or a VM",
+        _post("/events/{event}/approve"),
+        (_EVENT, _WHO),
     ),
-    Verb("cancel", "cancel a Scheduled event", (_EVENT,), _event_call("cancel")),
-    Verb("complete", "end an event now", (_EVENT,), _event_call("complete")),
-    Verb(
+    ("cancel", "cancel a Scheduled event", _post("/events/{event}/cancel"), (_EVENT,)),
+    ("complete", "end an event now", _post("/events/{event}/complete"), (_EVENT,)),
+    (
         "change",
         "change an event as clients see it",
-        (_EVENT, *_EDITS, _argument("--status", choices=("Scheduled", "Started"))),
-        _event_call("change", *_EDIT_KEYS, "status"),
+        _post("/events/{event}/change"),
+        (_EVENT, *_EDITS, choice("status", ["Scheduled", "Started"])),
     ),
-    Verb(
+    (
         "fail",
         "simulate a failure of the hardware under VMs",
-        (_argument("resources", "VM", nargs="+"), _argument("--type", choices=("Reboot", "Redeploy"))),
-        _fail,
+        _post("/fail"),
+        (_argument("resources", "VM...", nargs=-1, required=True), choice("type", ["Reboot", "Redeploy"])),
     ),
-    Verb(
+    (
         "fault",
         "inject, list or clear faults",
-        (
-            _argument("what", choices=("inject", "list", "clear", "kinds")),
-            _argument("which", "KIND|NUMBER", nargs="?", help="kind to inject, or number to clear (none: all)"),
-            _argument("--vm", "VM,VM", type=_names),
-            *(_argument("--" + key, "VALUE") for key in _FAULT_KEYS),
-            _argument(
-                "--set",
-                "OPTION=VALUE",
-                action="append",
-                default=[],
-                help="an option of the kind, such as status=503; repeatable",
-            ),
-        ),
         _fault,
+        (
+            _argument("what", "inject|list|clear|kinds", type=click.Choice(["inject", "list", "clear", "kinds"])),
+            _argument("which", "[KIND|NUMBER]", required=False),
+            option("vm", "VM,VM", parse=_names),
+            *(option(key, "VALUE") for key in ("route", "method", "requests", "from", "to", "for")),
+            option("set", "OPTION=VALUE", "an option of the kind, such as status=503; repeatable", multiple=True),
+        ),
     ),
-    Verb(
-        "knob",
-        "show or set knobs",
-        (_argument("pairs", "NAME=VALUE", nargs="*", help="knobs to set (none: show all knobs)"),),
-        _knob,
-    ),
-    Verb(
+    ("knob", "show or set knobs", _knob, (_argument("pairs", "[NAME=VALUE]...", nargs=-1),)),
+    (
         "incarnation",
         "change DocumentIncarnation without a change of events",
-        (_GROUP, _argument("--to", "N", type=int), _argument("--add", "N", type=int)),
-        _incarnation,
+        _post("/incarnation"),
+        (_GROUP, option("to", "N", type=int), option("add", "N", type=int)),
     ),
-    Verb("disable", "disable the service for a group, as after 24 h without requests", (_GROUP,), _disable),
-    Verb(
+    ("disable", "disable the service for a group, as after 24 h without requests", _post("/disable"), (_GROUP,)),
+    (
         "note",
-        "log a step that the simulator cannot observe, such as: prepared, recovered",
-        (_argument("vm", "VM"), _argument("what", "TEXT"), _argument("--event", "EVENT", help="name or EventId")),
-        _note,
+        "log a step of a VM, such as: prepared, recovered",
+        _post("/notes"),
+        (_argument("vm", "VM"), _argument("what", "TEXT"), option("event", "EVENT", "name or EventId")),
     ),
-    Verb("advance", "move the clock forward by a simulated duration", (_argument("duration", "DURATION"),), _advance),
-    Verb("state", "show the state of the simulator", (), _get("/state")),
-    Verb("events", "show the events", (), _get("/events")),
-    Verb(
+    (
+        "advance",
+        "move the clock forward by a simulated duration",
+        _post("/advance"),
+        (_argument("seconds", "DURATION"),),
+    ),
+    ("state", "show the state of the simulator", _get("/state"), ()),
+    ("events", "show the events", _get("/events"), ()),
+    (
         "log",
         "show the log of events, approvals and control requests",
-        (_argument("--what", "WHAT", help="only lines of this kind, such as approval or started"), _AFTER),
-        _get("/log", "what", "after"),
+        _get("/log"),
+        (option("what", "WHAT", "only lines of this kind, such as approval or started"), _AFTER),
     ),
-    Verb(
+    (
         "requests",
         "show recent requests, and the number of requests",
-        (_argument("--vm", "VM"), _AFTER),
-        _get("/requests", "vm", "after"),
+        _get("/requests"),
+        (option("vm", "VM", "only requests of this VM"), _AFTER),
     ),
 )
-VERBS: Mapping[str, Verb] = {verb.name: verb for verb in _ALL_VERBS}
+VERBS = {name: Verb(Command(name, text, [*control_options(), *own]), call) for name, text, call, own in _ALL}

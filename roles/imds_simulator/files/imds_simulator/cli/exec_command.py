@@ -4,43 +4,121 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import Callable, NamedTuple
 
-from .environment import add_environment, variables
-from .imds_address import ImdsAddress
-from .options import exec_parser
+from ..simulator import RunningSimulator, ServerOptions, run_simulator
+from .commands import EXEC
 from .output import discard, print_err
-from .place import CannotRun
+from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, fail, parse, variables
+from .place import CannotRun, ImdsAddress, Place, Process, at_imds_address, beside
 from .program import program_name
-from .run_during import Command, serve_during
-from .serve_command import run
-from .strict_parsing import parse_strictly
+from .serve_command import on_signals, print_addresses, run
+
+# real seconds that a command has to end after SIGINT before it is sent SIGINT again
+_SECOND_INTERRUPT = 1.0
+
+
+class Command(NamedTuple):
+    """A command with its arguments; ``imds_address`` is None if it needs no address 169.254.169.254."""
+
+    arguments: Sequence[str]
+    imds_address: ImdsAddress | None = None
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code of the command."""
-    arguments = list(arguments)
-    parser = exec_parser()
-    if "--" not in arguments:
-        parser.parse_known_args(arguments)  # for --help
-        parser.error("exec needs a command after --: exec [OPTIONS] -- COMMAND ARGUMENTS...")
-    separator = arguments.index("--")
-    add_environment(parser, arguments[:separator])
-    options = parse_strictly(parser, arguments[:separator])
-    if not arguments[separator + 1 :]:
-        parser.error("exec: there is no command after --")
+    words = list(arguments)
+    if "--" not in words and not {"-h", "--help"} & set(words):
+        fail("exec needs a command after --: exec [OPTIONS] -- COMMAND ARGUMENTS...")
+    separator = words.index("--") if "--" in words else len(words)
+    options = parse(EXEC, words[:separator])
+    if not words[separator + 1 :]:
+        fail("exec: there is no command after --")
     if not options.imds_address:
         for option in ("imds_vm", "keep_network", "as_root"):
             if getattr(options, option):
-                parser.error(f"--{option.replace('_', '-')}: only with --imds-address")
+                fail(f"--{option.replace('_', '-')}: only with --imds-address")
     if options.keep_network and options.as_root:
-        parser.error("--as-root: not with --keep-network, which creates no user namespace")
+        fail("--as-root: not with --keep-network, which creates no user namespace")
     address = ImdsAddress(options.imds_vm, options.keep_network, options.as_root) if options.imds_address else None
-    command = Command(arguments[separator + 1 :], tuple(variables(parser)), address)
+    command = Command(words[separator + 1 :], address)
     log = discard if options.quiet else print_err
     try:
-        return run(options, lambda settings: serve_during(settings, command, log))
+        return run(options, lambda settings: _serve_during(settings, command, log))
     except CannotRun as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return error.status
+
+
+async def _serve_during(settings: ServerOptions, command: Command, log: Callable[[str], None]) -> int:
+    """Run ``command`` while the simulator serves and return its exit code.
+
+    The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM, or that of 169.254.169.254),
+    IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL), IMDS_SIMULATOR_CONTROL, and IMDS_SIMULATOR_CONTROL_TOKEN
+    if there is a token. It has no other variable of an option, because the command may start another simulator.
+    Signals go to the command.
+
+    Raises:
+        CannotEnter: the command cannot have the address of IMDS.
+        CannotRun: the command cannot be executed.
+    """
+    async with run_simulator(settings, log) as simulator:
+        print_addresses(simulator, log)
+        async with _place(command, simulator) as place:
+            if command.imds_address is not None:
+                vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
+                log(f"listening {place.endpoint} for {vm}, in the network of the command")
+            options = variables(EXEC)
+            environment = {
+                **{name: text for name, text in os.environ.items() if name not in options},
+                ENDPOINT: place.endpoint,
+                ENDPOINTS: json.dumps(place.endpoints),
+                CONTROL: place.control,
+                **({CONTROL_TOKEN: settings.control_token} if settings.control_token else {}),
+            }
+            status = await _run(lambda: place.start(command.arguments, environment))
+    # the exit code that a shell returns for a command that a signal ended
+    return 128 - status if status < 0 else status
+
+
+def _place(command: Command, simulator: RunningSimulator) -> contextlib.AbstractAsyncContextManager[Place]:
+    if command.imds_address is None:
+        return beside(simulator)
+    return at_imds_address(command.imds_address, simulator)
+
+
+async def _run(start: Callable[[], Awaitable[Process]]) -> int:
+    """Run the command that ``start`` starts, forward signals to it, and return its status."""
+    process: Process | None = None
+    early_signals: list[int] = []
+
+    def forward(number: int) -> None:
+        # a terminal sends SIGINT to the whole foreground process group itself
+        if number == signal.SIGINT and os.isatty(0):
+            return
+        if process is None:
+            early_signals.append(number)
+        elif number == signal.SIGINT:
+            # most senders (also CI systems) send SIGINT to the whole process group; a second SIGINT
+            # immediately after the first makes ansible-playbook exit without ending its workers
+            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+        else:
+            send(number)
+
+    def send(number: int) -> None:
+        if process is not None and process.returncode is None:
+            process.send_signal(number)
+
+    # before the command starts, because a signal during the start must reach the command too
+    on_signals(forward)
+    process = await start()
+    for number in early_signals:
+        forward(number)
+    return await process.wait()

@@ -1,193 +1,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The options of the command line, and their types."""
+"""The options of serving, of ``exec`` and of all verbs, and their types."""
 
 from __future__ import annotations
 
-import argparse
-import ipaddress
 import math
-from collections.abc import Sequence
-from typing import Any, Callable
+import os
+from urllib.parse import urlsplit
 
-from .. import __version__
+import click
+
 from ..scenario.groups import Address, parse_address, source_address
-from .commands import overview
-from .program import program_name
+from .parsing import CONTROL, CONTROL_TOKEN, Option, choice, flag, option
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
+FREE_PORT = Address("127.0.0.1", 0)
 _SHORTEST_TOKEN = 8
 
-_EPILOG = f"""
-Further verbs, each with --help of its own:
-{overview()}
-  schedule, approve, cancel, complete, change, fail, fault, knob, incarnation, disable, note, advance, state,
-  events, log, requests           send a request to the control API of a running simulator
 
-Each long option is also an environment variable: --speed is IMDS_SIMULATOR_SPEED. An argument has precedence.
-Several values of a repeatable option are separated by line ends, or by commas before the next NAME=.
-"""
-
-
-_SERVES = (
-    "A local simulator of Azure Scheduled Events (IMDS). Serves in the foreground until SIGTERM, SIGINT or SIGHUP."
-)
-_EXECUTES = """
-Runs a command while a simulator serves, and returns its exit code:
-  exec [OPTIONS] -- COMMAND ARGUMENTS...
-The command has the URLs of the simulator in IMDS_SIMULATOR_ENDPOINT (the first VM), IMDS_SIMULATOR_ENDPOINTS
-(a JSON object with those of all VMs) and IMDS_SIMULATOR_CONTROL.
-"""
-
-
-def serve_parser(verb: str = "", description: str = _SERVES) -> argparse.ArgumentParser:
-    """Return the parser of the options of serving (no verb), which those of ``verb`` begin with."""
-    parser = argparse.ArgumentParser(
-        prog=f"{program_name()} {verb}".strip(),
-        description=description,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--scenario", metavar="FILE", help="scenario file, or the name of a shipped scenario")
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        type=to_address,
-        default=DEFAULT_LISTEN,
-        help="address of the first VM, and of all VMs that are identified by source address; further VMs "
-        "without an address of their own use the ports that follow; port 0: any free port "
-        f"(default {DEFAULT_LISTEN})",
-    )
-    _add_control_options(parser)
-    parser.add_argument(
-        "--speed", metavar="N", type=_speed, help="simulated seconds per second (default 1, or the scenario's)"
-    )
-    parser.add_argument("--vm", metavar="NAME", help="name of the only VM when there is no scenario (default vm1)")
-    parser.add_argument(
-        "--source",
-        metavar="VM=ADDRESS",
-        type=_source,
-        action="append",
-        default=[],
-        help="identify this VM of the scenario by its source address; repeatable",
-    )
-    parser.add_argument(
-        "--knob", metavar="NAME=VALUE", type=_pair, action="append", default=[], help="set a knob; repeatable"
-    )
-    parser.add_argument(
-        "--clock", choices=("real", "manual"), default="real", help="manual: only 'advance' moves the clock"
-    )
-    parser.add_argument(
-        "--report", metavar="FILE", help="write the run as an HTML file with a time line when the simulator stops"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print the addresses, but not the log")
-    instead = parser.add_argument_group("instead of serving")
-    instead.add_argument("--list-scenarios", action="store_true", help="list the shipped scenarios")
-    instead.add_argument("--check", metavar="FILE", help="check a scenario file")
-    instead.add_argument("--schema", action="store_true", help="print the JSON Schema of scenario files")
-    instead.add_argument("--list-knobs", action="store_true", help="list the knobs with their defaults")
-    instead.add_argument("--list-faults", action="store_true", help="list the faults that can be injected")
-    instead.add_argument("--version", action="version", version=f"{program_name()} {__version__}")
-    return parser
-
-
-def exec_parser() -> argparse.ArgumentParser:
-    """Return the parser of the options of ``exec``: those of serving, and its own."""
-    parser = serve_parser("exec", _EXECUTES)
-    group = parser.add_argument_group("the address of IMDS", "Nearly every client has it hard-wired.")
-    group.add_argument(
-        "--imds-address",
-        action="store_true",
-        help="run the command in a network namespace of its own, in which http://169.254.169.254 is the simulator; "
-        "needs no root",
-    )
-    group.add_argument(
-        "--imds-vm", metavar="NAME", help="the VM of that address (default: default_vm of the scenario, or the first)"
-    )
-    group.add_argument(
-        "--keep-network",
-        action="store_true",
-        help="add the address to lo of the present network instead; needs root or the capability NET_ADMIN",
-    )
-    group.add_argument("--as-root", action="store_true", help="the command sees the user id 0 instead of its own")
-    return parser
-
-
-def _add_control_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--control",
-        metavar="HOST:PORT",
-        type=to_address,
-        default=DEFAULT_CONTROL,
-        help=f"address of the control API (default {DEFAULT_CONTROL})",
-    )
-    parser.add_argument(
-        "--control-anywhere",
-        action="store_true",
-        help="allow a --control address that is not loopback without --control-token",
-    )
-    add_token_option(parser, "clients of the control API have to send this token; the page asks for it")
-
-
-def add_token_option(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Add ``--control-token``, for the simulator or for a verb."""
-    parser.add_argument(
-        "--control-token",
-        metavar="TOKEN",
-        type=_token,
-        help=f"{meaning} (default $IMDS_SIMULATOR_CONTROL_TOKEN)",
-    )
-
-
-def control_problem(options: argparse.Namespace) -> str:
-    """Return why the control API may not use its address, or an empty text."""
-    if is_loopback(options.control) or options.control_token or options.control_anywhere:
-        return ""
-    return (
-        f"--control: {options.control} is not a loopback address, and the control API has no token; "
-        "set --control-token, or add --control-anywhere to allow requests without a token"
-    )
-
-
-def is_loopback(address: Address) -> bool:
-    """Return True if only this machine can connect to ``address``."""
-    if address.host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address.host).is_loopback
-    except ValueError:
-        return False
-
-
-def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return an argument type that calls ``parse``.
-
-    Turns ValueError into ArgumentTypeError, the only error whose text ``argparse`` prints.
-    """
-
-    def convert(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return convert
-
-
-def _parse_pair(text: str) -> Sequence[str]:
+def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError(f"{text!r} is not NAME=VALUE")
-    return (name, value)
+    return name, value
 
 
-def _parse_source(text: str) -> Sequence[str]:
-    name, address = _parse_pair(text)
-    return (name, source_address(address))
+def _source(text: str) -> tuple[str, str]:
+    name, address = _pair(text)
+    return name, source_address(address)
 
 
-def _parse_token(text: str) -> str:
+def _token(text: str) -> str:
     # a header carries it
     if len(text) < _SHORTEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError(
@@ -196,18 +40,121 @@ def _parse_token(text: str) -> str:
     return text
 
 
-def _parse_speed(text: str) -> float:
+def _speed(text: str) -> float:
     try:
         speed = float(text)
     except ValueError:
         speed = math.nan
-    if not 0 < speed < float("inf"):
+    if not 0 < speed < math.inf:
         raise ValueError(f"{text!r} is not a number above 0")
     return speed
 
 
-to_address = _argument_type(parse_address)
-_pair = _argument_type(_parse_pair)
-_source = _argument_type(_parse_source)
-_speed = _argument_type(_parse_speed)
-_token = _argument_type(_parse_token)
+def _control_url(text: str) -> str:
+    return (text if "://" in text else "http://" + text).rstrip("/")
+
+
+def _control_address(text: str) -> Address:
+    url = urlsplit(_control_url(text))
+    if url.scheme != "http" or url.path:
+        raise ValueError(f"{text!r} is not HOST:PORT or http://HOST:PORT")
+    return parse_address(url.netloc)
+
+
+class _ControlOption(Option):
+    """The address at which to serve the control API."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Ignore a URL: a command inside ``exec`` starts a simulator, and the variable is that of the outer one."""
+        return None if "://" in os.environ.get(CONTROL, "") else super().resolve_envvar_value(ctx)
+
+
+def _only_one(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
+    if len(names) > 1:
+        raise click.BadParameter("given more than once; --scenario FILE serves several VMs")
+    return names[0] if names else None
+
+
+def address_option(name: str, default: Address, meaning: str) -> Option:
+    """Return an option for an address to listen at."""
+    return option(name, "HOST:PORT", f"{meaning} (default {default})", parse_address, default=default)
+
+
+def serving_options(listen: Address, control: Address) -> list[Option]:
+    """Return the options of serving and of ``exec``, with these defaults."""
+    return [
+        option("scenario", "FILE", "scenario file, or the name of a shipped scenario"),
+        address_option(
+            "listen",
+            listen,
+            "address of the first VM, and of all VMs that are identified by source address; further VMs without an "
+            "address of their own use the ports that follow; port 0: any free port",
+        ),
+        option(
+            "control",
+            "HOST:PORT|URL",
+            f"address of the control API (default {control})",
+            _control_address,
+            _ControlOption,
+            default=control,
+        ),
+        flag("control-anywhere", "allow a --control address that is not loopback without --control-token"),
+        _token_option("clients of the control API have to send this token; the page asks for it"),
+        option("speed", "N", "simulated seconds per second (default 1, or the scenario's)", _speed),
+        option(
+            "vm",
+            "NAME",
+            "name of the only VM when there is no scenario (default vm1)",
+            multiple=True,
+            callback=_only_one,
+        ),
+        option(
+            "source",
+            "VM=ADDRESS",
+            "identify this VM of the scenario by its source address; repeatable",
+            _source,
+            multiple=True,
+        ),
+        option("knob", "NAME=VALUE", "set a knob; repeatable", _pair, multiple=True),
+        choice("clock", ["real", "manual"], "manual: only 'advance' moves the clock (default real)", default="real"),
+        option("report", "FILE", "write the run as an HTML file with a time line when the simulator stops"),
+        flag("quiet", "print the addresses, but not the log"),
+    ]
+
+
+def _token_option(meaning: str) -> Option:
+    return option("control-token", "TOKEN", f"{meaning} (default ${CONTROL_TOKEN})", _token, envvar=CONTROL_TOKEN)
+
+
+def control_options() -> list[Option]:
+    """Return the options of a verb that name the control API and its token."""
+    default = f"http://{DEFAULT_CONTROL}"
+    meaning = f"the control API (default ${CONTROL}, else {default})"
+    return [
+        option("control", "HOST:PORT|URL", meaning, _control_url, default=default, envvar=CONTROL),
+        _token_option("the token of the control API"),
+    ]
+
+
+PRINTING_OPTIONS = [
+    flag("list-scenarios", "list the shipped scenarios, and exit"),
+    flag("list-knobs", "list the knobs with their defaults, and exit"),
+    flag("list-faults", "list the faults that can be injected, and exit"),
+    flag("schema", "print the JSON Schema of scenario files, and exit"),
+    option("check", "FILE", "check a scenario file, and exit"),
+    # an image may have a variable with its version
+    flag("version", "print the version, and exit", allow_from_autoenv=False),
+]
+IMDS_OPTIONS = [
+    flag(
+        "imds-address",
+        "run the command in a network namespace of its own, in which http://169.254.169.254 is the simulator; needs no "
+        "root",
+    ),
+    option("imds-vm", "NAME", "the VM of that address (default: default_vm of the scenario, or the first)"),
+    flag(
+        "keep-network",
+        "add the address to lo of the present network instead; needs root or the capability NET_ADMIN",
+    ),
+    flag("as-root", "the command sees the user id 0 instead of its own"),
+]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Prints lines without waiting for a slow reader."""
+"""Prints lines without waiting for a slow reader, and ends quietly when the reader has gone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,35 @@ import queue
 import sys
 import threading
 import time
-from typing import TextIO
+from typing import Callable, TextIO
+
+# the exit code that a shell shows for a program that SIGPIPE ended
+CLOSED_OUTPUT = 141
 
 _lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
+
+
+def survive_closed_output(run: Callable[[], int]) -> int:
+    """Return the exit code of ``run``, or CLOSED_OUTPUT if its output could not be written, as after ``| head``."""
+    try:
+        try:
+            return run()
+        finally:
+            # Python writes the rest at its end, where an error would become a traceback
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        return CLOSED_OUTPUT
+
+
+def _discard_output() -> None:
+    """Let the buffered rest of the output go to /dev/null."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def start_writing() -> None:

@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Where the command of ``exec`` runs: how it starts, and which addresses it can use."""
+"""Where the command of ``exec`` runs: how it starts, and which addresses it can use, also 169.254.169.254."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Callable, NamedTuple
+from urllib.parse import urlsplit
 
+from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
+from ..namespace.outside import CommandFailed, start_inside
+from ..namespace.refusal import refused_address
+from ..scenario.groups import Address, Vm, parse_address
+from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
+from ..suggestions import suggestion
+from .serve_command import UsageError, is_loopback
 
 Process = asyncio.subprocess.Process
+_IMDS = Address(IMDS_ADDRESS, IMDS_PORT)
+_IMDS_URL = f"http://{IMDS_ADDRESS}"
+# a connection to the unspecified address reaches the loopback address
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class CannotRun(Exception):
@@ -45,3 +59,92 @@ async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> 
         return await asyncio.create_subprocess_exec(*command, env=environment)
     except OSError as error:
         raise CannotRun(command[0], error) from None
+
+
+class ImdsAddress(NamedTuple):
+    """The options ``--imds-vm``, ``--keep-network`` and ``--as-root``."""
+
+    vm: str | None
+    keep_network: bool
+    as_root: bool
+
+
+@contextlib.asynccontextmanager
+async def at_imds_address(wanted: ImdsAddress, simulator: RunningSimulator) -> AsyncIterator[Place]:
+    """Yield the place of a command that reaches the simulator at the address of IMDS.
+
+    Raises:
+        CannotEnter: the kernel refuses the address or the namespace; ``start`` of the place raises it too.
+        CannotListen: the address is in use.
+        UsageError: there is no VM ``wanted.vm``.
+    """
+    vm = _vm(wanted, simulator)
+    listen_address = ListenAddress(_IMDS, (vm.name,), vm)
+    if wanted.keep_network:
+        with _address_on_loopback():
+            await simulator.listeners.serve_also(listen_address)
+            endpoints = {**simulator.endpoints, vm.name: _IMDS_URL}
+            yield Place(_IMDS_URL, endpoints, simulator.control, start_here)
+        return
+    # only loopback addresses exist in the namespace
+    listeners = [each for each in map(_inside, simulator.listeners.all) if each is not None]
+    reachable = {name for each in listeners for name in each.vms}
+    endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable}
+    control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
+    start = partial(_start, simulator, [listen_address, *listeners], control, wanted.as_root)
+    yield Place(_IMDS_URL, {**endpoints, vm.name: _IMDS_URL}, f"http://{control}", start)
+
+
+def _inside(listener: Listener) -> ListenAddress | None:
+    """Return the address in the namespace at which the URL of ``listener`` reaches the simulator, or None."""
+    address = Address(_LOOPBACK.get(listener.address.host, listener.address.host), listener.address.port)
+    return listener.listen_address._replace(address=address) if is_loopback(address) else None
+
+
+async def _start(
+    simulator: RunningSimulator,
+    listeners: Sequence[ListenAddress],
+    control: Address,
+    as_root: bool,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+) -> Process:
+    async def serve(sockets: Sequence[socket.socket]) -> None:
+        for listen_address, sock in zip(listeners, sockets[1:]):
+            await simulator.listeners.serve_also(listen_address, sock)
+        await simulator.serve_control(sockets[0])
+
+    addresses = [(each.host, each.port) for each in (control, *(listener.address for listener in listeners))]
+    try:
+        return await start_inside(command, environment, addresses, as_root, serve)
+    except CommandFailed as error:
+        raise CannotRun(command[0], error.error) from None
+
+
+def _vm(wanted: ImdsAddress, simulator: RunningSimulator) -> Vm:
+    vms = simulator.engine.world.vms
+    name = wanted.vm or simulator.engine.scenario.default_vm or next(iter(vms))
+    if name not in vms:
+        raise UsageError(f"--imds-vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
+    return vms[name]
+
+
+@contextlib.contextmanager
+def _address_on_loopback() -> Iterator[None]:
+    """Add the address to lo for the duration of the block; an address that is there already stays there."""
+    # it has calls that Windows lacks
+    from ..namespace import loopback
+
+    try:
+        loopback.bring_up()
+        loopback.add_address(IMDS_ADDRESS)
+    except FileExistsError:
+        yield
+        return
+    except OSError as error:
+        raise refused_address(error) from None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            loopback.remove_address(IMDS_ADDRESS)

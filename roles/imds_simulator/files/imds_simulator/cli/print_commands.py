@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Commands that print and exit: --list-*, --schema, --check. Each returns the exit code."""
+"""Options that print and exit: --list-*, --schema, --check. None needs the libraries of the server."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from ..faults.kinds import KINDS
 from ..keys import keys_of
@@ -14,29 +15,25 @@ from ..scenario.files import ScenarioError, load_with_warnings, schema, shipped_
 from ..scenario.knobs import Knobs, describe_knobs
 
 
-def print_scenarios() -> int:
-    """Print the shipped scenarios with their summaries."""
-    return _table([(name, summary(name)) for name in shipped_names()])
-
-
-def print_faults() -> int:
-    """Print the kinds of faults with their meanings."""
-    return _table([(name, kind.meaning) for name, kind in KINDS.items()])
-
-
-def print_knobs() -> int:
-    """Print the knobs with their defaults and meanings."""
-    values = describe_knobs(Knobs())
-    return _table([(f"{name}={json.dumps(values[name])}", each.meaning) for name, each in keys_of(Knobs).items()])
-
-
-def print_schema() -> int:
-    """Print the JSON Schema of scenario files."""
-    print(json.dumps(schema(), indent=2))
+def print_chosen(options: SimpleNamespace) -> int | None:
+    """Print what ``options`` ask for and return the exit code, or None if they ask for nothing."""
+    if options.check is not None:
+        return _check(options.check)
+    if options.schema:
+        print(json.dumps(schema(), indent=2))
+    elif options.list_scenarios:
+        _print_table([(name, summary(name)) for name in shipped_names()])
+    elif options.list_faults:
+        _print_table([(name, kind.meaning) for name, kind in KINDS.items()])
+    elif options.list_knobs:
+        values = describe_knobs(Knobs())
+        _print_table([(f"{name}={json.dumps(values[name])}", each.meaning) for name, each in keys_of(Knobs).items()])
+    else:
+        return None
     return 0
 
 
-def check_scenario(name_or_file: str) -> int:
+def _check(name_or_file: str) -> int:
     """Check a scenario file: print a summary, or one line for each problem on stderr.
 
     Warnings are on stderr, too; with warnings alone the exit code is 0.
@@ -53,8 +50,7 @@ def check_scenario(name_or_file: str) -> int:
     return 0
 
 
-def _table(rows: Sequence[tuple[str, str]]) -> int:
+def _print_table(rows: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _text in rows)
     for name, text in rows:
         print(f"{name.ljust(width)}  {text}")
-    return 0

@@ -4,21 +4,30 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ..report.atomic_file import write_whole
 from ..report.page import report
 from ..report.run import NotARun, run_from
 from .control_client import Call
-from .control_commands import add_control_option, send
-from .environment import parse_arguments
+from .control_commands import send
+from .options import control_options
+from .parsing import Command, option, parse
 from .program import program_name
 
 DEFAULT_OUTPUT = "imds-simulator-report.html"
+_COMMAND = Command(
+    "report",
+    "Write the run of a running simulator as one HTML file with a time line, and print its path.",
+    [
+        *control_options(),
+        option("output", "FILE", f"the file to write (default {DEFAULT_OUTPUT})", default=DEFAULT_OUTPUT),
+    ],
+)
 
 
 class _NoAnswer(Exception):
@@ -31,15 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0; 1 when the simulator cannot be reached or is not one; 2 when the file cannot be written.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"{program_name()} report",
-        description="Write the run of a running simulator as one HTML file with a time line, and print its path.",
-    )
-    add_control_option(parser)
-    parser.add_argument(
-        "--output", metavar="FILE", default=DEFAULT_OUTPUT, help=f"the file to write (default {DEFAULT_OUTPUT})"
-    )
-    options = parse_arguments(parser, arguments, "report")
+    options = parse(_COMMAND, arguments)
     try:
         run = run_from(*(_get(options, path) for path in ("/state", "/log", "/requests")))
     except _NoAnswer as error:
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _get(options: argparse.Namespace, path: str) -> Any:
+def _get(options: SimpleNamespace, path: str) -> Any:
     status, answer = send(options, Call("GET", path))
     if status != 200:
         raise _NoAnswer(f"{path}: {answer}" if status else str(answer))

@@ -4,24 +4,24 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import dataclasses
-import resource
+import ipaddress
 import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable
 
 from ..namespace.refusal import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.files import ScenarioError, default_scenario, load
+from ..scenario.groups import Address
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
-from ..server.listeners import CannotListen
+from ..server.listeners import CannotListen, listen_addresses, overlapping
 from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
-from .options import control_problem
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
 from .run_report import RunReport
@@ -31,7 +31,7 @@ class UsageError(Exception):
     """Options are invalid, or exclude each other; the text is one line."""
 
 
-def server_options(options: argparse.Namespace) -> ServerOptions:
+def server_options(options: SimpleNamespace) -> ServerOptions:
     """Return the settings that ``options`` describe.
 
     Raises:
@@ -46,9 +46,7 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         knobs = change_knobs(scenario.knobs, dict(options.knob))
     except KnobError as error:
         raise UsageError(str(error)) from None
-    problem = control_problem(options)
-    if problem:
-        raise UsageError(problem)
+    _check_addresses(options, scenario)
     if options.report is not None:
         _check_folder_of(options.report)
     return ServerOptions(
@@ -58,6 +56,34 @@ def server_options(options: argparse.Namespace) -> ServerOptions:
         options.clock == "manual",
         options.control_token or "",
     )
+
+
+def _check_addresses(options: SimpleNamespace, scenario: Scenario) -> None:
+    control = options.control
+    if not (is_loopback(control) or options.control_token or options.control_anywhere):
+        raise UsageError(
+            f"--control: {control} is not a loopback address, and the control API has no token; "
+            "set --control-token, or add --control-anywhere to allow requests without a token"
+        )
+    vms = [vm for group in scenario.groups for vm in group.vms]
+    addresses = [(each.address, f"of {', '.join(each.vms[:3])}") for each in listen_addresses(vms, options.listen)]
+    for index, (address, owner) in enumerate(addresses):
+        for other, other_owner in [*addresses[:index], (control, "of --control")]:
+            if overlapping(address, other):
+                raise UsageError(
+                    f"--listen: {address} is the address {owner} and {other_owner}; the VMs use the ports from that of "
+                    "--listen on; choose another port, 0 for any free one"
+                )
+
+
+def is_loopback(address: Address) -> bool:
+    """Return True if only this machine can connect to ``address``."""
+    if address.host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address.host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_folder_of(report: str) -> None:
@@ -111,7 +137,7 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(options: argparse.Namespace, work: Callable[[ServerOptions], Coroutine[Any, Any, int]] | None = None) -> int:
+def run(options: SimpleNamespace, work: Callable[[ServerOptions], Coroutine[Any, Any, int]] | None = None) -> int:
     """Run ``work`` with the settings of ``options`` and return the exit code; None: serve until a signal."""
     if work is None:
         log = discard if options.quiet else print_out
@@ -135,7 +161,7 @@ def run(options: argparse.Namespace, work: Callable[[ServerOptions], Coroutine[A
     return 2
 
 
-def _print_problem(text: str, options: argparse.Namespace) -> None:
+def _print_problem(text: str, options: SimpleNamespace) -> None:
     print(text, file=sys.stderr)
     names = getattr(options, "from_environment", ())
     if names:
@@ -145,6 +171,11 @@ def _print_problem(text: str, options: argparse.Namespace) -> None:
 def on_signals(react: Callable[[int], None]) -> None:
     """Call ``react`` with the number of each signal that ends a program."""
     loop = asyncio.get_running_loop()
+    if sys.platform == "win32":
+        # its event loop has no handlers of signals
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(react, number))
+        return
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, react, number)
     # with nohup the simulator ignores SIGHUP
@@ -154,6 +185,10 @@ def on_signals(react: Callable[[int], None]) -> None:
 
 def _allow_many_connections() -> None:
     """Raise the limit of open files: a thousand VMs keep more than 1,024 connections open."""
+    if sys.platform == "win32":
+        return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import signal
 import threading
@@ -14,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from ..cli.environment import parse_arguments
 from ..cli.output import finish_writing, print_err, start_writing
+from ..cli.parsing import Command, flag, option, parse
 from ..cli.program import program_name
 from ..times import parse_duration
 from .anonymise import anonymised
@@ -40,11 +39,11 @@ def main(arguments: Sequence[str]) -> int:
 
     Exit codes: 0, 1 when the file cannot be written any more, 2 for options or files that cannot be used.
     """
-    options = parse_arguments(_parser(), arguments, "record")
+    options = parse(_COMMAND, arguments)
     endpoint = options.endpoint.rstrip("/")
-    length, interval = options.length, options.interval
+    length, interval = vars(options)["for"], options.interval
     settings = Settings(
-        length, interval, tuple(options.versions or (EVENTS_VERSION,)), options.probe, options.probe_rate
+        length, interval, tuple(options.api_version or (EVENTS_VERSION,)), options.probe, options.probe_rate
     )
     header = Header(
         time.time(), "other" if options.anonymise and endpoint != _ENDPOINT else endpoint, options.anonymise
@@ -147,70 +146,17 @@ def with_signals(clock: SignalClock) -> None:
         signal.signal(signal.SIGHUP, clock.end)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{program_name()} record",
-        description="Record the answers of IMDS on this VM. Sends GET requests only and never approves an event.",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="the recording, JSON lines; an existing recording is continued",
-    )
-    parser.add_argument(
-        "--for",
-        metavar="DURATION",
-        dest="length",
-        type=_duration,
-        default=3600.0,
-        help="how long to record, such as 90s, 1h or 2d (default 1h)",
-    )
-    parser.add_argument(
-        "--interval", metavar="DURATION", type=_interval, default=1.0, help="time between polls, 1s to 1h (default 1s)"
-    )
-    parser.add_argument("--endpoint", metavar="URL", type=_endpoint, default=_ENDPOINT, help=f"(default {_ENDPOINT})")
-    parser.add_argument(
-        "--api-version",
-        metavar="VERSION",
-        dest="versions",
-        type=_version,
-        action="append",
-        help=f"version of scheduledevents to ask for in each poll; repeatable (default {EVENTS_VERSION})",
-    )
-    parser.add_argument(
-        "--anonymise",
-        action="store_true",
-        help="replace names, ids, addresses, tags and secrets by pseudonyms; FILE.names maps them",
-    )
-    parser.add_argument(
-        "--probe",
-        action="store_true",
-        help="also send each of about 25 unusual requests once, such as one without api-version; they change nothing",
-    )
-    parser.add_argument(
-        "--probe-rate",
-        action="store_true",
-        help="also send 13 requests at once; for a second IMDS may reject requests of other programs of this VM",
-    )
-    return parser
-
-
 def _duration(text: str) -> float:
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    seconds = parse_duration(text)
     if seconds <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not longer than 0 s")
+        raise ValueError(f"{text!r} is not longer than 0 s")
     return seconds
 
 
 def _interval(text: str) -> float:
     seconds = _duration(text)
     if not 1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 1s and 1h")
+        raise ValueError(f"{text!r} is not between 1s and 1h")
     return seconds
 
 
@@ -222,11 +168,39 @@ def _endpoint(text: str) -> str:
     except ValueError:
         good = False
     if not good or "@" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is not http://HOST[:PORT]")
+        raise ValueError(f"{text!r} is not http://HOST[:PORT]")
     return text
 
 
 def _version(text: str) -> str:
     if not _VERSION.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as {EVENTS_VERSION}")
+        raise ValueError(f"{text!r} is not a version such as {EVENTS_VERSION}")
     return text
+
+
+_COMMAND = Command(
+    "record",
+    "Record the answers of IMDS on this VM. Sends GET requests only and never approves an event.",
+    [
+        option("output", "FILE", "the recording, JSON lines; an existing recording is continued", Path, required=True),
+        option("for", "DURATION", "how long to record, such as 90s, 1h or 2d (default 1h)", _duration, default=3600.0),
+        option("interval", "DURATION", "time between polls, 1s to 1h (default 1s)", _interval, default=1.0),
+        option("endpoint", "URL", f"(default {_ENDPOINT})", _endpoint, default=_ENDPOINT),
+        option(
+            "api-version",
+            "VERSION",
+            f"version of scheduledevents to ask for in each poll; repeatable (default {EVENTS_VERSION})",
+            _version,
+            multiple=True,
+        ),
+        flag("anonymise", "replace names, ids, addresses, tags and secrets by pseudonyms; FILE.names maps them"),
+        flag(
+            "probe",
+            "also send each of about 25 unusual requests once, such as one without api-version; they change nothing",
+        ),
+        flag(
+            "probe-rate",
+            "also send 13 requests at once; for a second IMDS may reject requests of other programs of this VM",
+        ),
+    ],
+)

@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..cli.environment import parse_arguments
-from ..cli.options import DEFAULT_LISTEN, to_address
+from ..cli.options import DEFAULT_LISTEN, address_option
 from ..cli.output import finish_writing, print_out, start_writing
+from ..cli.parsing import Command, Parsed, parse
 from ..cli.program import program_name
 from ..cli.serve_command import on_signals
 from ..recording.reader import Recording, Unusable, read
@@ -25,14 +25,25 @@ from ..server.listeners import CannotListen, ListenAddress, Listener
 from .answers import Answers
 
 _REMOVED = ("--speed", "--loop", "--times", "--clock", "--control", "--control-token", "--control-anywhere", "--quiet")
-_REMEDIES = dict.fromkeys(
-    _REMOVED, "; it was removed: a recording is served as it is, and without a control API; leave the option out"
+_COMMAND = Command(
+    "replay",
+    "Serve the answers of a recording, each at its time, in the foreground until SIGTERM, SIGINT or SIGHUP. After the "
+    "end the last answers stay.",
+    [
+        click.Argument(["file"], metavar="FILE", type=Parsed(Path)),
+        address_option("listen", DEFAULT_LISTEN, "address of the VM's IMDS; port 0: any free port"),
+    ],
+    remedies=dict.fromkeys(
+        _REMOVED,
+        "there is no such option; it was removed: a recording is served as it is, and without a control API; "
+        "leave the option out",
+    ),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
-    options = parse_arguments(_parser(), arguments, "replay", remedies=_REMEDIES)
+    options = parse(_COMMAND, arguments)
     start_writing()
     try:
         recording = read(options.file)
@@ -70,20 +81,3 @@ async def _serve(recording: Recording, listen: Address) -> None:
         await stop.wait()
     finally:
         await listener.close()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{program_name()} replay",
-        description="Serve the answers of a recording, each at its time, in the foreground until SIGTERM, SIGINT or "
-        "SIGHUP. After the end the last answers stay.",
-    )
-    parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        type=to_address,
-        default=DEFAULT_LISTEN,
-        help=f"address of the VM's IMDS; port 0: any free port (default {DEFAULT_LISTEN})",
-    )
-    return parser

@@ -55,6 +55,12 @@ def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
     return found
 
 
+def overlapping(one: Address, other: Address) -> bool:
+    """Return True if a simulator cannot listen at both addresses."""
+    hosts = {one.host, other.host}
+    return one.port == other.port != 0 and (len(hosts) == 1 or bool(hosts & {"0.0.0.0", "::"}))
+
+
 class Listener:
     """One listening address in use.
 

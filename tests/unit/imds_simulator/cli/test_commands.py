@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The command line: options, their variables, help, messages, and what each command needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from imds_simulator.__main__ import main
+from imds_simulator.cli.commands import EXEC, SERVE
+from imds_simulator.cli.control_commands import VERBS
+from imds_simulator.cli.options import DEFAULT_CONTROL
+from imds_simulator.cli.parsing import parse, variables
+from imds_simulator.recording import record_command
+from imds_simulator.scenario.files import shipped_names
+from support import simulator_process
+
+SIGPIPE = 141
+PRINTING = ["--list-scenarios", "--list-knobs", "--list-faults", "--schema", "--check=terminate", "--version"]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in os.environ if each.startswith("IMDS_SIMULATOR_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]):
+    """Return a function that runs ``main`` in this process and returns its exit code and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        try:
+            code = main(arguments)
+        except SystemExit as stop:
+            code = stop.code
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
+    environment = {**simulator_process.environment(), **variables_}
+    command = [sys.executable, "-m", "imds_simulator", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ("--listen nonsense", "--listen: 'nonsense' is not HOST:PORT"),
+        ("--control https://127.0.0.1:1", "--control: 'https://127.0.0.1:1' is not HOST:PORT or http://HOST:PORT"),
+        ("--speed 0", "--speed: '0' is not a number above 0"),
+        ("--speed", "requires an argument; --help lists the options"),
+        ("--clock manuel", "--clock: 'manuel' is not one of real, manual (did you mean manual?)"),
+        ("--control-token short", "--control-token: the token is not one word of at least 8 ASCII characters"),
+        ("--scenario nothing.yaml", "no such file, and no shipped scenario of that name"),
+        ("--scenario live-migratoin", "did you mean live-migration?"),
+        ("--scenario zzz", "no shipped scenario of that name; --list-scenarios lists those"),
+        ("--scenario /dev/null", "/dev/null: is not a regular file"),
+        ("--scenario /tmp", "/tmp: is a directory"),
+        ("--knob etag", "--knob: 'etag' is not NAME=VALUE"),
+        ("--knob etagg=1", "knob etagg: unknown key (did you mean etag?)"),
+        ("--knob nosuch=1", "knob nosuch: unknown key; --list-knobs lists them"),
+        ("--knob xff_status=200", "knob xff_status: 200 is not an error status from 400 to 599"),
+        ("--control 0.0.0.0:0", "add --control-anywhere"),
+        ("--scenario live-migration --vm x", "--vm: not allowed with --scenario"),
+        ("--vm a --vm b", "--vm: given more than once; --scenario FILE serves several VMs"),
+        ("--scenario live-migration --source vm9=10.0.0.1", "there is no VM vm9; there are vm1, vm2"),
+        ("--scenario live-migration --source vm1=::1 --source vm2=0:0:0:0:0:0:0:1", "the same source address ::1"),
+        ("--source vm1=here", "--source: 'here' does not appear to be an IPv4 or IPv6 address"),
+        (
+            "--scenario live-migration --listen 127.0.0.1:8931 --control 127.0.0.1:8932",
+            "--listen: 127.0.0.1:8932 is the address of vm2 and of --control; ",
+        ),
+        ("--listen 0.0.0.0:8931 --control 127.0.0.1:8931", "--listen: 0.0.0.0:8931 is the address of vm1 and of"),
+        ("--frobnicate", "--frobnicate: there is no such option; --help lists the options"),
+        ("--spede=3", "--spede: there is no such option (did you mean --speed?)"),
+        ("record --output f --anonymize", "--anonymize: there is no such option (did you mean --anonymise?)"),
+        ("record", "--output: a value is missing; --help lists the options"),
+        ("note vm1 prepared --evnt=e", "--evnt: there is no such option (did you mean --event?)"),
+        ("schedule --json [1]", "--json: '[1]' is not a JSON object"),
+        ("schedule --json {", "--json: '{' is not JSON"),
+        ("fault inject", "fault inject: the kind is missing; 'fault kinds' lists the kinds"),
+        ("--imds-address -- id", "--imds-address: there is no such option without exec; write: exec "),
+        ("exec --imds-adress -- id", "(did you mean --imds-address?)"),
+        ("exec --imds-vm vm1 -- true", "--imds-vm: only with --imds-address"),
+        ("exec --keep-network -- true", "--keep-network: only with --imds-address"),
+        ("exec --imds-address --keep-network --as-root -- true", "--as-root: not with --keep-network"),
+        ("exec curl -s http://localhost", "exec needs a command after --: exec [OPTIONS] -- COMMAND"),
+        ("exec --", "exec: there is no command after --"),
+        ("aprove e", "there is no verb aprove (did you mean approve?)"),
+        ("zzz", "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
+        ("--notify-url=http://x/", "--notify-url: this option was removed; set url below the key notify"),
+        ("exec --notify-header A=b -- id", "--notify-header: this option was removed; set headers below"),
+        ("replay --speed 2 f", "--speed: there is no such option; it was removed: a recording is served as it is"),
+        ("compare x", "compare: this verb was removed; read the recording, which is text, "),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
+    code, problem = refused(*arguments.split())
+    assert code == 2 and text in problem.splitlines()[-1]
+
+
+def test_refused_option_is_exit_code_2_of_the_process():
+    done = run("--knob", "etagg=1", "--quiet")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr.startswith("imds_simulator: knob etagg: unknown key (did you mean etag?)")
+        and done.stderr.count("\n") == 1
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["exec", "-h"]])
+def test_help_begins_with_the_purpose_and_three_examples(arguments, capsys, monkeypatch):
+    monkeypatch.setenv("IMDS_SIMULATOR_SPEED", "fast")  # a wrong value does not matter here
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    purpose, usage = capsys.readouterr().out.split("\nUsage: ")
+    assert purpose.lstrip().startswith(("A simulator of Azure Scheduled Events", "Run a command while a simulator"))
+    assert [line.split()[0] for line in purpose.splitlines() if line.startswith("    ")] == ["imds_simulator"] * 3
+    assert "--scenario FILE" in usage
+
+
+def test_help_lists_every_verb(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert set(VERBS) | {"exec", "record", "replay", "report"} <= set(capsys.readouterr().out.split())
+
+
+# -- variables
+
+
+def test_values_of_variables_have_the_types_of_the_options(monkeypatch):
+    values = {"SCENARIO": "x.yaml", "LISTEN": "127.0.0.2:0", "SPEED": "60", "CLOCK": "manual", "QUIET": "yes", "VM": ""}
+    for name, text in values.items():
+        monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
+    options = parse(SERVE, ["--speed", "2"])
+    assert (options.scenario, str(options.listen), options.clock) == ("x.yaml", "127.0.0.2:0", "manual")
+    assert (options.quiet, options.control_anywhere, options.speed, options.vm) == (True, False, 2.0, None)
+    assert set(options.from_environment) == {
+        f"IMDS_SIMULATOR_{each}" for each in ("SCENARIO", "LISTEN", "CLOCK", "QUIET")
+    }
+
+
+def test_every_option_has_its_variable():
+    assert {"IMDS_SIMULATOR_CONTROL_TOKEN", "IMDS_SIMULATOR_LIST_KNOBS", "IMDS_SIMULATOR_KNOB"} <= set(variables(SERVE))
+    assert {"IMDS_SIMULATOR_IMDS_ADDRESS", "IMDS_SIMULATOR_REPORT"} <= set(variables(EXEC))
+    assert {"IMDS_SIMULATOR_CONTROL", "IMDS_SIMULATOR_CONTROL_TOKEN", "IMDS_SIMULATOR_APPROVE_AS"} == set(
+        variables(VERBS["approve"].command)
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["notice_overrides=Freeze:5m,Reboot:1m,etag=off", "notice_overrides=Freeze:5m,Reboot:1m\netag=off\n"]
+)
+def test_values_of_a_repeatable_option_are_separated(text, monkeypatch):
+    monkeypatch.setenv("IMDS_SIMULATOR_KNOB", text)
+    assert parse(SERVE, []).knob == (("notice_overrides", "Freeze:5m,Reboot:1m"), ("etag", "off"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("SPEED", "fast"), ("LISTEN", "8169"), ("CLOCK", "manuel"), ("QUIET", "maybe"), ("KNOB", "etag")]
+)
+def test_a_bad_value_names_the_variable(name, text, monkeypatch, refused):
+    monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
+    code, problem = refused()
+    assert code == 2 and problem.startswith(f"imds_simulator: IMDS_SIMULATOR_{name}: ") and text in problem
+
+
+def test_a_problem_of_the_scenario_names_the_variables_in_use(monkeypatch, refused):
+    monkeypatch.setenv("IMDS_SIMULATOR_SCENARIO", "zzz")
+    code, problem = refused()
+    assert code == 2 and problem.endswith("imds_simulator: from the environment: IMDS_SIMULATOR_SCENARIO\n")
+
+
+def test_control_accepts_a_url_but_not_that_of_the_simulator_around(monkeypatch):
+    assert str(parse(SERVE, ["--control", "http://127.0.0.1:9999/"]).control) == "127.0.0.1:9999"
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", "127.0.0.1:9999")
+    assert str(parse(SERVE, []).control) == "127.0.0.1:9999"
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", "http://127.0.0.1:9999")
+    assert parse(SERVE, []).control == DEFAULT_CONTROL
+    assert parse(VERBS["state"].command, []).control == "http://127.0.0.1:9999"
+    assert parse(VERBS["state"].command, ["--control", "127.0.0.1:1"]).control == "http://127.0.0.1:1"
+
+
+def test_a_verb_has_variables_of_its_own(monkeypatch, capsys):
+    for name, text in {"RECORD_FOR": "30", "RECORD_OUTPUT": "f", "RECORD_FRO": "1", "SPEED": "fast"}.items():
+        monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
+    options = parse(record_command._COMMAND, [])
+    assert (vars(options)["for"], options.output) == (30, Path("f"))
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "RECORD_FRO:" in warning and "did you mean IMDS_SIMULATOR_RECORD_FOR?" in warning
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SPEDE", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
+        ("EXEC_SPEED", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
+        ("NOTIFY_HEADER", "this option was removed; set headers below the key notify of the scenario"),
+    ],
+)
+def test_an_unknown_variable_is_a_warning(name, text, monkeypatch, refused):
+    for each in (name, "RECORD_FOR", "ENDPOINT"):
+        monkeypatch.setenv(f"IMDS_SIMULATOR_{each}", "1")
+    assert refused("--list-faults") == (0, f"imds_simulator: warning: IMDS_SIMULATOR_{name}: {text}\n")
+
+
+# -- options that print, and libraries
+
+
+@pytest.mark.parametrize(
+    "option, text",
+    [
+        ("--list-scenarios", "live-migration"),
+        ("--list-knobs", "unknown_event_status=400"),
+        ("--list-faults", "trickle-header"),
+        ("--schema", "A scenario of imds_simulator"),
+    ],
+)
+def test_list_options_print_their_lists(option, text, capsys):
+    assert main([option]) == 0 and text in capsys.readouterr().out
+
+
+def without(folder: Path, *modules: str) -> dict[str, str]:
+    """Return variables with which Python finds none of the modules."""
+    for module in modules:
+        (folder / f"{module}.py").write_text(f"raise ModuleNotFoundError('no {module}', name='{module}')")
+    return {"PYTHONPATH": f"{folder}:{simulator_process.PACKAGE_ROOT}"}
+
+
+@pytest.mark.parametrize("option", PRINTING)
+def test_printing_needs_neither_the_libraries_of_the_server_nor_modules_of_posix(option, tmp_path):
+    done = run(option, **without(tmp_path, "aiohttp", "resource", "fcntl"))
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+
+
+def test_verb_needs_click_only(tmp_path):
+    done = run("state", "--control", "127.0.0.1:1", **without(tmp_path, "aiohttp", "yaml", "resource"))
+    assert done.returncode == 1 and "127.0.0.1:1: Connection refused; check that the simulator runs" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "library, arguments",
+    [
+        ("click", ["state"]),
+        ("aiohttp", ["--quiet"]),
+        ("yaml", ["--check", "terminate"]),
+        ("yaml", ["exec", "--", "true"]),
+    ],
+)
+def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
+    done = run(*arguments, **without(tmp_path, library))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"imds_simulator: {sys.executable}: there is no library {library}; install aiohttp, ")
+    assert done.stderr.count("\n") == 1
+
+
+# -- --check
+
+
+def test_check_prints_every_problem_with_its_line(tmp_path, capsys, refused):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
+    problems = (
+        f"{bad}:6: events[0].type: 'Freez' is not one of Freeze, Reboot, Redeploy, Preempt, Terminate, "
+        "SpotRebalanceRecommendation (did you mean Freeze?)\n"
+        f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)\n"
+    )
+    assert refused("--check", str(bad)) == refused("--scenario", str(bad)) == (2, problems)
+    assert main(["--check", "terminate"]) == 0
+    assert capsys.readouterr().out == "terminate: good (3 VMs, 2 events, 0 faults)\n"
+
+
+def test_check_prints_warnings_and_exits_0(tmp_path, capsys):
+    file = tmp_path / "pool.yaml"
+    file.write_text(
+        "knobs: {notice_overrides: {Terminate: 20m}}\n"
+        "groups:\n"
+        "  pool:\n"
+        "    kind: scale_set\n"
+        "    vms:\n"
+        "      pool_1: {placement_group: a, instance: {compute: {vmsize: A}}}\n"
+        "      pool_2: {placement_group: b}\n"
+        "      pool_3: {placement_group: b}\n"
+        "events:\n"
+        "  - {type: Terminate, resources: [pool_2, pool_3], notice: 5m}\n"
+        "  - {type: Terminate, resources: [pool_1], notice: 4m59s}\n"
+        "  - {type: Terminate, resources: [pool_1]}\n"
+        "  - {type: Terminate, resources: [pool_1], notice: 1s, starts: automatic_approval}\n"
+        "  - {type: Reboot, resources: [pool_1, pool_2], notice: 1s}\n"
+    )
+    assert main(["--check", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{file}: good (3 VMs, 5 events, 0 faults)\n"
+    one = "2 VMs; on Azure a Terminate event has one instance (reference 2.2.8)"
+    notice = "is not a notice of a Terminate event on Azure: 5 to 15 minutes (reference 2.4)"
+    assert sorted(err.splitlines()) == [
+        f"{file}:10: events[0].resources: warning: {one}",
+        f"{file}:11: events[1].notice: warning: 4m59s {notice}",
+        f"{file}:12: events[2].notice: warning: 20m {notice}",
+        f"{file}:14: events[4].resources: warning: these VMs have different placement groups; Azure documents no such "
+        "event (reference 3.1.9)",
+        f"{file}:6: groups.pool.vms.pool_1.instance.compute.vmsize: warning: Azure documents no member vmsize of "
+        "compute (reference 3.3) (did you mean vmSize?)",
+    ]
+
+
+def test_check_finds_the_shipped_scenarios_good(capsys):
+    assert [main(["--check", name]) for name in shipped_names()] == [0] * len(shipped_names())
+    assert capsys.readouterr().err == ""
+
+
+# -- output without a reader
+
+
+def run_without_reader(*arguments: str, stream: str = "stdout", **more: str) -> tuple[int, str]:
+    """Run a command whose stdout, or stderr, has no reader; return the exit code and the other stream."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    other = "stderr" if stream == "stdout" else "stdout"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "imds_simulator", *arguments],
+            stdin=subprocess.DEVNULL,
+            **{stream: writer, other: subprocess.PIPE},
+            text=True,
+            timeout=60,
+            check=False,
+            # buffered, as usual: then the error comes at the end of the process
+            env={**simulator_process.environment(), "PYTHONUNBUFFERED": "", **more},
+        )
+    finally:
+        os.close(writer)
+    return done.returncode, getattr(done, other)
+
+
+@pytest.mark.parametrize("option", [*PRINTING, "--help"])
+def test_printing_option_survives_a_reader_that_has_gone(option):
+    assert run_without_reader(option) == (SIGPIPE, "")
+
+
+def test_check_survives_a_reader_of_its_problems_that_has_gone(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("groups: {web: {vms: {vm1: }}}\nevents:\n" + "  - {type: Freez, resources: [vm1]}\n" * 500)
+    assert run_without_reader("--check", str(bad), stream="stderr") == (SIGPIPE, "")
+
+
+def test_verb_survives_a_reader_that_has_gone_and_takes_effect(frozen_simulator):
+    control = {"IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
+    arguments = ("schedule", "--name", "piped", "--type", "Freeze", "--resources", "vm1")
+    assert run_without_reader(*arguments, **control) == (SIGPIPE, "")
+    assert frozen_simulator.get("/events/piped")["type"] == "Freeze"
+    assert run_without_reader("approve", "nothing", stream="stderr", **control) == (SIGPIPE, "")
+
+
+def test_command_without_stdout_prints_nothing():
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--schema"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+        env=simulator_process.environment(),
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""A simulator in the foreground: its output, its clock, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+
+from imds_simulator.__main__ import main
+from support import simulator_process
+from support.simulator.raw_http import EVENTS, connect, request_bytes, send_request
+
+# seconds: ten times the usual time, for a busy machine, and much less than the minutes without the tested effect
+STOP_LIMIT = 10
+FREE = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+
+
+@contextlib.contextmanager
+def served(*arguments, shell='exec "$@"'):
+    """Start a simulator by a line of the shell; it must end without a message."""
+    process = subprocess.Popen(
+        ["sh", "-c", shell, "sh", sys.executable, "-m", "imds_simulator", *FREE, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=simulator_process.environment(),
+    )
+    try:
+        yield process
+        process.terminate()
+        assert (process.wait(60), process.stderr.read()) == (0, "")
+    finally:
+        process.kill()
+        process.wait(60)
+        process.stdout.close()
+        process.stderr.close()
+
+
+def count_rejected_posts(endpoint, count):
+    """Send POSTs without the header on one connection and count the answers 400."""
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
+    statuses = []
+    for _each in range(count):
+        connection.request("POST", EVENTS, body=b"{}")
+        answer = connection.getresponse()
+        answer.read()
+        statuses.append(answer.status)
+    connection.close()
+    return statuses.count(400)
+
+
+def wait_for_line(simulator, what):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if lines := simulator.get("/log?what=" + what)["lines"]:
+            return lines
+        time.sleep(0.02)
+    raise AssertionError(f"no line {what}")
+
+
+def test_serve_without_configuration_has_one_vm(start_process):
+    assert list(start_process().endpoints) == ["vm1"]
+    sim = start_process(args=["--vm", "solo"])
+    assert send_request(sim.endpoints["solo"]).json == {"DocumentIncarnation": 1, "Events": []}
+    assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
+
+
+def test_serve_prints_addresses_before_log_lines(start_process):
+    sim = start_process(
+        {"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
+        args=["--clock", "manual"],
+    )
+    assert [line.split()[0] for line in sim.output[:2]] == ["listening", "control"]
+    assert sim.get("/log?what=scheduled")["lines"]
+
+
+def test_serve_with_unread_or_closed_stdout_does_not_block():
+    with served("--knob", "rate_limit=off") as process:
+        endpoint = process.stdout.readline().split()[1]
+        assert count_rejected_posts(endpoint, 1500) == 1500
+        process.stdout.close()
+        assert count_rejected_posts(endpoint, 20) == 20
+
+
+def test_serve_without_stdout_answers():
+    with simulator_process.reserved_port() as port, served("--listen", f"127.0.0.1:{port}", shell='exec "$@" >&-'):
+        end, rejected = time.monotonic() + 60, 0
+        while time.monotonic() < end and not rejected:
+            with contextlib.suppress(ConnectionRefusedError):
+                rejected = count_rejected_posts(f"http://127.0.0.1:{port}", 1)
+            time.sleep(0.02)
+        assert rejected == 1
+
+
+def test_nohup_ignores_sighup():
+    with served(shell="trap '' HUP; exec \"$@\"") as process:
+        endpoint = process.stdout.readline().split()[1]
+        process.send_signal(signal.SIGHUP)
+        assert send_request(endpoint).status == 200 and process.poll() is None
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_ends_the_simulator_despite_hanging_requests(start_process, how):
+    sim = start_process(args=["--knob", "enable_delay=2h"])
+    waiting = [connect(sim.endpoints["vm1"]) for _each in range(3)]
+    for connection in waiting:
+        connection.sendall(request_bytes())
+    wait_for_line(sim, "enabled")
+    began = time.monotonic()
+    assert sim.stop(how) == 0
+    assert time.monotonic() - began < STOP_LIMIT
+    for connection in waiting:
+        connection.close()
+
+
+@pytest.mark.parametrize("option", ["--listen", "--control"])
+def test_address_in_use_is_one_line_and_exit_2(option, capfd):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main([*FREE, option, f"127.0.0.1:{port}"]) == 2
+    (problem,) = capfd.readouterr().err.splitlines()
+    assert problem.startswith(f"imds_simulator: cannot listen on 127.0.0.1:{port}: Address already in use; find ")
+    assert f"ss -ltnp 'sport = :{port}'" in problem
+
+
+def test_address_that_is_not_that_of_this_machine_comes_with_advice(capfd):
+    assert main([*FREE, "--listen", "169.254.169.254:8169"]) == 2
+    assert "ip address add 169.254.169.254/32 dev lo" in capfd.readouterr().err
+
+
+def test_manual_clock_moves_by_advance_only_and_speed_divides(start_process):
+    sim = start_process("live-migration", args=["--clock", "manual", "--speed", "10"])
+    before = sim.get("/state")["unix"]
+    assert before == int(before) == sim.get("/state")["unix"]
+    sim.advance(10)
+    assert sim.get("/state")["unix"] == before + 1
+    assert len(send_request(sim.endpoints["vm1"]).json["Events"]) == 1
+
+
+def test_real_clock_passes_and_speed_divides(start_process):
+    sim = start_process("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
+    wait_for_line(sim, "finished")
+    lives = ("scheduled", "started", "finished")
+    assert [line["what"] for line in sim.get("/log")["lines"] if line["what"] in lives] == list(lives)
+    assert send_request(sim.endpoints["vm1"]).json["Events"] == []
+    (event,) = sim.get("/events")["events"]
+    assert event["not_before"].endswith(".000Z") and event["started_at"] == event["not_before"]
+
+
+def test_advance_with_real_clock_moves_dates(start_process):
+    sim = start_process("predicted-failure")
+    sim.advance(5 * 86400 + 11)
+    assert send_request(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
+    assert sim.get("/state")["unix"] - time.time() > 5 * 86400
+
+
+def test_many_clients_at_once_are_answered(frozen_simulator):
+    endpoint = frozen_simulator.endpoints["vm1"]
+    with ThreadPoolExecutor(20) as clients:
+        statuses = clients.map(lambda _number: send_request(endpoint).status, range(100))
+    assert list(statuses) == [200] * 100
