@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
@@ -116,18 +115,3 @@ async def _control(
             server.close()
         await factory.shutdown(0.1)
         await runner.cleanup()
-
-
-def with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
-    """Return ``scenario`` with VMs identified by source address; ``sources``: VM name -> address."""
-    groups = tuple(
-        dataclasses.replace(
-            group,
-            vms=tuple(
-                dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
-                for vm in group.vms
-            ),
-        )
-        for group in scenario.groups
-    )
-    return dataclasses.replace(scenario, groups=groups)

@@ -14,6 +14,10 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from ..faults.fault import Window
+from ..faults.kinds import KINDS
+from ..keys import keys_of
+from ..scenario.plans import Change, EventPlan, IncarnationStep
 from .control_client import Call, request
 from .options import control_options
 from .parsing import Command, choice, fail, flag, option, parse
@@ -83,24 +87,10 @@ def _fault(given: dict[str, Any]) -> Call:
         return Call("DELETE", f"/faults/{quote(which, safe='')}" if which else "/faults")
     if not which:
         fail("fault inject: the kind is missing; 'fault kinds' lists the kinds")
-    pairs = (each.partition("=") for each in options)
-    return Call(
-        "POST", "/faults", {"kind": which, **given, **{key: _json_or_text(key, text) for key, _, text in pairs}}
-    )
-
-
-def _json_or_text(name: str, value: str) -> Any:
-    """Return a fault option as its type: text where the schema requires text, else JSON if it is JSON."""
-    if name in ("body", "body_base64", "content_type", "location"):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def _names(text: str) -> list[str]:
-    return text.split(",")
+    keys = KINDS[which].keys if which in KINDS else {}
+    for name, _equals, text in (each.partition("=") for each in options):
+        given[name] = keys[name].type.from_text(text) if name in keys else text
+    return Call("POST", "/faults", {"kind": which, **given})
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
@@ -113,6 +103,15 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return value
 
 
+def _options_of(cls: Any, *left_out: str) -> list[click.Option]:
+    """Return an option for each key of the dataclass ``cls`` whose value is a text of one word or more."""
+    return [
+        option(name.replace("_", "-"), each.type.metavar, each.meaning, each.type.from_text)
+        for name, each in keys_of(cls).items()
+        if name not in left_out
+    ]
+
+
 def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
     return click.Argument([name], metavar=metavar, **more)
 
@@ -120,14 +119,6 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
 _EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
 _AFTER = option("after", "NUMBER", "only what has a higher number")
-_EDITS = (
-    option("type", "TYPE"),
-    option("resources", "VM,VM", parse=_names),
-    option("notice", "DURATION", "time to NotBefore"),
-    option("duration", "SECONDS", "DurationInSeconds", type=int),
-    option("source", "SOURCE", "Platform or User"),
-    option("description", "TEXT"),
-)
 _WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
 
 _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.Parameter]]] = (
@@ -136,8 +127,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "schedule an event",
         _schedule,
         (
-            *_EDITS,
-            *(option(key, "VALUE") for key in ("name", "at", "id", "started-for", "batch", "starts", "cancel-after")),
+            *_options_of(EventPlan, "hold", "changes"),
             flag("hold", "other tenants hold it until released or NotBefore", default=None),
             option("json", "JSON", "further keys of the event, as a JSON object", _json_object),
         ),
@@ -154,7 +144,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "change",
         "change an event as clients see it",
         _post("/events/{event}/change"),
-        (_EVENT, *_EDITS, choice("status", ["Scheduled", "Started"])),
+        (_EVENT, *_options_of(Change, "after", "after_start", "action", "impact_for")),
     ),
     (
         "fail",
@@ -169,8 +159,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         (
             _argument("what", "inject|list|clear|kinds", type=click.Choice(["inject", "list", "clear", "kinds"])),
             _argument("which", "[KIND|NUMBER]", required=False),
-            option("vm", "VM,VM", parse=_names),
-            *(option(key, "VALUE") for key in ("route", "method", "requests", "from", "to", "for")),
+            *_options_of(Window),
             option("set", "OPTION=VALUE", "an option of the kind, such as status=503; repeatable", multiple=True),
         ),
     ),
@@ -179,7 +168,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "incarnation",
         "change DocumentIncarnation without a change of events",
         _post("/incarnation"),
-        (_GROUP, option("to", "N", type=int), option("add", "N", type=int)),
+        (_GROUP, *_options_of(IncarnationStep, "at", "group")),
     ),
     ("disable", "disable the service for a group, as after 24 h without requests", _post("/disable"), (_GROUP,)),
     (

@@ -9,19 +9,23 @@ import dataclasses
 import ipaddress
 import signal
 import sys
-from collections.abc import Coroutine
+import time
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable
 
+from ..keys import problem_text
 from ..namespace.refusal import CannotEnter
 from ..report.atomic_file import check_writable
+from ..scenario.checks import scenario_problems
 from ..scenario.files import ScenarioError, default_scenario, load
 from ..scenario.groups import Address
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
-from ..server.listeners import CannotListen, listen_addresses, overlapping
-from ..simulator import RunningSimulator, ServerOptions, run_simulator, with_sources
+from ..server.listeners import CannotListen, conflict, listen_addresses
+from ..simulator import RunningSimulator, ServerOptions, run_simulator
+from ..suggestions import suggestion
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
 from .run_report import RunReport
@@ -66,14 +70,9 @@ def _check_addresses(options: SimpleNamespace, scenario: Scenario) -> None:
             "set --control-token, or add --control-anywhere to allow requests without a token"
         )
     vms = [vm for group in scenario.groups for vm in group.vms]
-    addresses = [(each.address, f"of {', '.join(each.vms[:3])}") for each in listen_addresses(vms, options.listen)]
-    for index, (address, owner) in enumerate(addresses):
-        for other, other_owner in [*addresses[:index], (control, "of --control")]:
-            if overlapping(address, other):
-                raise UsageError(
-                    f"--listen: {address} is the address {owner} and {other_owner}; the VMs use the ports from that of "
-                    "--listen on; choose another port, 0 for any free one"
-                )
+    problem = conflict(listen_addresses(vms, options.listen), control)
+    if problem:
+        raise UsageError(f"--listen: {problem}; VMs use the ports that follow; choose another port, 0 for any free one")
 
 
 def is_loopback(address: Address) -> bool:
@@ -94,24 +93,26 @@ def _check_folder_of(report: str) -> None:
         raise UsageError(f"--report: cannot write {report}: {error.strerror}; name another file") from None
 
 
-def _with_sources(scenario: Scenario, sources: dict[str, str]) -> Scenario:
-    vms = {vm.name for group in scenario.groups for vm in group.vms}
+def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
+    """Return ``scenario`` with VMs that are identified by source address; ``sources``: VM name -> address."""
+    names = [vm.name for group in scenario.groups for vm in group.vms]
     for name in sources:
-        if name not in vms:
-            raise UsageError(f"--source: there is no VM {name}; there are {', '.join(sorted(vms))}")
-    moved = with_sources(scenario, sources)
-    taken: dict[str, str] = {}
-    for vm in (vm for group in moved.groups for vm in group.vms if vm.source):
-        other = taken.setdefault(str(vm.source), vm.name)
-        if other != vm.name:
-            raise UsageError(f"--source: {other} and {vm.name} have the same source address {vm.source}")
-    shared = {vm.name for group in moved.groups for vm in group.vms if vm.source}
-    for fault in moved.faults:
-        if not fault.effect.is_per_request and shared & set(fault.window.vms):
-            raise UsageError(
-                f"--source: the scenario refuses connections of {', '.join(sorted(shared & set(fault.window.vms)))}, "
-                "which a shared listening address cannot do; use reset"
-            )
+        if name not in names:
+            raise UsageError(f"--source: there is no VM {name}{suggestion(name, names)}; there are {', '.join(names)}")
+    groups = tuple(
+        dataclasses.replace(
+            group,
+            vms=tuple(
+                dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
+                for vm in group.vms
+            ),
+        )
+        for group in scenario.groups
+    )
+    moved = dataclasses.replace(scenario, groups=groups)
+    if sources:
+        for path, text in scenario_problems(moved, time.time()):
+            raise UsageError(f"--source: {problem_text(path, text)}")
     return moved
 
 

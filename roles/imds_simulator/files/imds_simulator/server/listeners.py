@@ -55,10 +55,16 @@ def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
     return found
 
 
-def overlapping(one: Address, other: Address) -> bool:
-    """Return True if a simulator cannot listen at both addresses."""
-    hosts = {one.host, other.host}
-    return one.port == other.port != 0 and (len(hosts) == 1 or bool(hosts & {"0.0.0.0", "::"}))
+def conflict(listen: Iterable[ListenAddress], control: Address) -> str:
+    """Return the address that the simulator would need twice, and what for; an empty text if there is none."""
+    taken: dict[int, list[tuple[str, str]]] = {control.port: [(control.host, "--control")]}
+    for address, (vm, *_others), _sole_vm in listen:
+        same_port = taken.setdefault(address.port, [])
+        for host, owner in same_port if address.port else ():
+            if host == address.host or {host, address.host} & {"0.0.0.0", "::"}:
+                return f"{address} is the address of {vm} and of {owner}"
+        same_port.append((address.host, vm))
+    return ""
 
 
 class Listener:
