@@ -16,7 +16,6 @@ from imds_simulator.cli.commands import EXEC, SERVE
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.cli.options import DEFAULT_CONTROL
 from imds_simulator.cli.parsing import parse, variables
-from imds_simulator.recording import record_command
 from imds_simulator.scenario.files import shipped_names
 from support import simulator_process
 
@@ -71,8 +70,11 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--control 0.0.0.0:0", "add --control-anywhere"),
         ("--scenario live-migration --vm x", "--vm: not allowed with --scenario"),
         ("--vm a --vm b", "--vm: given more than once; --scenario FILE serves several VMs"),
-        ("--scenario live-migration --source vm9=10.0.0.1", "--source: there is no VM vm9 (did you mean vm2?); there are vm1, vm2"),
-        ("--scenario live-migration --source vm1=::1 --source vm2=0:0:0:0:0:0:0:1", "--source: groups.web.vms.vm2.source: vm1 has the address ::1 already"),
+        (
+            "--scenario live-migration --source vm9=10.0.0.1",
+            "there is no VM vm9 (did you mean vm2?); there are vm1, vm2",
+        ),
+        ("--scenario live-migration --source vm1=::1 --source vm2=0:0:0:0:0:0:0:1", "vm1 has the address ::1 already"),
         ("--source vm1=here", "--source: 'here' does not appear to be an IPv4 or IPv6 address"),
         (
             "--scenario live-migration --listen 127.0.0.1:8931 --control 127.0.0.1:8932",
@@ -81,7 +83,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--listen 0.0.0.0:8931 --control 127.0.0.1:8931", "--listen: 0.0.0.0:8931 is the address of vm1 and of"),
         ("--frobnicate", "--frobnicate: there is no such option; --help lists the options"),
         ("--spede=3", "--spede: there is no such option (did you mean --speed?)"),
-        ("record --output f --anonymize", "--anonymize: there is no such option (did you mean --anonymise?)"),
+        ("record --output f --intervall=5s", "--intervall: there is no such option (did you mean --interval?)"),
         ("record", "--output: a value is missing; --help lists the options"),
         ("note vm1 prepared --evnt=e", "--evnt: there is no such option (did you mean --event?)"),
         ("schedule --json [1]", "--json: '[1]' is not a JSON object"),
@@ -98,7 +100,6 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("zzz", "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
         ("--notify-url=http://x/", "--notify-url: this option was removed; set url below the key notify"),
         ("exec --notify-header A=b -- id", "--notify-header: this option was removed; set headers below"),
-        ("replay --speed 2 f", "--speed: there is no such option; it was removed: a recording is served as it is"),
         ("compare x", "compare: this verb was removed; read the recording, which is text, "),
     ],
 )
@@ -190,12 +191,12 @@ def test_control_accepts_a_url_but_not_that_of_the_simulator_around(monkeypatch)
     assert parse(VERBS["state"].command, ["--control", "127.0.0.1:1"]).control == "http://127.0.0.1:1"
 
 
-def test_a_verb_has_variables_of_its_own(monkeypatch, capsys):
-    for name, text in {"RECORD_FOR": "30", "RECORD_OUTPUT": "f", "RECORD_FRO": "1", "SPEED": "fast"}.items():
+def test_a_verb_has_variables_of_its_own(monkeypatch, refused):
+    for name, text in {"RECORD_FOR": "soon", "RECORD_OUTPUT": "f", "RECORD_FRO": "1", "SPEED": "fast"}.items():
         monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
-    options = parse(record_command._COMMAND, [])
-    assert (vars(options)["for"], options.output) == (30, Path("f"))
-    (warning,) = capsys.readouterr().err.splitlines()
+    code, problems = refused("record")
+    warning, problem = problems.splitlines()
+    assert code == 2 and problem.startswith("imds_simulator: IMDS_SIMULATOR_RECORD_FOR: 'soon' is not a duration")
     assert "RECORD_FRO:" in warning and "did you mean IMDS_SIMULATOR_RECORD_FOR?" in warning
 
 
