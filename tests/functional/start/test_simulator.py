@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from support.simulator.report_page import ReportPage
-from support.start.default_ports import default_ports
 from support.start.new_user import new_user
 from support.start.page import follow
 
@@ -18,7 +17,7 @@ PAGE = "docs/start/simulator.md"
 
 
 def test_page_as_printed_approves_meets_a_fault_and_reports() -> None:
-    with new_user("sys.version_info >= (3, 9)") as user, default_ports(), user.terminal() as terminal:
+    with new_user("sys.version_info >= (3, 9)") as user, user.terminal() as terminal:
         follow(PAGE, user, terminal)
         report = ReportPage.of(user.home / "azure-handler" / "run.html")
         assert {mark.kind for mark in report.marks("vm1")} == {"errors", "seen", "approved"}

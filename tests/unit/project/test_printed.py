@@ -138,7 +138,6 @@ IN_DOCKER = (
 DETACHED = (
     "docker run --detach --name imds --cap-add NET_ADMIN IMAGE exec --imds-address --keep-network -- sleep infinity"
 )
-NO_PASTA = "needs pasta; tests/system/namespace/test_imds_address_page.py runs exec with the same rights below unshare"
 NO_DOCKER = (
     "needs docker; tests/system/namespace/test_imds_address_page.py runs exec with the rights of such a container"
 )
@@ -234,7 +233,6 @@ LEFT_OUT = {
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "docs/simulator/imds-address.md": {
-        "pasta --config-net -- imds-simulator exec --imds-address --keep-network -- ./run-tests": NO_PASTA,
         "FROM python:3.12-slim": "needs docker; tests/functional/simulator_wheel runs the wheel",
         IN_DOCKER: NO_DOCKER,
         DETACHED: NO_DOCKER,
@@ -279,6 +277,7 @@ LEFT_OUT = {
         ),
         "imds-simulator schedule --type Redeploy --resources vm2 --notice 5m --name move": VERBS_OF_GUIDE,
         "imds-simulator approve move --as vm1": VERBS_OF_GUIDE,
+        "pip install click": INSTALLS_WHEEL,
         "pip install --no-deps azure_imds_simulator-0.1.0-py3-none-any.whl": INSTALLS_WHEEL,
     },
     "docs/helper.md": {
