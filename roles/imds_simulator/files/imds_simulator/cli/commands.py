@@ -38,18 +38,9 @@ _REMOVED_VERBS = {
 
 # option -> problem and remedy
 _REMOVED = {
-    f"--notify-{name}": f"this option was removed; set {key} below the key notify of the scenario"
-    for name, key in {
-        "url": "url",
-        "schema": "schema",
-        "token": "token",
-        "header": "headers",
-        "duplicates": "duplicates",
-        "disorder": "disorder",
-        "seed": "seed",
-        "attempts": "attempts",
-        "validate": "validate",
-    }.items()
+    f"--notify-{'header' if key == 'headers' else key}": f"this option was removed; set {key} below the key notify of "
+    "the scenario"
+    for key in ("url", "schema", "token", "headers", "duplicates", "disorder", "seed", "attempts", "validate")
 }
 
 _NAME = program_name()

@@ -8,6 +8,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 # the control API is local: requests must not go through a proxy of the environment
@@ -22,17 +23,17 @@ class Call(NamedTuple):
     body: Mapping[str, Any] | None = None
 
 
-def request(control: str, call: Call, token: str = "") -> tuple[int, Any]:
-    """Send ``call`` to the URL ``control``, with ``token`` if it is not empty.
+def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
+    """Send ``call`` to the control API that the options ``control`` and ``control_token`` name.
 
     Returns:
         The status and the decoded answer, or an error text. Status 0: there was no answer.
     """
     data = None if call.body is None else json.dumps(call.body).encode()
     headers = {"Content-Type": "application/json"}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    prepared = urllib.request.Request(control + call.path, data=data, method=call.method, headers=headers)
+    if options.control_token:
+        headers["Authorization"] = f"Bearer {options.control_token}"
+    prepared = urllib.request.Request(options.control + call.path, data=data, method=call.method, headers=headers)
     try:
         with _DIRECT.open(prepared, timeout=10) as answer:
             return answer.status, json.loads(answer.read())
@@ -41,7 +42,7 @@ def request(control: str, call: Call, token: str = "") -> tuple[int, Any]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         problem = getattr(reason, "strerror", None) or reason
-        return 0, f"no control API at {control}: {problem}; check that the simulator runs, and check --control"
+        return 0, f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
 
 
 def _error_text(body: bytes) -> str:

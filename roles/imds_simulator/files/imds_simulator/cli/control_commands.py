@@ -8,7 +8,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -18,7 +17,7 @@ from ..faults.fault import Window
 from ..faults.kinds import KINDS
 from ..keys import keys_of
 from ..scenario.plans import Change, EventPlan, IncarnationStep
-from .control_client import Call, request
+from .control_client import Call, send
 from .options import control_options
 from .parsing import Command, choice, fail, flag, option, parse
 from .program import program_name
@@ -48,11 +47,6 @@ def run_control_command(verb: Verb, arguments: Sequence[str]) -> int:
         print(f"{program_name()}: warning: {warning}", file=sys.stderr)
     print(json.dumps(answer, indent=2))
     return 0
-
-
-def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
-    """Send ``call`` to the control API that ``options`` name; see ``control_client.request``."""
-    return request(options.control, call, options.control_token or "")
 
 
 def _get(path: str) -> Callable[[dict[str, Any]], Call]:

@@ -5,31 +5,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Sequence
-from typing import Callable, NamedTuple
+from types import SimpleNamespace
+from typing import Callable
 
-from ..simulator import RunningSimulator, ServerOptions, run_simulator
+from ..simulator import ServerOptions, run_simulator
 from .commands import EXEC
 from .output import discard, print_err
 from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, fail, parse, variables
-from .place import CannotRun, ImdsAddress, Place, Process, at_imds_address, beside
+from .place import CannotRun, Process, place_of
 from .program import program_name
 from .serve_command import on_signals, print_addresses, run
 
 # real seconds that a command has to end after SIGINT before it is sent SIGINT again
 _SECOND_INTERRUPT = 1.0
-
-
-class Command(NamedTuple):
-    """A command with its arguments; ``imds_address`` is None if it needs no address 169.254.169.254."""
-
-    arguments: Sequence[str]
-    imds_address: ImdsAddress | None = None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,17 +40,14 @@ def main(arguments: Sequence[str]) -> int:
                 fail(f"--{option.replace('_', '-')}: only with --imds-address")
     if options.keep_network and options.as_root:
         fail("--as-root: not with --keep-network, which creates no user namespace")
-    address = ImdsAddress(options.imds_vm, options.keep_network, options.as_root) if options.imds_address else None
-    command = Command(words[separator + 1 :], address)
-    log = discard if options.quiet else print_err
     try:
-        return run(options, lambda settings: _serve_during(settings, command, log))
+        return run(options, lambda settings: _serve_during(settings, options, words[separator + 1 :]))
     except CannotRun as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return error.status
 
 
-async def _serve_during(settings: ServerOptions, command: Command, log: Callable[[str], None]) -> int:
+async def _serve_during(settings: ServerOptions, options: SimpleNamespace, command: Sequence[str]) -> int:
     """Run ``command`` while the simulator serves and return its exit code.
 
     The environment of the command has IMDS_SIMULATOR_ENDPOINT (first VM, or that of 169.254.169.254),
@@ -69,29 +59,24 @@ async def _serve_during(settings: ServerOptions, command: Command, log: Callable
         CannotEnter: the command cannot have the address of IMDS.
         CannotRun: the command cannot be executed.
     """
+    log = discard if options.quiet else print_err
     async with run_simulator(settings, log) as simulator:
         print_addresses(simulator, log)
-        async with _place(command, simulator) as place:
-            if command.imds_address is not None:
+        async with place_of(options, simulator) as place:
+            if options.imds_address:
                 vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
                 log(f"listening {place.endpoint} for {vm}, in the network of the command")
-            options = variables(EXEC)
+            own = variables(EXEC)
             environment = {
-                **{name: text for name, text in os.environ.items() if name not in options},
+                **{name: text for name, text in os.environ.items() if name not in own},
                 ENDPOINT: place.endpoint,
                 ENDPOINTS: json.dumps(place.endpoints),
                 CONTROL: place.control,
                 **({CONTROL_TOKEN: settings.control_token} if settings.control_token else {}),
             }
-            status = await _run(lambda: place.start(command.arguments, environment))
+            status = await _run(lambda: place.start(command, environment))
     # the exit code that a shell returns for a command that a signal ended
     return 128 - status if status < 0 else status
-
-
-def _place(command: Command, simulator: RunningSimulator) -> contextlib.AbstractAsyncContextManager[Place]:
-    if command.imds_address is None:
-        return beside(simulator)
-    return at_imds_address(command.imds_address, simulator)
 
 
 async def _run(start: Callable[[], Awaitable[Process]]) -> int:

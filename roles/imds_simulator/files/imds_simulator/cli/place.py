@@ -9,6 +9,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Callable, NamedTuple
 from urllib.parse import urlsplit
 
@@ -45,15 +46,7 @@ class Place(NamedTuple):
     start: Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
 
 
-@contextlib.asynccontextmanager
-async def beside(simulator: RunningSimulator) -> AsyncIterator[Place]:
-    """Yield the place of a command that shares the network of the simulator."""
-    endpoints = dict(simulator.endpoints)
-    first, *_others = endpoints.values()
-    yield Place(first, endpoints, simulator.control, start_here)
-
-
-async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:
+async def _start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:
     """Start ``command``; raise CannotRun if it cannot be executed."""
     try:
         return await asyncio.create_subprocess_exec(*command, env=environment)
@@ -61,37 +54,32 @@ async def start_here(command: Sequence[str], environment: Mapping[str, str]) -> 
         raise CannotRun(command[0], error) from None
 
 
-class ImdsAddress(NamedTuple):
-    """The options ``--imds-vm``, ``--keep-network`` and ``--as-root``."""
-
-    vm: str | None
-    keep_network: bool
-    as_root: bool
-
-
 @contextlib.asynccontextmanager
-async def at_imds_address(wanted: ImdsAddress, simulator: RunningSimulator) -> AsyncIterator[Place]:
-    """Yield the place of a command that reaches the simulator at the address of IMDS.
+async def place_of(options: SimpleNamespace, simulator: RunningSimulator) -> AsyncIterator[Place]:
+    """Yield the place of a command; with ``--imds-address`` it reaches the simulator at the address of IMDS.
 
     Raises:
         CannotEnter: the kernel refuses the address or the namespace; ``start`` of the place raises it too.
         CannotListen: the address is in use.
-        UsageError: there is no VM ``wanted.vm``.
+        UsageError: there is no VM ``--imds-vm``.
     """
-    vm = _vm(wanted, simulator)
+    if not options.imds_address:
+        yield Place(next(iter(simulator.endpoints.values())), simulator.endpoints, simulator.control, _start_here)
+        return
+    vm = _vm(options.imds_vm, simulator)
     listen_address = ListenAddress(_IMDS, (vm.name,), vm)
-    if wanted.keep_network:
+    if options.keep_network:
         with _address_on_loopback():
             await simulator.listeners.serve_also(listen_address)
             endpoints = {**simulator.endpoints, vm.name: _IMDS_URL}
-            yield Place(_IMDS_URL, endpoints, simulator.control, start_here)
+            yield Place(_IMDS_URL, endpoints, simulator.control, _start_here)
         return
     # only loopback addresses exist in the namespace
     listeners = [each for each in map(_inside, simulator.listeners.all) if each is not None]
     reachable = {name for each in listeners for name in each.vms}
     endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable}
     control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
-    start = partial(_start, simulator, [listen_address, *listeners], control, wanted.as_root)
+    start = partial(_start, simulator, [listen_address, *listeners], control, options.as_root)
     yield Place(_IMDS_URL, {**endpoints, vm.name: _IMDS_URL}, f"http://{control}", start)
 
 
@@ -121,9 +109,9 @@ async def _start(
         raise CannotRun(command[0], error.error) from None
 
 
-def _vm(wanted: ImdsAddress, simulator: RunningSimulator) -> Vm:
+def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
     vms = simulator.engine.world.vms
-    name = wanted.vm or simulator.engine.scenario.default_vm or next(iter(vms))
+    name = wanted or simulator.engine.scenario.default_vm or next(iter(vms))
     if name not in vms:
         raise UsageError(f"--imds-vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
     return vms[name]

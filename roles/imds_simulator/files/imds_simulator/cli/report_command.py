@@ -13,8 +13,7 @@ from typing import Any
 from ..report.atomic_file import write_whole
 from ..report.page import report
 from ..report.run import NotARun, run_from
-from .control_client import Call
-from .control_commands import send
+from .control_client import Call, send
 from .options import control_options
 from .parsing import Command, option, parse
 from .program import program_name
