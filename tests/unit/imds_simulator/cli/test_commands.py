@@ -20,7 +20,14 @@ from imds_simulator.scenario.files import shipped_names
 from support import simulator_process
 
 SIGPIPE = 141
-PRINTING = ["--list-scenarios", "--list-knobs", "--list-faults", "--schema", "--check=terminate", "--version"]
+PRINTING = {
+    "--list-scenarios": "live-migration",
+    "--list-knobs": "unknown_event_status=400",
+    "--list-faults": "trickle-header",
+    "--schema": "A scenario of imds_simulator",
+    "--check=terminate": "terminate: good (3 VMs, 2 events, 0 faults)\n",
+    "--version": "imds_simulator 0",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -108,17 +115,8 @@ def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
     assert code == 2 and text in problem.splitlines()[-1]
 
 
-def test_refused_option_is_exit_code_2_of_the_process():
-    done = run("--knob", "etagg=1", "--quiet")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr.startswith("imds_simulator: knob etagg: unknown key (did you mean etag?)")
-        and done.stderr.count("\n") == 1
-    )
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["exec", "-h"]])
-def test_help_begins_with_the_purpose_and_three_examples(arguments, capsys, monkeypatch):
+def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(arguments, capsys, monkeypatch):
     monkeypatch.setenv("IMDS_SIMULATOR_SPEED", "fast")  # a wrong value does not matter here
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
@@ -127,12 +125,7 @@ def test_help_begins_with_the_purpose_and_three_examples(arguments, capsys, monk
     assert purpose.lstrip().startswith(("A simulator of Azure Scheduled Events", "Run a command while a simulator"))
     assert [line.split()[0] for line in purpose.splitlines() if line.startswith("    ")] == ["imds_simulator"] * 3
     assert "--scenario FILE" in usage
-
-
-def test_help_lists_every_verb(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert set(VERBS) | {"exec", "record", "replay", "report"} <= set(capsys.readouterr().out.split())
+    assert "exec" in arguments or set(VERBS) | {"exec", "record", "replay", "report"} <= set(usage.split())
 
 
 # -- variables
@@ -217,19 +210,6 @@ def test_an_unknown_variable_is_a_warning(name, text, monkeypatch, refused):
 # -- options that print, and libraries
 
 
-@pytest.mark.parametrize(
-    "option, text",
-    [
-        ("--list-scenarios", "live-migration"),
-        ("--list-knobs", "unknown_event_status=400"),
-        ("--list-faults", "trickle-header"),
-        ("--schema", "A scenario of imds_simulator"),
-    ],
-)
-def test_list_options_print_their_lists(option, text, capsys):
-    assert main([option]) == 0 and text in capsys.readouterr().out
-
-
 def without(folder: Path, *modules: str) -> dict[str, str]:
     """Return variables with which Python finds none of the modules."""
     for module in modules:
@@ -237,10 +217,10 @@ def without(folder: Path, *modules: str) -> dict[str, str]:
     return {"PYTHONPATH": f"{folder}:{simulator_process.PACKAGE_ROOT}"}
 
 
-@pytest.mark.parametrize("option", PRINTING)
-def test_printing_needs_neither_the_libraries_of_the_server_nor_modules_of_posix(option, tmp_path):
+@pytest.mark.parametrize("option, text", PRINTING.items())
+def test_printing_needs_neither_the_libraries_of_the_server_nor_modules_of_posix(option, text, tmp_path):
     done = run(option, **without(tmp_path, "aiohttp", "resource", "fcntl"))
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+    assert (done.returncode, done.stderr) == (0, "") and text in done.stdout
 
 
 def test_verb_needs_click_only(tmp_path):
@@ -267,7 +247,7 @@ def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
 # -- --check
 
 
-def test_check_prints_every_problem_with_its_line(tmp_path, capsys, refused):
+def test_check_prints_every_problem_with_its_line(tmp_path, refused):
     bad = tmp_path / "bad.yaml"
     bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
     problems = (
@@ -276,8 +256,6 @@ def test_check_prints_every_problem_with_its_line(tmp_path, capsys, refused):
         f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)\n"
     )
     assert refused("--check", str(bad)) == refused("--scenario", str(bad)) == (2, problems)
-    assert main(["--check", "terminate"]) == 0
-    assert capsys.readouterr().out == "terminate: good (3 VMs, 2 events, 0 faults)\n"
 
 
 def test_check_prints_warnings_and_exits_0(tmp_path, capsys):

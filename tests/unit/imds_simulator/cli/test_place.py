@@ -57,33 +57,20 @@ def can_create_namespaces() -> bool:
 pytestmark = pytest.mark.skipif(not can_create_namespaces(), reason="the kernel permits no namespace here")
 
 
-def execute(*arguments: str, prefix: tuple[str, ...] = (), **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [*prefix, sys.executable, "-m", "imds_simulator", "exec", "--quiet", *arguments]
-    return subprocess.run(
-        command,
-        env=simulator_process.environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        **options,
-    )
-
-
-def answer(*options: str, **more: Any) -> dict[str, Any]:
-    done = execute("--imds-address", *options, "--", sys.executable, "-c", CLIENT, **more)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def execute(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "imds_simulator", "exec", "--quiet", *arguments]
+    environment = simulator_process.environment()
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 def test_command_reaches_the_chosen_vm_at_the_true_address_and_the_others_as_outside(tmp_path: Path) -> None:
-    found = answer("--scenario", "live-migration", "--imds-vm", "vm2", cwd=tmp_path)
+    options = ("--imds-address", "--scenario", "live-migration", "--imds-vm", "vm2")
+    done = execute(*options, "--", sys.executable, "-c", CLIENT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert found["vm"] == "vm2"
     assert found["endpoints"] == {"vm1": "vm1", "vm2": "vm2"}
-    assert found["control"] is True
-    assert found["user"] == os.getuid()
-    assert found["networks"] == ["lo"]
+    assert (found["control"], found["user"], found["networks"]) == (True, os.getuid(), ["lo"])
     assert "169.254.169.254" in found["address"]
 
 
