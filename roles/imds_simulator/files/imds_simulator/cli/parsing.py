@@ -54,7 +54,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # older versions of cl
 
 
 class Option(click.Option):
-    """An option that keeps in ``Context.meta`` whether its value is that of its variable."""
+    """An option that keeps in ``Context.meta`` the name of the variable that it has its value from."""
 
     def variable(self, prefix: str | None) -> str:
         """Return the name of the variable."""
@@ -64,7 +64,7 @@ class Option(click.Option):
         """Return the text of the variable, or None if it is absent or empty."""
         text = super().resolve_envvar_value(ctx) or None
         if text is not None:
-            ctx.meta[f"{PREFIX}.{self.name}"] = self.variable(ctx.auto_envvar_prefix)
+            ctx.meta.setdefault(PREFIX, {})[self.name] = self.variable(ctx.auto_envvar_prefix)
         return text
 
 
@@ -143,7 +143,7 @@ def parse(command: Command, arguments: Sequence[str]) -> SimpleNamespace:
         raise SystemExit(done.exit_code) from None
     except click.UsageError as error:
         fail(_problem(error, command))
-    return SimpleNamespace(**context.params, from_environment=list(context.meta.values()))
+    return SimpleNamespace(**context.params, from_environment=list(context.meta.get(PREFIX, {}).values()))
 
 
 def fail(problem: str) -> NoReturn:
@@ -185,6 +185,6 @@ def _problem(error: click.UsageError, command: Command) -> str:
         return f"{error.format_message().rstrip('.')}; --help lists the options"
     param = error.param
     subject = param.opts[0] if isinstance(param, Option) else param.human_readable_name
-    subject = error.ctx.meta.get(f"{PREFIX}.{param.name}", subject)
+    subject = error.ctx.meta.get(PREFIX, {}).get(param.name, subject)
     # a parameter that is missing has no message
     return f"{subject}: {(error.message or '').rstrip('.') or 'a value is missing; --help lists the options'}"
