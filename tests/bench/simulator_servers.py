@@ -81,19 +81,16 @@ def canned(core: int) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def open_page(server: Server, core: int) -> Iterator[None]:
-    """Read the live page's stream as a browser does, in a process of its own."""
-    with _process(["curl", "-sSN", "--fail", server.control + "/stream"], core, None) as process:
+    """Poll the state as the live page does, in a process of its own."""
+    with _process(
+        [sys.executable, str(Path(__file__).with_name("page_poll.py")), server.control], core, None
+    ) as process:
         first = process.stdout.readline() if process.stdout else ""
-        if not first:
-            raise SystemExit("the control address has no stream: /stream")
-        reader = subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL)
-        try:
-            yield
-            if process.poll() is not None:
-                raise SystemExit("the stream of the live page ended")
-        finally:
-            reader.kill()
-            reader.wait(5)
+        if first != "open\n":
+            raise SystemExit(f"the live page cannot poll: {first}")
+        yield
+        if process.poll() is not None:
+            raise SystemExit("the polls of the live page ended")
 
 
 @contextlib.contextmanager

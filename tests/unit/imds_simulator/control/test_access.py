@@ -15,7 +15,6 @@ from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import UsageError, server_options
 from support import simulator_process
-from support.simulator.event_stream import EventStream
 from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import send_request
 
@@ -36,7 +35,7 @@ def ask(simulator, path, method="GET", body=None, **headers):
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8168", ""])
 def test_request_with_a_foreign_host_is_403(frozen_simulator, host):
-    for path, accept in (("/state", "*/*"), ("/", "text/html"), ("/stream", "*/*"), ("/arm/subscriptions", "*/*")):
+    for path, accept in (("/state", "*/*"), ("/", "text/html"), ("/log", "*/*"), ("/arm/subscriptions", "*/*")):
         assert ask(frozen_simulator, path, Host=host, Accept=accept).status == 403
     assert ask(frozen_simulator, "/faults", "DELETE", Host=host).status == 403
 
@@ -71,18 +70,17 @@ def test_change_by_the_page_itself_or_by_a_program_is_made(frozen_simulator):
         assert send_request(frozen_simulator.control, "/faults", "POST", headers, b'{"kind": "gone"}').status == 201
 
 
-def test_other_sites_may_link_to_the_page_but_not_open_the_stream(frozen_simulator):
+def test_other_sites_may_link_to_the_page_but_not_read_the_state(frozen_simulator):
     foreign = {"Sec-Fetch-Site": "cross-site"}
     link = {**foreign, "Sec-Fetch-Mode": "navigate", **BROWSER}
     assert send_request(frozen_simulator.control, "/", headers=link).status == 200
-    with EventStream(frozen_simulator.control, headers=foreign) as stream:
-        assert stream.answer().status == 403
+    assert send_request(frozen_simulator.control, "/state", headers=foreign).status == 403
 
 
 @pytest.mark.parametrize("header", ["", "Bearer wrong-token", "Basic " + TOKEN, "Bearer " + TOKEN + "x", "Bearer \xe9"])
 def test_requests_without_the_token_are_401(guarded, header):
     headers = {"Authorization": header} if header else {}
-    for path in ("/state", "/log", "/stream", "/login", "/nowhere"):
+    for path in ("/state", "/log", "/login", "/nowhere"):
         answer = send_request(guarded.control, path, headers=headers)
         assert answer.status == 401 and answer.headers["WWW-Authenticate"] == "Bearer" and TOKEN not in str(answer.body)
     assert send_request(guarded.control, "/advance", "POST", headers, b'{"seconds": 5}').status == 401

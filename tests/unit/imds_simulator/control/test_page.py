@@ -1,33 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The live page and its stream (docs/simulator/live-page.md)."""
+"""The live page and the data that it polls (docs/simulator/live-page.md)."""
 
 from __future__ import annotations
 
-import contextlib
 import re
+from itertools import chain
 
 import pytest
 
-from support.simulator.event_stream import EventStream, until
+from imds_simulator.control.state import MAX_NEW, equal_answers, run_data
+from imds_simulator.scenario.fault_kinds import KINDS
+from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server.activity_log import RequestEntry
+from imds_simulator.server.clock import ManualClock
+from imds_simulator.server.engine import Engine
+from support.repository import REPOSITORY
 from support.simulator.raw_http import send_request
-from support.wait import wait_until
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-
-
-@pytest.fixture
-def stream(frozen_simulator):
-    with EventStream(frozen_simulator.control) as opened:
-        yield opened.messages()
-
-
-def snapshot(messages):
-    return until(messages, lambda kind, data: kind == "snapshot" and data)
-
-
-def event_named(name):
-    return lambda kind, data: next((each for each in data.get("events", {}).values() if each["name"] == name), None)
+FOLDER = REPOSITORY / "roles/imds_simulator/files/imds_simulator/control/page"
 
 
 @pytest.mark.parametrize(
@@ -57,100 +49,65 @@ def test_page_loads_only_its_own_files_and_has_no_inline_code(frozen_simulator):
     for path, kind in (("/page.css", "text/css"), ("/page.js", "text/javascript")):
         file = send_request(frozen_simulator.control, path)
         assert (file.status, file.headers.get_content_type()) == (200, kind)
-        assert b"http://" not in file.body and b"https://" not in file.body and b"innerHTML" not in file.body
+        body = file.body.replace(b"http://www.w3.org/2000/svg", b"")
+        assert not re.search(rb"https?://|innerHTML|insertAdjacentHTML|document\.write|\beval\b", body)
 
 
-def test_stream_begins_with_the_clock_and_all_data(frozen_simulator, stream):
-    kind, clock = next(stream)
-    assert kind == "clock" and clock["manual"] is True and clock["unix"] == frozen_simulator.get("/state")["unix"]
-    kind, data = next(stream)
-    assert kind == "snapshot" and list(data["vms"]) == ["vm1", "vm2", "stranger", "pool_0", "pool_3"]
-    assert data["groups"]["pool"] == {"kind": "scale_set", "vms": 2} and data["vms"]["pool_3"]["zone"] == "2"
-
-
-def test_stream_sends_only_what_has_changed(frozen_simulator, stream):
-    snapshot(stream)
+def test_state_after_numbers_has_only_the_new_log(frozen_simulator):
+    frozen_simulator.post("/notes", {"vm": "vm1", "what": "before"})
+    first = frozen_simulator.get("/state?after_line=0&after_request=0")
+    assert "lines" not in frozen_simulator.get("/state")
     send_request(frozen_simulator.endpoints["vm2"])
-    requests = until(stream, lambda kind, data: data.get("requests"))
-    assert list(requests) == ["vm2"] and requests["vm2"][2:] == ["GET", "scheduledevents", 200, ""]
-    made = frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "shown"})
-    update = until(stream, lambda kind, data: data if event_named("shown")(kind, data) else None)
-    assert len(update["events"]) == 1 and "vms" not in update and "requests" not in update
-    frozen_simulator.post("/events/shown/approve", {"as": "vm2"})
-    shown = until(stream, event_named("shown"))
-    assert shown["id"] == made["id"] and list(shown["approvals"]) == ["vm2"]
-    frozen_simulator.advance(1)
-    assert until(stream, event_named("shown"))["status"] == "Started"
+    frozen_simulator.post("/notes", {"vm": "vm1", "what": "x" * 200})
+    after = f"/state?after_line={first['last_line']}&after_request={first['last_request']}"
+    second = frozen_simulator.get(after)
+    assert second["run"] == first["run"]
+    assert [line["note"] for line in second["lines"]] == ["x" * 200]
+    (answer,) = second["answers"]
+    assert (answer["vm"], answer["method"], answer["route"], answer["status"]) == ("vm2", "GET", "scheduledevents", 200)
+    assert second["counts"]["vm2"]["200"] == first["counts"].get("vm2", {}).get("200", 0) + 1
+    third = frozen_simulator.get(f"/state?after_line={second['last_line']}&after_request={second['last_request']}")
+    assert third["lines"] == third["answers"] == []
+    assert third["last_line"] == second["last_line"] and third["last_request"] == second["last_request"]
+    refused = send_request(frozen_simulator.control, "/state?after_line=-1", headers={})
+    assert refused.status == 400
 
 
-def test_stream_sends_faults_with_counts_and_their_end(frozen_simulator, stream):
-    snapshot(stream)
-    number = str(frozen_simulator.post("/faults", {"kind": "unavailable", "vm": "vm1", "retry_after": 5})["number"])
-    fault = until(stream, lambda kind, data: data.get("faults", {}).get(number))
-    assert (fault["kind"], fault["vms"], fault["seen"]) == ("unavailable", ["vm1"], 0) and "retry_after 5" in fault[
-        "options"
+def test_another_start_of_the_simulator_is_another_run(start_process):
+    runs = [start_process(args=["--quiet", "--clock", "manual"]).get("/state")["run"] for _number in range(2)]
+    assert runs[0] != runs[1]
+
+
+def test_equal_answers_in_a_row_are_one_group():
+    def request(number, vm, status, route="scheduledevents"):
+        return RequestEntry(number, float(number), 0.0, vm, "GET", route, "", status, "", "")
+
+    statuses = [("a", 200), ("b", 200), ("a", 200), ("a", 503), ("b", 200), ("a", 503), ("a", 200)]
+    requests = [request(number, *each) for number, each in enumerate(statuses)]
+    # another route does not end a group
+    requests.insert(1, request(99, "a", 404, "instance"))
+    groups = [(each["vm"], each["status"], each["count"], each["from"], each["to"]) for each in equal_answers(requests)]
+    assert groups == [
+        ("a", 200, 2, 0, 2),
+        ("a", 404, 1, 99, 99),
+        ("b", 200, 2, 1, 4),
+        ("a", 503, 2, 3, 5),
+        ("a", 200, 1, 6, 6),
     ]
-    assert send_request(frozen_simulator.endpoints["vm1"]).status == 503
-    assert until(stream, lambda kind, data: data.get("faults", {}).get(number))["seen"] == 1
-    frozen_simulator.delete(f"/faults/{number}")
-    assert until(stream, lambda kind, data: data.get("faults")) == {number: None}
 
 
-def test_second_client_gets_what_the_first_one_got_before(frozen_simulator, stream):
-    snapshot(stream)
-    send_request(frozen_simulator.endpoints["stranger"])
-    until(stream, lambda kind, data: data.get("requests"))
-    with EventStream(frozen_simulator.control) as later:
-        assert "stranger" in snapshot(later.messages())["requests"]
+def test_answer_to_the_page_is_bounded():
+    engine = Engine(default_scenario(), ManualClock(0), lambda _line: None)
+    log = engine.activity_log
+    for number in range(MAX_NEW + 10):
+        log.add_line(0.0, "note", vm="vm1", note="y" * 1000)
+        log.add_request(0.0, "vm1", "GET", "scheduledevents", "", 200 + number % 2, "", "")
+    data = run_data(engine, {"vm1": "", "vm2": ""})
+    assert len(data["lines"]) == len(data["answers"]) == MAX_NEW
+    assert data["last_line"] == data["lines"][-1]["number"] and {len(line["note"]) for line in data["lines"]} == {300}
 
 
-def test_knob_that_splits_documents_changes_the_vms(frozen_simulator, stream):
-    snapshot(stream)
-    frozen_simulator.post("/knobs", {"zone_split": True})
-    vms = until(stream, lambda kind, data: data.get("vms"))
-    assert {name: vm["scope"] for name, vm in vms.items()} == {"pool_3": "pool/zone 2"}
-
-
-def test_client_that_does_not_read_delays_nothing_and_catches_up(frozen_simulator):
-    control, large = frozen_simulator.control, 900_000
-    frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "large", "notice": "5h"})
-    with EventStream(control, receive_buffer=4096) as slow, EventStream(control) as fast:
-        fast_messages = fast.messages()
-        snapshot(fast_messages)
-        for turn in range(20):
-            marker = f"{turn} ".ljust(large, "x")
-            frozen_simulator.post("/events/large/change", {"description": marker})
-            until(
-                fast_messages,
-                lambda kind, data: (
-                    event_named("large")(kind, data)["description"] == marker if "events" in data else False
-                ),
-            )
-            assert send_request(frozen_simulator.endpoints["vm2"]).status == 200
-        until(slow.messages(), lambda kind, data: (event_named("large")(kind, data) or {}).get("description") == marker)
-        assert slow.kinds.count("snapshot") >= 2 and fast.kinds.count("snapshot") == 1
-        assert slow.bytes_read < fast.bytes_read
-
-
-def test_streams_are_limited_and_a_closed_one_makes_room(start_simulator):
-    simulator = start_simulator(args=["--quiet"])
-    with contextlib.ExitStack() as opened:
-        streams = [opened.enter_context(EventStream(simulator.control)) for _number in range(32)]
-        for each in streams:
-            next(each.messages())
-        refused = send_request(simulator.control, "/stream", headers={})
-        assert refused.status == 503 and "close one of them" in refused.json["error"] and refused.headers["Retry-After"]
-        streams.pop().close()
-
-        def is_accepted() -> bool:
-            with EventStream(simulator.control) as further:
-                return further.answer().status == 200
-
-        wait_until(is_accepted, "a place for a further stream")
-
-
-def test_simulator_stops_while_streams_are_open(start_process):
-    simulator = start_process(args=["--quiet"])
-    with EventStream(simulator.control) as reading, EventStream(simulator.control, receive_buffer=4096):
-        snapshot(reading.messages())
-        assert simulator.stop() == 0
+def test_page_groups_only_kinds_of_faults_that_exist():
+    source = (FOLDER / "page.js").read_text(encoding="utf-8").partition("FAULT_GROUPS = {")[2].partition("};")[0]
+    grouped = list(chain.from_iterable(re.findall(r'"([\w-]+)"', line) for line in source.splitlines()))
+    assert len(grouped) > 20 and set(grouped) <= set(KINDS) and len(grouped) == len(set(grouped))

@@ -10,10 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..control.state import state
+from ..control.state import run_data
 from ..report.atomic_file import write_whole
 from ..report.page import report
-from ..report.run import NotARun, Run, run_from
 from ..simulator import RunningSimulator
 from .program import program_name
 
@@ -32,12 +31,7 @@ class RunReport:
         """Write the report and print its path on stderr; if the file cannot be written, try a temporary file."""
         if self._file is None:
             return
-        try:
-            text = report(run_of(simulator))
-        except NotARun as error:
-            self.status = 2
-            print(f"{program_name()}: --report: the run cannot be shown: {error}; there is no report", file=sys.stderr)
-            return
+        text = report(run_data(simulator.engine, simulator.endpoints))
         try:
             write_whole(self._file, text)
             # one write, because the thread that writes the log may write between two
@@ -48,22 +42,6 @@ class RunReport:
                 f"{program_name()}: --report: cannot write {self._file}: {error.strerror}; {_keep(text)}",
                 file=sys.stderr,
             )
-
-
-def run_of(simulator: RunningSimulator) -> Run:
-    """Return the run of ``simulator`` until now."""
-    engine = simulator.engine
-    data, log = state(engine, simulator.endpoints), engine.activity_log
-    dropped = log.dropped()
-    return run_from(
-        data,
-        {"lines": log.lines_after(0, None), "dropped": dropped["lines"]},
-        {
-            "requests": log.requests_after(0, None),
-            "counts": log.request_counts(),
-            "dropped": dropped["requests"],
-        },
-    )
 
 
 def _keep(text: str) -> str:

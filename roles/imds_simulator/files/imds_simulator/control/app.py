@@ -26,7 +26,7 @@ from .faults import FaultRoutes
 from .notes import NoteRoutes
 from .page.routes import PageRoutes
 from .request_body import BadRequest, json_object, read_body
-from .state import state
+from .state import run_data, state
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -41,7 +41,7 @@ def control_app(
 
     ``endpoints`` returns VM name -> URL; ``apply_refusals`` opens and closes listeners as the active faults require.
     """
-    page = PageRoutes(engine, endpoints)
+    page = PageRoutes()
 
     @web.middleware
     async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -49,11 +49,7 @@ def control_app(
         answer = await handler(request)
         if request.method != "GET":
             await apply_refusals()
-            page.stream.wake()
         return answer
-
-    async def close_streams(_app: web.Application) -> None:
-        await page.stream.close()
 
     app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
     groups = (
@@ -67,7 +63,6 @@ def control_app(
     routes = [route for group in groups for route in group.routes()]
     app.add_routes(routes)
     page.show_overview(routes)
-    app.on_shutdown.append(close_streams)
     return app
 
 
@@ -134,9 +129,13 @@ class SimulatorRoutes:
         """Answer that the simulator runs."""
         return web.json_response({"ok": True, "title": self._engine.scenario.title, "vms": len(self._engine.world.vms)})
 
-    async def state(self, _request: web.Request) -> web.Response:
-        """Return clock, VMs, scopes, events and faults."""
-        return web.json_response(state(self._engine, self._endpoints()))
+    async def state(self, request: web.Request) -> web.Response:
+        """Return clock, VMs, scopes, events and faults; query: ``after_line``, ``after_request`` for the log, too."""
+        names = ("after_line", "after_request")
+        if not any(name in request.query for name in names):
+            return web.json_response(state(self._engine, self._endpoints()))
+        after_line, after_request = (_number(request.query.get(name, "0")) for name in names)
+        return web.json_response(run_data(self._engine, self._endpoints(), after_line, after_request))
 
     async def log(self, request: web.Request) -> web.Response:
         """Return lines of the log; query: ``after`` (line number), ``what``."""

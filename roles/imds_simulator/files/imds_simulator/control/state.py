@@ -1,28 +1,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The state of a running simulator as JSON data, for the control API."""
+"""The state of a running simulator as JSON data: for the control API, the page, and the report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..faults.registry import ActiveFault
 from ..model.events import SimulatedEvent
+from ..server.activity_log import RequestEntry
+from ..server.clock import ManualClock
 from ..server.engine import Engine
 from ..times import iso
 
+# one answer has at most so many of the newest lines, and of the newest groups of requests
+MAX_NEW = 5000
+# characters of a value in a line: the output of an impact command may be long
+_MAX_TEXT = 300
+
 
 def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Return the whole state: clock, VMs, scopes, events and faults."""
+    """Return the whole state: clock, VMs, scopes, events and faults.
+
+    ``run`` differs between two starts of the simulator.
+    """
     now, world = engine.settle(), engine.world
     return {
+        "run": f"{os.getpid()}-{engine.started}",
         "title": engine.scenario.title,
         "now": iso(now),
         "unix": now,
+        "manual": isinstance(engine.clock, ManualClock),
         "speed": world.rules.speed,
+        "started": iso(engine.started),
         "epoch": None if world.epoch is None else iso(world.epoch),
+        "groups": {group.name: {"kind": group.kind, "vms": len(group.vms)} for group in world.groups.values()},
         "vms": {
             vm.name: {
                 "group": vm.group,
@@ -46,6 +62,59 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
         "events": [event_state(event) for event in list(world.ended) + world.events],
         "faults": [fault_state(active, now) for active in engine.faults.all(now)],
     }
+
+
+def run_data(
+    engine: Engine, endpoints: Mapping[str, str], after_line: int = 0, after_request: int = 0
+) -> dict[str, Any]:
+    """Return the state and the log, for the page and the report.
+
+    The log has the lines after number ``after_line``, and the requests after number ``after_request``, grouped by
+    equal answers. ``counts``: VM -> status -> number of its answers since the start. ``dropped``: the numbers of
+    older lines and requests that the simulator no longer has.
+    """
+    whole, log = state(engine, endpoints), engine.activity_log
+    lines = log.lines_after(after_line, None)
+    new = [each for each in log.requests if each.number > after_request]
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for each in log.request_counts():
+        counts[each["vm"]][str(each["status"])] += each["count"]
+    return {
+        **whole,
+        "lines": [_short(each) for each in lines[-MAX_NEW:]],
+        "last_line": max((each["number"] for each in lines), default=after_line),
+        "answers": equal_answers(new)[-MAX_NEW:],
+        "last_request": new[-1].number if new else after_request,
+        "counts": counts,
+        "dropped": log.dropped(),
+    }
+
+
+def equal_answers(requests: Iterable[RequestEntry]) -> list[dict[str, Any]]:
+    """Return ``requests`` in groups of equal answers in a row to one VM, method and route."""
+    groups: list[dict[str, Any]] = []
+    last: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for each in requests:
+        key = (each.vm, each.method, each.route)
+        group = last.get(key)
+        if group is None or (group["status"], group["fault"]) != (each.status, each.fault):
+            group = last[key] = {
+                "vm": each.vm,
+                "method": each.method,
+                "route": each.route,
+                "status": each.status,
+                "fault": each.fault,
+                "from": round(each.moment, 3),
+                "count": 0,
+            }
+            groups.append(group)
+        group["to"] = round(each.moment, 3)
+        group["count"] += 1
+    return groups
+
+
+def _short(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value[:_MAX_TEXT] if isinstance(value, str) else value for key, value in line.items() if value != ""}
 
 
 def event_state(event: SimulatedEvent) -> dict[str, Any]:

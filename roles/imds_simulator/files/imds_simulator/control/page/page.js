@@ -1,59 +1,112 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Copyright: Contributors to the azure_imds.scheduled_events collection
 //
-// The live page. Names and texts come from scenarios and clients; they are shown by textContent only.
+// The page of a run: live from the control API, or as a report with the data in the element "data".
+// Names and texts come from scenarios and clients; they are shown by textContent only.
 "use strict";
 
+const POLL = 1000;  // milliseconds
+const TIMEOUT = 10000;
+const MAX_KEPT = 5000;  // lines, and groups of answers
 const MAX_CARDS = 100;
 const MAX_TAGS = 12;
 const MAX_APPROVERS = 200;
-const ROWS = 100;
-const MAX_LINES = 200;
-const OPEN_GROUP = 50;  // a group with more VMs is closed at first
-const SILENCE = 10000;  // milliseconds without a message until the page connects again
+const MAX_EVENTS = 200;  // on the time line
+const MORE = {vms: 12, ended: 20, log: 200};  // rows at first; a button shows more
 const ASKING = 60;  // a VM that asked in the last so many seconds counts as asking
 const TEXT_OPTIONS = ["body", "body_base64", "content_type", "location", "retry_after_format", "part"];
-const STATUS_ORDER = ["Started", "Scheduled", "Planned", "Gone"];
+const STATUS_ORDER = ["Started", "Scheduled", "Planned"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
   "fault-injected", "faults-cleared", "unknown-client", "advanced", "knobs"]);
+const FAULT_LINES = new Set(["fault-injected", "faults-cleared", "refusing", "listening-again", "cannot-listen"]);
+// kinds of faults by what they damage; all others change the answer
+const FAULT_GROUPS = {
+  bodies: ["body", "empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json", "oversized"],
+  connection: ["truncated", "truncated-chunked", "refuse", "reset", "lost-request", "lost-answer", "close-idle"],
+  time: ["trickle", "trickle-header", "hang", "delay", "slow-first-answer", "date-skew"],
+};
+// kind of mark -> path around (0, 0), and its line in the legend; shapes differ, not colours alone
+const MARKS = {
+  seen: ["M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z", "a VM first received the event"],
+  prepared: ["M-5.5 -4.5h11l-5.5 10z", "prepared"],
+  approved: ["M-6 0l2 -2l2.5 2.5l5 -5.5l2 2l-7 7.5z", "approved"],
+  recovered: ["M-5.5 4.5h11l-5.5 -10z", "recovered"],
+  note: ["M-4.5 -5.5h9v8h-4l-2.5 3v-3h-2.5z", "another note"],
+  changed: ["M0 -6l5.5 6l-5.5 6l-5.5 -6z", "the event changed"],
+  refused: ["M-6 -3.5l2.5 -2.5l3.5 3.5l3.5 -3.5l2.5 2.5l-3.5 3.5l3.5 3.5l-2.5 2.5l-3.5 -3.5l-3.5 3.5l-2.5 -2.5l3.5 -3.5z", "approval refused"],
+  errors: ["M-2 -6.5h4l-.7 8h-2.6zM-1.8 3h3.6v3.5h-3.6z", "answers that were errors, or lost"],
+};
+const BARS = {
+  scheduled: "the event is announced", started: "the event is started", interrupted: "the VM is interrupted",
+  expected: "until NotBefore, or the planned end", deadline: "NotBefore (an arrow: later than the picture)", fault: "a fault is in force",
+};
 
 const byId = (id) => document.getElementById(id);
-const state = {run: null, clock: null, received: 0, groups: {}, vms: {}, scopes: {}, events: {}, faults: {}, requests: {}, lines: []};
+const isReport = byId("data") !== null;
+const limits = {...MORE};
+let state = null;  // the last answer of /state
+let log = emptyLog();
+
+function emptyLog() {
+  return {run: null, line: 0, request: 0, lines: [], answers: [], lastOf: new Map(), newest: new Map(), faults: new Map()};
+}
 
 // -- small parts of the document
+
+// A name may have characters that change the text around them.
+const printable = (text) => String(text).replace(/\p{C}/gu, "\ufffd");
+
+function setText(node, text) {
+  const shown = printable(text);
+  if (node.textContent !== shown) node.textContent = shown;
+}
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
   if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) setText(made, text);
   return made;
-}
-
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
 }
 
 function fromTemplate(id) {
   return byId(id).content.firstElementChild.cloneNode(true);
 }
 
-function tags(node, names, make) {
-  const shown = names.slice(0, MAX_TAGS).map(make);
+// Makes nodes the children of parent; nodes that stay keep focus, selection and scroll position.
+function arrange(parent, nodes) {
+  const focused = document.activeElement;
+  const kept = new Set(nodes);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  nodes.forEach((node, index) => {
+    if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] || null);
+  });
+  if (document.activeElement === document.body && focused.isConnected) focused.focus();
+}
+
+function tags(node, names) {
+  const shown = names.slice(0, MAX_TAGS).map((name) => element("span", "tag", name));
   if (names.length > MAX_TAGS) shown.push(element("span", "soft", `and ${names.length - MAX_TAGS} more`));
   node.replaceChildren(...shown);
 }
 
-function announce(text) {
-  setText(byId("news"), text);
+function showMore(kind, rest) {
+  const button = byId(`more-${kind}`);
+  button.hidden = rest <= 0;
+  setText(button, `Show ${Math.min(rest, 100)} more of ${rest}`);
 }
 
-// -- time
+const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+const listed = (names) => names.slice(0, 6).join(", ") + (names.length > 6 ? ` and ${names.length - 6} more` : "");
+const announce = (text) => setText(byId("news"), text);
 
-const elapsed = () => (performance.now() - state.received) / 1000;
-const clockNow = () => state.clock.unix + (state.clock.manual ? 0 : elapsed());
-const realNow = () => state.clock.real + elapsed();
-const seconds = (iso) => Date.parse(iso) / 1000;
+// -- time: moments are seconds of the simulator's clock; the page shows simulated time
 
+const seconds = (iso) => (iso ? Date.parse(iso) / 1000 : null);
+const past = (iso) => (iso && seconds(iso) <= state.unix ? seconds(iso) : null);
+const simulated = (moment) => (moment - seconds(state.epoch || state.started)) * state.speed;
+const utc = (moment) => `${new Date(moment * 1000).toISOString().slice(11, 19)} UTC`;
+
+// Text such as 0:05, 12:00 or 1:02:03.
 function duration(value) {
   const whole = Math.max(0, Math.ceil(value - 0.001));
   const days = Math.floor(whole / 86400), hours = Math.floor(whole / 3600) % 24, minutes = Math.floor(whole / 60) % 60;
@@ -62,15 +115,10 @@ function duration(value) {
   return days ? `${days} d ${clock}` : clock;
 }
 
-function moment(iso) {
-  return iso ? iso.slice(11, 19) : "";
-}
-
-function age(value) {
-  if (value < 1.5) return "now";
-  if (value < 120) return `${Math.floor(value)} s ago`;
-  if (value < 7200) return `${Math.floor(value / 60)} min ago`;
-  return `${Math.floor(value / 3600)} h ago`;
+// The simulated time of a moment.
+function at(moment) {
+  const value = Math.round(simulated(moment) * 1000) / 1000;
+  return value < 0 ? `−${duration(Math.ceil(-value))}` : duration(Math.floor(value));
 }
 
 // -- requests to the control API
@@ -78,7 +126,7 @@ function age(value) {
 // The token is in the address (#token=TOKEN), or the user is asked for it. This tab keeps it.
 const asToken = (text) => text.replace(/[^!-~]/g, "");
 let isTokenDeclined = false;
-if (location.hash.startsWith("#token=")) {
+if (!isReport && location.hash.startsWith("#token=")) {
   sessionStorage.setItem("token", asToken(location.hash.slice("#token=".length)));
   history.replaceState(null, "", "/");
 }
@@ -86,9 +134,9 @@ if (location.hash.startsWith("#token=")) {
 // Like fetch, with the token.
 async function send(path, options) {
   const token = sessionStorage.getItem("token");
-  const headers = {Accept: "application/json", ...options.headers};
+  const headers = {Accept: "application/json", "Content-Type": "application/json"};
   if (token) headers.Authorization = `Bearer ${token}`;
-  const answer = await fetch(path, {...options, headers});
+  const answer = await fetch(path, {...options, headers, signal: AbortSignal.timeout(TIMEOUT)});
   if (answer.status !== 401 || isTokenDeclined) return answer;
   // another request may have asked for it meanwhile
   if (token === sessionStorage.getItem("token")) {
@@ -101,31 +149,39 @@ async function send(path, options) {
 }
 
 async function call(method, path, body) {
-  const answer = await send(path, {
-    method,
-    headers: {"Content-Type": "application/json"},
-    body: body === undefined ? undefined : JSON.stringify(body),
-  }).catch(() => { throw new Error("the simulator does not answer; check that it runs"); });
+  const answer = await send(path, {method, body: body === undefined ? undefined : JSON.stringify(body)})
+    .catch(() => { throw new Error("the simulator does not answer; check that it runs"); });
   const data = await answer.json().catch(() => ({error: `the simulator answered ${answer.status}`}));
   if (!answer.ok) throw new Error(data.error);
   return data;
 }
 
-// Runs one request of a form; its error is shown at the form.
+// Runs one request of a form; its error is shown at the form. Until the answer is there the button is disabled.
 async function submit(error, button, request, done) {
   if (button.disabled) return;
-  // a disabled button would lose the focus
-  button.setAttribute("aria-busy", "true");
+  const focused = document.activeElement;
+  button.disabled = true;
   try {
     const data = await request();
     setText(error, "");
     if (done) done(data);
   } catch (problem) {
-    error.textContent = problem.message;
+    // also an equal text is an alert again
+    error.textContent = printable(problem.message);
   } finally {
-    button.removeAttribute("aria-busy");
+    button.disabled = false;
+    // a disabled button loses the focus
+    if (focused === button && document.activeElement === document.body) button.focus();
   }
+  poll();
 }
+
+// The second click of a double click does nothing: the first one was answered, or another button took its place.
+document.addEventListener("click", (clicked) => {
+  if (clicked.detail < 2 || !clicked.target.closest("button")) return;
+  clicked.preventDefault();
+  clicked.stopPropagation();
+}, true);
 
 function filled(form, names) {
   const body = {};
@@ -147,24 +203,311 @@ function jsonOrText(text) {
   }
 }
 
+// -- filters
+
+const vmFilter = () => byId("filter").value.trim().toLowerCase();
+const eventFilter = () => byId("filter-event").value;
+const eventNamed = (name) => state.events.find((each) => each.name === name);
+const address = (vm) => vm.source || vm.endpoint.replace(/^\w+:\/\//, "");
+
+function matches(name) {
+  const vm = state.vms[name], text = vmFilter(), event = eventNamed(eventFilter());
+  if (event && !event.resources.includes(name)) return false;
+  if (byId("only-affected").checked && !state.events.some((each) => each.status !== "Gone" && each.resources.includes(name))) return false;
+  return !text || [name, vm.group, address(vm)].some((each) => each.toLowerCase().includes(text));
+}
+
+function fillEventFilter() {
+  const names = ["", ...new Set(state.events.map((each) => each.name))];
+  const options = [...byId("filter-event").options];
+  if (names.length === options.length && names.every((name, index) => options[index].value === name)) return;
+  const chosen = eventFilter();
+  byId("filter-event").replaceChildren(...names.map((name) => new Option(name ? printable(name) : "all", name)));
+  byId("filter-event").value = names.includes(chosen) ? chosen : "";
+}
+
+// -- time line: one row for each VM, with events as bars, steps as marks and faults as bands
+
+const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const MARK = 16, BAR = 14, LABEL = 17, MAX_LEVELS = 4;
+const rows = new Map();
+const selected = new Set();
+
+const hasAppeared = (event) => past(event.appears_at) !== null && event.status !== "Planned" && (!event.gone_at || event.gone_at >= event.appears_at);
+
+// Returns the events of the time line, each with its moments.
+function shownEvents() {
+  const chosen = eventFilter();
+  return state.events.filter((each) => (chosen ? each.name === chosen : true) && hasAppeared(each)).slice(-MAX_EVENTS).map((event) => ({
+    event, begins: seconds(event.appears_at), started: past(event.started_at), ends: past(event.gone_at),
+    notBefore: seconds(event.not_before), planned: seconds(event.status === "Started" ? event.ends_at : event.not_before),
+    interruptions: [],
+  }));
+}
+
+const isError = (answer) => answer.status === 0 || answer.status >= 400 || answer.fault !== "";
+
+function answerText(answer) {
+  return `${answer.method} ${answer.route} ${answer.status || "no answer"}${answer.fault ? ` (fault ${answer.fault})` : ""}`;
+}
+
+// Returns VM -> its marks in the order of time; sets the interruptions of the shown events.
+function marksOf(shown) {
+  const found = new Map(), chosen = eventFilter(), known = new Map(shown.map((each) => [each.event.name, each]));
+  const add = (vms, kind, moment, text) => {
+    for (const vm of vms) {
+      if (!found.has(vm)) found.set(vm, []);
+      found.get(vm).push({kind, moment, text});
+    }
+  };
+  for (const line of log.lines) {
+    const {what, vm, by, event} = line, of = known.get(event), moment = seconds(line.time), name = event ? `${event}: ` : "";
+    if (chosen && event !== chosen) continue;
+    if (what === "seen") add([vm], "seen", moment, `${name}first received`);
+    else if (what === "note") add([vm], ["prepared", "recovered"].includes(line.note) ? line.note : "note", moment, `${name}${line.note}`);
+    else if (what === "approved") add(by in state.vms ? [by] : of ? of.event.resources : [], "approved", moment, `${name}approved by ${by}`);
+    else if (what === "changed" || what === "released") add(of ? of.event.resources : [], "changed", moment, `${name}${what}`);
+    else if (what === "approval-refused" || (what === "approval" && line.status !== 200)) add([vm], "refused", moment, `approval refused with ${line.status}`);
+    else if (what === "impact-start" && of) of.interruptions.push({begins: moment, vms: line.resources || of.event.resources});
+    else if (what === "impact-end" && of) for (const each of of.interruptions) each.ends = each.ends || moment;
+  }
+  for (const answer of chosen ? [] : log.answers) {
+    if (isError(answer)) add([answer.vm], "errors", answer.from, `${answerText(answer)}, ${counted(answer.count, "request")}`);
+  }
+  for (const marks of found.values()) marks.sort((one, other) => one.moment - other.moment);
+  return found;
+}
+
+// Returns what the picture shows, and its scale: share(moment) is from 0 to 1.
+function pictureOf() {
+  const now = state.unix, shown = shownEvents(), marks = marksOf(shown), chosen = eventFilter();
+  const faults = [...log.faults.values()].filter((each) => each.begins <= now && each.begins < each.ends)
+    .map((each) => ({...each, ends: Math.min(each.ends, now)}));
+  const moments = [...shown.map((each) => each.begins), ...[...marks.values()].flat().map((each) => each.moment)];
+  const over = shown.map((each) => each.ends || now);
+  if (!chosen) moments.push(...faults.map((each) => each.begins));
+  const span = Number(byId("span").value) / state.speed;
+  const first = Math.min(...moments, now), begins = span && !chosen ? Math.max(first, now - span) : first;
+  let ends = chosen && over.length ? Math.max(...over, ...moments) : now;
+  const expected = shown.filter((each) => !each.ends && each.planned).map((each) => each.planned);
+  // at most half of a live picture is the future
+  if (!isReport && expected.length) ends = Math.max(ends, Math.min(Math.max(...expected), now + Math.max(now - begins, 30 / state.speed)));
+  const length = Math.max(ends - begins, 1 / state.speed), from = begins - length * 0.02, all = length * 1.04;
+  const share = (moment) => Math.min(1, Math.max(0, (moment - from) / all));
+  return {now, shown, marks, faults, begins: from, ends: from + all, share, width: byId("axis").lastElementChild.clientWidth || 600};
+}
+
+function placed(className, left, right, text) {
+  const node = element("span", className);
+  node.style.left = `${100 * left}%`;
+  if (right !== null) node.style.width = `max(3px, ${100 * (right - left)}%)`;
+  node.title = printable(text);
+  return node;
+}
+
+function markShape(kind) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  svg.setAttribute("viewBox", "-8 -8 16 16");
+  svg.setAttribute("class", `mark ${kind}`);
+  path.setAttribute("d", MARKS[kind][0]);
+  svg.append(path);
+  return svg;
+}
+
+function showAxis(picture) {
+  const span = (picture.ends - picture.begins) * state.speed, most = Math.max(2, Math.floor(picture.width / 80));
+  const step = STEPS.find((each) => span / each <= most) || Math.ceil(span / most / 86400) * 86400;
+  const zero = simulated(picture.begins), labels = [];
+  for (let tick = Math.ceil(zero / step) * step; tick <= zero + span; tick += step) {
+    const text = step < 1 ? `${tick.toFixed(1)} s` : tick < 0 ? `−${duration(-tick)}` : duration(tick);
+    labels.push(placed("tick", (tick - zero) / span, null, ""));
+    setText(labels.at(-1), text);
+  }
+  byId("axis").lastElementChild.replaceChildren(...labels);
+  const lines = document.documentElement.style;
+  lines.setProperty("--step", `${picture.width * step / span}px`);
+  lines.setProperty("--offset", `${picture.width * (Math.ceil(zero / step) * step - zero) / span}px`);
+}
+
+// Puts each mark on the first level that is free at its place; returns the nodes and the number of levels.
+function markNodes(marks, picture) {
+  const ends = [], nodes = [];
+  let hidden = 0;
+  for (const {kind, moment, text} of marks) {
+    if (moment < picture.begins || moment > picture.ends) continue;
+    const x = picture.share(moment) * picture.width;
+    let level = ends.findIndex((end) => x - end >= MARK);
+    if (level < 0) level = ends.length;
+    if (level >= MAX_LEVELS) {
+      hidden += 1;
+      continue;
+    }
+    ends[level] = x;
+    const node = placed(`step ${kind}`, picture.share(moment), null, `${at(moment)} ${text} (${utc(moment)})`);
+    node.style.top = `${level * MARK}px`;
+    node.append(markShape(kind));
+    nodes.push(node);
+  }
+  return {nodes, height: ends.length * MARK, hidden};
+}
+
+function barNodes(vm, {event, begins, started, ends, notBefore, planned, interruptions}, picture) {
+  const {share, now} = picture, end = ends || now, nodes = [];
+  const bar = (kind, from, to) => {
+    if (to >= picture.begins && from <= picture.ends) nodes.push(placed(`bar ${kind}`, share(from), share(to), `${event.name}: ${BARS[kind]}, ${at(from)} to ${at(to)}`));
+  };
+  bar("scheduled", begins, started || end);
+  if (started) bar("started", started, end);
+  if (!ends && !isReport && planned > now) bar("expected", now, planned);
+  for (const each of interruptions) if (each.vms.includes(vm)) bar("interrupted", each.begins, each.ends || end);
+  if (notBefore && (notBefore <= picture.ends || !ends)) {
+    const isLater = notBefore > picture.ends;
+    nodes.push(placed(`deadline${isLater ? " later" : ""}`, isLater ? 1 : share(notBefore), null, `NotBefore of ${event.name}: ${at(notBefore)} (${utc(notBefore)})`));
+  }
+  return nodes;
+}
+
+// Fills the track of a VM; events that would overlap have lines of their own.
+function fillTrack(track, vm, picture) {
+  const {nodes, height, hidden} = markNodes(picture.marks.get(vm) || [], picture);
+  const lines = [], {share, width} = picture, words = [];
+  for (const each of picture.shown) {
+    const end = each.ends || picture.now;
+    if (!each.event.resources.includes(vm) || end < picture.begins || each.begins > picture.ends) continue;
+    const {name, type, status} = each.event, x = share(each.begins), right = share(end);
+    const text = (name.length + type.length) * 6.8 / width + 30 / width, isLeft = x + text <= 1 || x < 0.4;
+    const place = isLeft ? [x, Math.max(right, x + text)] : [Math.min(x, right - text), right];
+    let line = lines.findIndex((taken) => taken.every(([from, to]) => to + 8 / width <= place[0] || from - 8 / width >= place[1]));
+    if (line < 0) line = lines.push([]) - 1;
+    lines[line].push(place);
+    const top = height + 3 + line * (BAR + LABEL);
+    const label = element("span", "label");
+    if (isLeft) label.style.left = `${100 * x}%`;
+    else label.style.right = `${100 * (1 - right)}%`;
+    label.style.maxWidth = `${100 * (isLeft ? 1 - x : right)}%`;
+    label.append(element("span", "", name), " ", element("span", "type", type));
+    for (const node of [...barNodes(vm, each, picture), label]) {
+      node.style.top = `${top + (node === label ? BAR : 0)}px`;
+      nodes.push(node);
+    }
+    words.push(`${name} ${type} ${status}`);
+  }
+  const total = Math.max(26, height + 6 + lines.length * (BAR + LABEL));
+  for (const fault of picture.faults) {
+    if ((fault.vms.length && !fault.vms.includes(vm)) || fault.ends < picture.begins || fault.begins > picture.ends) continue;
+    nodes.unshift(placed("fault", share(fault.begins), share(fault.ends), `fault ${fault.kind}, ${at(fault.begins)} to ${at(fault.ends)}`));
+    words.push(`fault ${fault.kind}`);
+  }
+  if (hidden) nodes.push(element("span", "hidden-marks", `+${hidden}: see the log`));
+  track.style.height = `${total}px`;
+  track.setAttribute("aria-label", printable(words.join(", ") || "no event"));
+  track.replaceChildren(...nodes);
+}
+
+function makeRow(name) {
+  const node = fromTemplate("vm-template"), vm = state.vms[name];
+  const row = {node, box: node.querySelector("input"), track: node.querySelector(".track"), answer: node.querySelector(".answer"), age: node.querySelector(".age")};
+  node.dataset.vm = name;
+  row.box.setAttribute("aria-label", printable(`Select ${name}`));
+  row.box.addEventListener("change", () => {
+    if (row.box.checked) selected.add(name);
+    else selected.delete(name);
+    byId("schedule-resources").value = [...selected].join(", ");
+  });
+  setText(node.querySelector(".name"), name);
+  node.querySelector(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, document ${vm.scope}`);
+  return row;
+}
+
+function fillRow(row, name, picture) {
+  const answer = log.newest.get(name);
+  row.box.checked = selected.has(name);
+  row.answer.hidden = !answer;
+  setText(row.answer, answer ? answerText(answer) : "");
+  row.answer.dataset.class = answer && isError(answer) ? "bad" : "good";
+  setText(row.age, answer ? at(answer.to) : "no request yet");
+  fillTrack(row.track, name, picture);
+}
+
+function groupHeader(name) {
+  const node = element("p", "group");
+  node.append(element("strong", "", name), " ", element("span", "soft facts"));
+  node.dataset.group = name;
+  return node;
+}
+
+function groupFacts(name, members) {
+  const limit = state.unix - ASKING, {kind} = state.groups[name];
+  const affected = new Set(state.events.filter((each) => each.status !== "Gone").flatMap((each) => each.resources));
+  const asking = members.filter((vm) => log.newest.has(vm) && log.newest.get(vm).to > limit).length;
+  const incarnations = Object.values(state.scopes).filter((scope) => scope.group === name).map((scope) => scope.incarnation);
+  const facts = [kind.replaceAll("_", " "), counted(members.length, "VM"), `${asking} asked in the last minute`];
+  const count = members.filter((vm) => affected.has(vm)).length;
+  if (count) facts.push(`${count} with an event`);
+  if (incarnations.length === 1) facts.push(`incarnation ${incarnations[0]}`);
+  return facts.join(" · ");
+}
+
+const headers = new Map();
+
+function showTimeline() {
+  const picture = pictureOf(), all = Object.keys(state.vms), found = all.filter(matches);
+  const busy = (vm) => picture.shown.some((each) => !each.ends && each.event.resources.includes(vm)) ? 0 : picture.shown.some((each) => each.event.resources.includes(vm)) ? 1 : picture.marks.has(vm) ? 2 : 3;
+  const rank = new Map(found.map((vm) => [vm, busy(vm)]));
+  const shown = new Set(found.length <= limits.vms ? found : [...found].sort((one, other) => rank.get(one) - rank.get(other)).slice(0, limits.vms));
+  const nodes = [];
+  for (const group of Object.keys(state.groups)) {
+    const members = all.filter((vm) => state.vms[vm].group === group), names = members.filter((vm) => shown.has(vm));
+    if (!names.length) continue;
+    if (!headers.has(group)) headers.set(group, groupHeader(group));
+    setText(headers.get(group).querySelector(".facts"), groupFacts(group, members));
+    nodes.push(headers.get(group));
+    for (const vm of names) {
+      if (!rows.has(vm)) rows.set(vm, makeRow(vm));
+      fillRow(rows.get(vm), vm, picture);
+      nodes.push(rows.get(vm).node);
+    }
+  }
+  for (const vm of rows.keys()) if (!shown.has(vm)) rows.delete(vm);
+  arrange(byId("timeline"), nodes);
+  showAxis(picture);
+  showLegend();
+  showMore("vms", found.length - shown.size);
+  setText(byId("vms-count"), found.length === all.length ? counted(all.length, "VM") : `${found.length} of ${counted(all.length, "VM")}`);
+  byId("no-vms").hidden = found.length > 0;
+  const missing = [[state.events.filter(hasAppeared).length - MAX_EVENTS, "older event"], [state.dropped.lines, "older line"], [state.dropped.requests, "older request"]]
+    .filter(([number]) => number > 0).map(([number, noun]) => counted(number, noun));
+  byId("left-out").hidden = missing.length === 0;
+  setText(byId("left-out"), `Left out: ${missing.join(", ")}.`);
+}
+
+function showLegend() {
+  const kinds = [...Object.keys(BARS), ...Object.keys(MARKS)].filter((kind) => byId("timeline").querySelector(`.track .${kind}`));
+  if (byId("legend").dataset.kinds === kinds.join()) return;
+  byId("legend").dataset.kinds = kinds.join();
+  byId("legend").replaceChildren(...kinds.map((kind) => {
+    const item = element("li"), sample = element("span", "sample");
+    sample.append(kind in MARKS ? markShape(kind) : element("span", kind === "fault" || kind === "deadline" ? kind : `bar ${kind}`));
+    item.append(sample, element("span", "", kind in MARKS ? MARKS[kind][1] : BARS[kind]));
+    return item;
+  }));
+}
+
 // -- events
 
 const cards = new Map();
 
 function approvers(event) {
-  const others = (membersOf.get(event.group) || []).filter((name) => !event.resources.includes(name));
+  const others = Object.keys(state.vms).filter((name) => state.vms[name].group === event.group && !event.resources.includes(name));
   return [...event.resources, ...others].slice(0, MAX_APPROVERS).concat("control-plane", "other-tenants");
 }
 
-function makeCard(key) {
+function makeCard(id) {
   const node = fromTemplate("event-template");
   const part = (name) => node.querySelector(name);
   const card = {node, resources: "", form: part("form"), left: part(".left"), until: part(".until"), progress: part("progress")};
-  const error = part(".error");
-  const path = (action) => `/events/${encodeURIComponent(state.events[key].id)}/${action}`;
-  const act = (button, action, body) => {
-    return submit(error, button, () => call("POST", path(action), body ? body() : {}));
-  };
+  const act = (button, action, body) => submit(part(".error"), button, () => call("POST", `/events/${encodeURIComponent(id)}/${action}`, body ? body() : {}));
   card.form.addEventListener("submit", (submitted) => {
     submitted.preventDefault();
     act(part(".approve"), "approve", () => ({as: card.form.elements.as.value}));
@@ -176,42 +519,54 @@ function makeCard(key) {
 }
 
 function approvalText(event) {
-  const parts = Object.entries(event.approvals).map(([by, at]) => `by ${by} at ${moment(at)}`);
-  if (!parts.length) return event.status === "Started" ? "no; started without an approval" : "not yet";
-  const isHeld = event.approved && event.status === "Scheduled" && !(event.held_until && seconds(event.held_until) <= clockNow());
-  const held = event.held_until ? `until ${moment(event.held_until)}` : "until released or NotBefore";
-  return parts.slice(0, 6).join(", ") + (parts.length > 6 ? ` and ${parts.length - 6} more` : "") +
-    (event.approved ? "" : "; further approvals are needed") + (isHeld ? `; held by other tenants ${held}` : "");
+  const by = Object.entries(event.approvals).map(([name, moment]) => `by ${name} at ${at(seconds(moment))}`);
+  if (!by.length) return event.started_at ? "no; started without an approval" : event.status === "Gone" ? "no" : "not yet";
+  const isHeld = event.approved && event.status === "Scheduled" && !past(event.held_until);
+  const held = event.held_until ? `until ${at(seconds(event.held_until))}` : "until released or NotBefore";
+  return listed(by) + (event.approved ? "" : "; further approvals are needed") + (isHeld ? `; held by other tenants ${held}` : "");
+}
+
+function receivedText(event) {
+  const seen = log.lines.filter((line) => line.what === "seen" && line.id === event.id);
+  if (!seen.length) return event.status === "Planned" ? "" : "by no VM";
+  const times = [seen[0], seen.at(-1)].map((line) => at(seconds(line.time)));
+  return seen.length === 1 ? `by ${seen[0].vm} at ${times[0]}` : `by ${seen.length} VMs at ${times[0]}${times[0] === times[1] ? "" : ` to ${times[1]}`}`;
 }
 
 function fillCard(card, event) {
-  const part = (name) => card.node.querySelector(name);
-  card.node.dataset.status = part(".status").dataset.status = event.status;
-  setText(part(".type"), event.type);
+  const part = (name) => card.node.querySelector(name), moment = (iso) => (iso ? at(seconds(iso)) : "");
+  card.node.dataset.status = part(".status").dataset.status = event.cancelled ? "Gone" : event.status;
   setText(part(".name"), event.name);
-  setText(part(".status"), event.status);
-  setText(part(".approved"), approvalText(event));
-  setText(part(".not-before"), event.not_before ? `${moment(event.not_before)} UTC` : "–");
+  setText(part(".type"), event.type);
+  setText(part(".status"), event.status === "Gone" ? (event.cancelled ? "cancelled" : "ended") : event.status);
+  const facts = {
+    appeared: hasAppeared(event) ? moment(event.appears_at) : "", received: receivedText(event),
+    "not-before": event.not_before ? `${moment(event.not_before)} (${utc(seconds(event.not_before))})` : "",
+    approved: event.status === "Planned" ? "" : approvalText(event), started: moment(event.started_at), gone: moment(event.gone_at),
+  };
+  for (const [name, text] of Object.entries(facts)) {
+    setText(part(`.${name}`), text);
+    part(`.${name}`).parentNode.hidden = !text;
+  }
   setText(part(".details"), [event.source, event.description, event.duration >= 0 ? `${event.duration} s` : ""].filter(Boolean).join(" · "));
   const resources = JSON.stringify([event.resources, event.group]);
   if (card.resources !== resources) {
     card.resources = resources;
-    tags(part(".resources"), event.resources, (name) => element("span", "tag", name));
-    const selected = card.form.elements.as.value;
-    card.form.elements.as.replaceChildren(...approvers(event).map((name) => element("option", "", name)));
-    if (selected) card.form.elements.as.value = selected;
+    tags(part(".resources"), event.resources);
+    const chosen = card.form.elements.as.value;
+    card.form.elements.as.replaceChildren(...approvers(event).map((name) => new Option(printable(name), name)));
+    if (chosen) card.form.elements.as.value = chosen;
     if (!card.form.elements.as.value) card.form.elements.as.selectedIndex = 0;
   }
   for (const [name, shown] of [["approve", event.status === "Scheduled"], ["cancel", event.status !== "Started"], ["complete", event.status === "Started"]]) {
-    const button = part(`.${name}`);
-    const hadFocus = document.activeElement === button;
+    const button = part(`.${name}`), hadFocus = document.activeElement === button;
     button.hidden = !shown;
-    button.setAttribute("aria-label", `${button.textContent} ${event.name}`);
+    button.setAttribute("aria-label", printable(`${button.textContent} ${event.name}`));
     // a hidden button cannot keep the focus
     if (hadFocus && !shown) focusIn(card.node);
   }
   part("label").hidden = event.status !== "Scheduled";
-  for (const name of [".approved", ".not-before"]) part(name).parentNode.hidden = event.status === "Planned";
+  card.form.hidden = event.status === "Gone";
   fillCountdown(card, event);
 }
 
@@ -221,250 +576,98 @@ function focusIn(node) {
 }
 
 function fillCountdown(card, event) {
-  const now = clockNow();
+  const now = state.unix;
   const [end, until, begin] = {
     Planned: [event.appears_at, "until it appears", null],
     Scheduled: [event.not_before, "until NotBefore", event.appears_at],
     Started: [event.ends_at, "until its end", event.started_at],
   }[event.status] || [null, "", null];
   const left = end ? seconds(end) - now : null;
-  const speed = state.clock.speed;
-  setText(card.left, left === null ? "–" : duration(left * speed));
-  let label = left === null ? (event.status === "Planned" ? "after another event" : "no end is planned") : until;
-  if (left !== null && speed !== 1 && !state.clock.manual) label += ` (${duration(left)} real)`;
-  setText(card.until, label);
+  card.left.parentNode.hidden = event.status === "Gone";
   card.progress.hidden = left === null || !begin;
-  if (!card.progress.hidden) {
+  if (left === null) {
+    setText(card.left, "–");
+    setText(card.until, event.status === "Planned" ? "after another event" : "no end is planned");
+    return;
+  }
+  setText(card.left, duration(left * state.speed));
+  setText(card.until, until + (state.speed !== 1 && !state.manual ? ` (${duration(left)} real)` : ""));
+  if (begin) {
     const all = seconds(end) - seconds(begin);
     card.progress.value = all > 0 ? Math.min(1, Math.max(0, 1 - left / all)) : 1;
     card.progress.setAttribute("aria-label", `time ${until}`);
   }
 }
 
-function endedRow(event) {
-  const row = element("li");
-  const facts = [event.cancelled ? "cancelled" : "ended", event.gone_at ? `at ${moment(event.gone_at)}` : "",
-    Object.keys(event.approvals).length ? `approved ${approvalText({...event, approved: true})}` : "not approved"];
-  const resources = event.resources.slice(0, 4).join(", ") + (event.resources.length > 4 ? ", …" : "");
-  row.append(element("strong", "", event.type), element("span", "name", event.name), element("span", "soft", resources),
-    element("span", "soft", facts.join(" ").trim()));
-  return row;
+function showCards(parent, events) {
+  const nodes = events.map((event) => {
+    if (!cards.has(event.id)) cards.set(event.id, makeCard(event.id));
+    fillCard(cards.get(event.id), event);
+    return cards.get(event.id).node;
+  });
+  const hadFocus = parent.contains(document.activeElement);
+  arrange(parent, nodes);
+  if (hadFocus && document.activeElement === document.body) byId("events").focus();
 }
 
 function showEvents() {
-  const rank = (key) => STATUS_ORDER.indexOf(state.events[key].status);
-  const keys = Object.keys(state.events).sort((one, other) => rank(one) - rank(other) || one - other);
-  const live = keys.filter((key) => state.events[key].status !== "Gone");
-  const ended = keys.filter((key) => state.events[key].status === "Gone").reverse();
-  const shown = live.slice(0, MAX_CARDS);
-  for (const [key, card] of cards) {
-    if (shown.includes(key)) continue;
-    const hadFocus = card.node.contains(document.activeElement);
-    card.node.remove();
-    cards.delete(key);
-    if (hadFocus) byId("events").focus();
-  }
-  const focused = document.activeElement;
-  shown.forEach((key, index) => {
-    if (!cards.has(key)) cards.set(key, makeCard(key));
-    const node = cards.get(key).node, place = byId("live-events").children[index] || null;
-    if (place !== node) byId("live-events").insertBefore(node, place);
-    fillCard(cards.get(key), state.events[key]);
-  });
-  // a moved card loses the focus
-  if (document.activeElement === document.body && focused.offsetParent) focused.focus();
-  byId("no-events").hidden = live.length > 0;
+  const chosen = eventFilter(), text = vmFilter();
+  const found = state.events.filter((each) => (!chosen || each.name === chosen) && (!text || each.resources.some(matches)));
+  const rank = (event) => STATUS_ORDER.indexOf(event.status);
+  const live = found.filter((each) => each.status !== "Gone").sort((one, other) => rank(one) - rank(other));
+  const ended = found.filter((each) => each.status === "Gone").reverse();
+  showCards(byId("live-events"), live.slice(0, MAX_CARDS));
+  showCards(byId("ended-events"), ended.slice(0, limits.ended));
+  for (const [id, card] of cards) if (!card.node.isConnected) cards.delete(id);
+  byId("no-events").hidden = live.length > 0 || (isReport && ended.length > 0);
+  setText(byId("no-events"), isReport ? "Nothing happened: there was no event." : "There is no event.");
   byId("more-events").hidden = live.length <= MAX_CARDS;
   setText(byId("more-events"), `The page shows ${MAX_CARDS} of ${live.length} events.`);
-  setText(byId("events-count"), live.length ? String(live.length) : "");
+  setText(byId("events-count"), live.length ? live.length : "");
   byId("ended").hidden = ended.length === 0;
-  setText(byId("ended-count"), String(ended.length));
-  byId("ended-events").replaceChildren(...ended.map((key) => endedRow(state.events[key])));
-  affectedBy.clear();
-  for (const key of live) {
-    for (const vm of state.events[key].resources) {
-      if (!affectedBy.has(vm)) affectedBy.set(vm, []);
-      affectedBy.get(vm).push(state.events[key]);
-    }
-  }
-}
-
-// -- VMs
-
-const membersOf = new Map();
-const affectedBy = new Map();
-const groups = new Map();
-const rows = new Map();
-const selected = new Set();
-
-function makeGroups() {
-  membersOf.clear();
-  for (const [name, vm] of Object.entries(state.vms)) {
-    if (!membersOf.has(vm.group)) membersOf.set(vm.group, []);
-    membersOf.get(vm.group).push(name);
-  }
-  groups.clear();
-  rows.clear();
-  for (const name of Object.keys(state.groups)) {
-    const node = fromTemplate("group-template");
-    const group = {node, limit: ROWS, body: node.querySelector("tbody"), more: node.querySelector(".more"), facts: node.querySelector(".facts")};
-    setText(node.querySelector(".name"), name);
-    node.open = state.groups[name].vms <= OPEN_GROUP;
-    node.addEventListener("toggle", () => showRows(name));
-    group.more.addEventListener("click", () => {
-      group.limit += ROWS;
-      showRows(name);
-    });
-    groups.set(name, group);
-  }
-  byId("groups").replaceChildren(...[...groups.values()].map((group) => group.node));
-  byId("vm-names").replaceChildren(...Object.keys(state.vms).slice(0, 1000).map((name) => {
-    const option = element("option");
-    option.value = name;
-    return option;
-  }));
-}
-
-function matches(name, text) {
-  const vm = state.vms[name];
-  if (byId("only-affected").checked && !affectedBy.has(name)) return false;
-  return !text || [name, vm.group, vm.address, vm.resource_name].some((each) => each.toLowerCase().includes(text));
-}
-
-function showVms() {
-  const text = byId("filter").value.trim().toLowerCase();
-  const isFiltered = text !== "" || byId("only-affected").checked;
-  let count = 0;
-  for (const [name, group] of groups) {
-    group.members = (membersOf.get(name) || []).filter((vm) => matches(vm, text));
-    group.node.hidden = group.members.length === 0;
-    if (isFiltered && group.members.length && !group.node.open) group.node.open = true;
-    count += group.members.length;
-    showRows(name);
-  }
-  const all = Object.keys(state.vms).length;
-  setText(byId("vms-count"), isFiltered ? `${count} of ${all}` : String(all));
-  byId("no-vms").hidden = count > 0;
-  showGroupFacts();
-}
-
-// Only open groups have rows, because a page with thousands of rows is slow.
-function showRows(name) {
-  const group = groups.get(name);
-  if (!group || !group.members) return;
-  const shown = group.node.open ? group.members.slice(0, group.limit) : [];
-  for (const row of [...group.body.rows]) {
-    if (!shown.includes(row.dataset.vm)) {
-      rows.delete(row.dataset.vm);
-      row.remove();
-    }
-  }
-  shown.forEach((vm, index) => {
-    if (!rows.has(vm)) rows.set(vm, makeRow(vm));
-    const row = rows.get(vm);
-    if (group.body.rows[index] !== row.node) group.body.insertBefore(row.node, group.body.rows[index] || null);
-    fillRow(row, vm);
-  });
-  const rest = group.members.length - shown.length;
-  group.more.hidden = !group.node.open || rest <= 0;
-  setText(group.more, `Show ${Math.min(rest, ROWS)} more of ${rest}`);
-}
-
-function makeRow(name) {
-  const node = fromTemplate("vm-template");
-  const vm = state.vms[name];
-  const box = node.querySelector("input");
-  node.dataset.vm = name;
-  box.setAttribute("aria-label", `Select ${name}`);
-  box.addEventListener("change", () => {
-    if (box.checked) selected.add(name);
-    else selected.delete(name);
-    byId("schedule-resources").value = [...selected].join(", ");
-  });
-  setText(node.querySelector(".name"), name);
-  setText(node.querySelector("td.address"), vm.address);
-  node.title = `resource name ${vm.resource_name}, zone ${vm.zone || "none"}, fault domain ${vm.fault_domain}, document ${vm.scope}`;
-  return {node, box, answer: node.querySelector(".answer"), age: node.querySelector(".age"), affected: node.querySelector(".affected"), events: ""};
-}
-
-function fillRow(row, name) {
-  row.box.checked = selected.has(name);
-  fillRequest(row, name);
-  const events = affectedBy.get(name) || [];
-  const key = JSON.stringify(events.map((each) => [each.name, each.type, each.status]));
-  if (row.events === key) return;
-  row.events = key;
-  tags(row.affected, events, (event) => {
-    const tag = element("span", "tag", `${event.type} ${event.name}`);
-    tag.dataset.status = event.status;
-    tag.title = event.status;
-    return tag;
-  });
-}
-
-function fillRequest(row, name) {
-  const request = state.requests[name];
-  row.answer.hidden = !request;
-  if (!request) {
-    setText(row.age, "none yet");
-    return;
-  }
-  const [real, , method, route, status, fault] = request;
-  setText(row.answer, `${method} ${route} ${status || "no answer"}${fault ? ` ${fault}` : ""}`);
-  row.answer.dataset.class = status >= 200 && status < 400 && !fault ? "good" : "bad";
-  setText(row.age, age(realNow() - real));
-}
-
-function showGroupFacts() {
-  const limit = realNow() - ASKING;
-  const incarnations = {};
-  for (const [group, incarnation] of Object.values(state.scopes)) (incarnations[group] = incarnations[group] || []).push(incarnation);
-  for (const [name, group] of groups) {
-    const members = membersOf.get(name) || [];
-    const asking = members.reduce((sum, vm) => sum + (state.requests[vm] && state.requests[vm][0] > limit ? 1 : 0), 0);
-    const affected = members.reduce((sum, vm) => sum + (affectedBy.has(vm) ? 1 : 0), 0);
-    const known = incarnations[name] || [];
-    const facts = [state.groups[name].kind.replaceAll("_", " "), `${members.length} ${members.length === 1 ? "VM" : "VMs"}`,
-      `${asking} asked in the last minute`];
-    if (affected) facts.push(`${affected} with an event`);
-    if (known.length === 1) facts.push(`incarnation ${known[0]}`);
-    setText(group.facts, facts.join(" · "));
-  }
+  setText(byId("ended-count"), ended.length);
+  showMore("ended", ended.length - limits.ended);
 }
 
 // -- faults
 
-function showFaults() {
-  const now = clockNow();
-  const faults = Object.entries(state.faults).filter(([, fault]) => !fault.to || seconds(fault.to) > now);
-  const shown = new Map([...byId("faults").children].map((row) => [row.dataset.number, row]));
-  for (const [number, row] of shown) {
-    if (!faults.some(([each]) => each === number)) row.remove();
+function keepFaults(answer) {
+  const ends = (fault) => (fault.to ? seconds(fault.to) : Infinity);
+  for (const fault of answer.faults) log.faults.set(fault.number, {kind: fault.kind, vms: fault.vms, begins: seconds(fault.from), ends: ends(fault)});
+  for (const line of answer.lines.filter((each) => each.what === "faults-cleared")) {
+    for (const fault of line.faults || []) {
+      log.faults.set(fault.number, {kind: fault.kind, vms: fault.vms, begins: seconds(fault.from), ends: Math.min(ends(fault), seconds(line.time))});
+    }
   }
-  for (const [number, fault] of faults) {
-    if (!shown.has(number)) byId("faults").append(faultRow(number, fault));
-    const row = shown.get(number) || byId("faults").lastElementChild;
-    const left = fault.to ? `${duration((seconds(fault.to) - now) * state.clock.speed)} left` : "until cleared";
-    setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${duration((seconds(fault.from) - now) * state.clock.speed)}` : left);
-    setText(row.querySelector(".seen"), `${fault.seen} matching ${fault.seen === 1 ? "request" : "requests"}`);
-  }
-  byId("no-faults").hidden = faults.length > 0;
-  setText(byId("faults-count"), faults.length ? String(faults.length) : "");
 }
 
-function faultRow(number, fault) {
+function showFaults() {
+  const now = state.unix;
+  const faults = state.faults.filter((fault) => !fault.to || seconds(fault.to) > now);
+  const shown = new Map([...byId("faults").children].map((row) => [row.dataset.number, row]));
+  arrange(byId("faults"), faults.map((fault) => {
+    const row = shown.get(String(fault.number)) || faultRow(fault);
+    const left = (iso) => duration((seconds(iso) - now) * state.speed);
+    setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${left(fault.from)}` : fault.to ? `${left(fault.to)} left` : "until cleared");
+    const seen = Object.values(fault.seen).reduce((sum, each) => sum + each, 0);
+    setText(row.querySelector(".seen"), `${seen} matching ${seen === 1 ? "request" : "requests"}`);
+    return row;
+  }));
+  byId("no-faults").hidden = faults.length > 0;
+  setText(byId("faults-count"), faults.length ? faults.length : "");
+}
+
+function faultRow(fault) {
   const row = element("li");
-  row.dataset.number = number;
-  const vms = fault.vms.length ? fault.vms.slice(0, 6).join(", ") + (fault.vms.length > 6 ? ", …" : "") : "all VMs";
+  row.dataset.number = fault.number;
   const requests = fault.first > 1 || fault.last ? ` · requests ${fault.first} to ${fault.last || "…"}` : "";
   const remove = element("button", "", "Remove");
   remove.type = "button";
   remove.setAttribute("aria-label", `Remove fault ${fault.kind}`);
-  remove.addEventListener("click", () => submit(byId("clear-error"), remove, () => call("DELETE", `/faults/${number}`), () => byId("inject-kind").focus()));
-  row.append(element("strong", "", fault.kind), element("span", "", vms),
+  remove.addEventListener("click", () => submit(byId("clear-error"), remove, () => call("DELETE", `/faults/${fault.number}`), () => byId("inject-kind").focus()));
+  row.append(element("strong", "", fault.kind), element("span", "", listed(fault.vms) || "all VMs"),
     element("span", "soft", `route ${fault.route}${fault.method === "any" ? "" : ` ${fault.method}`}${requests}`),
     element("span", "soft left"), element("span", "soft seen"), remove);
-  row.title = fault.options;
   return row;
 }
 
@@ -472,8 +675,14 @@ let kinds = {};
 
 async function loadKinds() {
   kinds = await call("GET", "/fault-kinds").catch(() => kinds);
+  const groupOf = (kind) => Object.keys(FAULT_GROUPS).find((group) => FAULT_GROUPS[group].includes(kind)) || "answers";
   const chosen = byId("inject-kind").value;
-  byId("inject-kind").replaceChildren(...Object.keys(kinds).map((name) => element("option", "", name)));
+  byId("inject-kind").replaceChildren(...["answers", ...Object.keys(FAULT_GROUPS)].map((group) => {
+    const options = element("optgroup");
+    options.label = group;
+    options.append(...Object.keys(kinds).filter((kind) => groupOf(kind) === group).map((kind) => new Option(kind, kind)));
+    return options;
+  }));
   byId("inject-kind").value = chosen in kinds ? chosen : "unavailable";
   showKind();
 }
@@ -483,11 +692,8 @@ function showKind() {
   if (!kind) return;
   setText(byId("inject-meaning"), kind.meaning);
   byId("inject-options").replaceChildren(...kind.options.map((name) => {
-    const field = element("div", "field");
-    const label = element("label", "", name.replaceAll("_", " "));
-    const input = element("input");
-    input.id = `inject-option-${name}`;
-    label.htmlFor = input.id;
+    const field = element("div", "field"), label = element("label", "", name.replaceAll("_", " ")), input = element("input");
+    label.htmlFor = input.id = `inject-option-${name}`;
     input.dataset.option = name;
     field.append(label, input);
     return field;
@@ -496,23 +702,88 @@ function showKind() {
 
 // -- log
 
-function addLines(lines) {
-  state.lines = [...state.lines, ...lines].slice(-MAX_LINES);
-  const log = byId("log");
-  for (const line of lines) {
-    const row = element("li");
-    const time = element("time", "", moment(line.time));
-    time.dateTime = line.time;
-    const rest = Object.entries(line).filter(([key]) => !["number", "time", "what", "id", "group"].includes(key));
-    row.append(time, " ", element("strong", "", line.what), " ", rest.map(([key, value]) => `${key}=${value}`).join(" "));
-    log.prepend(row);
+function lineEntry(line) {
+  const {number, time, what, id, group, event = "", vm = "", by = "", ...rest} = line;
+  return {moment: seconds(time), kind: FAULT_LINES.has(what) ? "fault" : "event", what, event, vm: vm || by, vms: rest.resources, rest};
+}
+
+function valueText(value) {
+  if (Array.isArray(value)) return value.every((each) => typeof each === "string") ? listed(value) : JSON.stringify(value);
+  return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? at(seconds(value)) : String(value);
+}
+
+function entryText(entry) {
+  if (entry.kind === "request") return answerText(entry) + (entry.count > 1 ? `, ${entry.count} times until ${at(entry.to)}` : "");
+  return Object.entries(entry.rest).map(([key, value]) => `${key}=${valueText(value)}`).join(" ").slice(0, 600);
+}
+
+function keepAnswer(answer) {
+  // an answer that equals the last one of its VM, method and route is counted there
+  const key = JSON.stringify([answer.vm, answer.method, answer.route]), last = log.lastOf.get(key);
+  if (last && last.status === answer.status && last.fault === answer.fault) {
+    last.count += answer.count;
+    last.to = answer.to;
+  } else {
+    const isBad = isError(answer);
+    Object.assign(answer, {moment: answer.from, kind: "request", event: "", what: isBad ? "error" : "request", isBad});
+    log.answers.push(answer);
+    log.lastOf.set(key, answer);
   }
-  while (log.children.length > MAX_LINES) log.lastElementChild.remove();
+  const newest = log.newest.get(answer.vm);
+  if (!newest || newest.to <= answer.to) log.newest.set(answer.vm, log.lastOf.get(key));
+}
+
+function keepLog(answer) {
+  Object.assign(log, {run: answer.run, line: answer.last_line, request: answer.last_request});
+  for (const line of answer.lines) log.lines.push(Object.assign(line, {entry: lineEntry(line)}));
+  answer.answers.forEach(keepAnswer);
+  log.lines = log.lines.slice(-MAX_KEPT);
+  log.answers = log.answers.slice(-MAX_KEPT);
+  keepFaults(answer);
+}
+
+function fillEntry(entry) {
+  if (!entry.node) {
+    entry.node = element("li");
+    entry.node.dataset.kind = entry.isBad ? "fault" : entry.kind;
+    entry.node.append(element("time"), element("strong", "what", entry.what), element("span", "vm", entry.vm), element("span", "of", entry.event), element("span", "text"));
+    entry.node.firstChild.title = utc(entry.moment);
+  }
+  setText(entry.node.firstChild, at(entry.moment));
+  setText(entry.node.lastChild, entryText(entry));
+  return entry.node;
+}
+
+function showLog() {
+  const kind = byId("log-kind").value, chosen = eventFilter(), text = vmFilter();
+  const names = new Set(Object.keys(state.vms).filter(matches)), isFiltered = text || byId("only-affected").checked;
+  const isShown = (entry) => (!kind || entry.kind === kind || (kind === "fault" && entry.isBad)) && (!chosen || entry.event === chosen) &&
+    (!isFiltered || names.has(entry.vm) || (entry.vms || []).some((vm) => names.has(vm)));
+  const found = [...log.lines.map((line) => line.entry), ...log.answers].filter(isShown).sort((one, other) => other.moment - one.moment);
+  arrange(byId("log"), found.slice(0, limits.log).map(fillEntry));
+  setText(byId("log-count"), found.length);
+  setText(byId("log-filter"), isFiltered || chosen ? `Only of ${[isFiltered ? "the VMs" : "", chosen ? `the event ${chosen}` : ""].filter(Boolean).join(" and ")} that the filter above shows.` : "");
+  showMore("log", found.length - limits.log);
+  if (byId("answers").open) showAnswers(names);
+}
+
+function showAnswers(names) {
+  const shown = Object.entries(state.counts).filter(([vm]) => names.has(vm) || !(vm in state.vms));
+  const statuses = [...new Set(shown.flatMap(([, counts]) => Object.keys(counts)))].sort();
+  const row = (cell, texts) => {
+    const made = element("tr");
+    made.append(...texts.map((text) => element(cell, "", text)));
+    return made;
+  };
+  const total = statuses.map((status) => shown.reduce((sum, [, counts]) => sum + (counts[status] || 0), 0));
+  const table = byId("answers").querySelector("table");
+  table.tHead.replaceChildren(row("th", ["VM", ...statuses.map((status) => (status === "0" ? "no answer" : status))]));
+  table.tBodies[0].replaceChildren(...shown.map(([vm, counts]) => row("td", [vm || "unknown clients", ...statuses.map((status) => counts[status] || 0)])), row("th", ["all", ...total]));
 }
 
 function news(lines) {
   const texts = lines.filter((line) => NEWS.has(line.what)).map((line) => {
-    const subject = [line.type, line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`)].filter(Boolean).join(" ");
+    const subject = [line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`), line.type].filter(Boolean).join(" ");
     return `${subject}${subject ? ": " : ""}${line.what}${line.by ? ` by ${line.by}` : ""}`;
   });
   if (texts.length) announce(texts.slice(-3).join("; ") + (texts.length > 3 ? ` and ${texts.length - 3} more` : ""));
@@ -528,11 +799,11 @@ async function loadKnobs() {
     knobs = await call("GET", "/knobs");
     setText(error, "");
   } catch (problem) {
-    error.textContent = problem.message;
+    setText(error, problem.message);
     return;
   }
   const chosen = byId("knob-name").value;
-  byId("knob-name").replaceChildren(...Object.keys(knobs).map((name) => element("option", "", name)));
+  byId("knob-name").replaceChildren(...Object.keys(knobs).map((name) => new Option(name)));
   if (chosen in knobs) byId("knob-name").value = chosen;
   showKnob();
 }
@@ -542,149 +813,121 @@ function showKnob() {
   byId("knob-value").value = typeof value === "string" ? value : JSON.stringify(value);
 }
 
-// -- clock
+// -- the whole page
 
 function showClock() {
-  if (!state.clock) return;
-  const now = clockNow();
-  setText(byId("now"), new Date(now * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC");
-  setText(byId("simulated"), state.clock.epoch === null ? "begins at the first request" : duration(Math.floor((now - state.clock.epoch) * state.clock.speed)));
-  setText(byId("speed"), state.clock.manual ? `manual, ×${state.clock.speed}` : `×${state.clock.speed}`);
-  for (const [key, card] of cards) fillCountdown(card, state.events[key]);
+  setText(byId("now"), `${state.now.slice(0, 10)} ${utc(state.unix)}`);
+  setText(byId("simulated"), state.epoch === null ? "begins at the first request" : at(state.unix));
+  setText(byId("speed"), state.manual ? `manual, ×${state.speed}` : `×${state.speed}`);
+}
+
+function show() {
+  if (!state) return;
+  showClock();
+  fillEventFilter();
+  showTimeline();
+  showEvents();
   showFaults();
+  showLog();
 }
 
-function showAges() {
-  if (!state.clock) return;
-  for (const [name, row] of rows) fillRequest(row, name);
-  showGroupFacts();
+function forget() {
+  log = emptyLog();
+  for (const each of [rows, headers, cards, selected]) each.clear();
+  for (const id of ["timeline", "live-events", "ended-events", "faults", "log"]) byId(id).replaceChildren();
 }
 
-// -- stream
+function take(answer) {
+  const isFirst = log.run === null;
+  state = answer;
+  keepLog(answer);
+  if (isFirst) {
+    setText(byId("title"), state.title);
+    document.title = printable(state.title ? `${state.title} · IMDS simulator` : "IMDS simulator");
+    const names = Object.keys(state.vms);
+    byId("vm-names").replaceChildren(...names.slice(0, 1000).map((name) => new Option("", name)));
+    if (!byId("schedule-resources").value) byId("schedule-resources").value = names[0];
+  } else {
+    news(answer.lines);
+  }
+  show();
+}
 
-let source = null;
-let lastMessage = 0;
+// -- polls
+
+let timer = 0;
+let isPolling = false;
+let isPollWanted = false;
 
 function setConnection(text, kind) {
   byId("connection").dataset.state = kind;
   setText(byId("connection"), text);
 }
 
-function take(clock) {
-  lastMessage = performance.now();
-  state.clock = clock;
-  state.received = lastMessage;
-}
+const ask = () => call("GET", `/state?after_line=${log.line}&after_request=${log.request}`);
 
-function takeAll(data) {
-  const isNew = state.run !== data.run;
-  if (state.run !== null && isNew) announce("The simulator was started again");
-  else if (state.run !== null) announce("Connected again");
-  const old = {...state};
-  Object.assign(state, data, {lines: []});
-  setText(byId("title"), state.title);
-  document.title = state.title ? `${state.title} · IMDS simulator` : "IMDS simulator";
-  if (isNew || JSON.stringify(old.vms) !== JSON.stringify(state.vms)) {
-    for (const name of selected) if (!(name in state.vms)) selected.delete(name);
-    makeGroups();
-    if (!byId("schedule-resources").value) byId("schedule-resources").value = Object.keys(state.vms)[0];
-  }
-  if (isNew) {
-    // numbers begin again
-    for (const [key, card] of cards) {
-      card.node.remove();
-      cards.delete(key);
+// Polls now, and then once a second. A tab that is not visible does not poll.
+async function poll() {
+  isPollWanted = isPolling;
+  if (isPolling || document.hidden) return;
+  isPolling = true;
+  clearTimeout(timer);
+  try {
+    let answer = await ask();
+    const isNew = answer.run !== log.run;
+    if (isNew && log.run !== null) {
+      // numbers begin again
+      announce("The simulator was started again");
+      forget();
+      answer = await ask();
     }
-    byId("faults").replaceChildren();
-    loadKinds();
-    if (byId("knobs").open) loadKnobs();
-  }
-  byId("log").replaceChildren();
-  addLines(data.lines);
-  showEvents();
-  showVms();
-  showClock();
-  setConnection("open", "open");
-}
-
-function merge(section, changes) {
-  for (const [key, item] of Object.entries(changes || {})) {
-    if (item === null) delete state[section][key];
-    else state[section][key] = item;
-  }
-}
-
-function takeChanges(data) {
-  if (state.run === null) return;
-  take(data.clock);
-  for (const section of ["vms", "scopes", "events", "faults", "requests"]) merge(section, data[section]);
-  if (data.vms) makeGroups();
-  if (data.events) showEvents();
-  if (data.vms || data.events) showVms();
-  for (const name of Object.keys(data.requests || {})) if (rows.has(name)) fillRequest(rows.get(name), name);
-  if (data.lines) {
-    addLines(data.lines);
-    news(data.lines);
-  }
-  showClock();
-}
-
-// Reads the stream until it ends; the watch connects again. EventSource cannot send the token.
-async function connect() {
-  if (source) source.abort();
-  const own = source = new AbortController();
-  lastMessage = performance.now();
-  const answer = await send("/stream", {signal: own.signal}).catch(() => null);
-  if (answer && answer.ok) await readMessages(answer.body.pipeThrough(new TextDecoderStream()).getReader());
-  const refusal = answer && !answer.ok ? (await answer.json().catch(() => ({}))).error : "";
-  if (source !== own) return;
-  source = null;
-  setConnection(refusal || "lost; connecting again", "lost");
-}
-
-async function readMessages(reader) {
-  const takers = {clock: take, snapshot: takeAll, update: takeChanges};
-  let rest = "";
-  for (;;) {
-    const {value, done} = await reader.read().catch(() => ({done: true}));
-    if (done) return;
-    const messages = (rest + value).split("\n\n");
-    rest = messages.pop();
-    for (const message of messages) {
-      const [, kind, data] = message.match(/^event: (\w+)\ndata: (.*)$/) || [];
-      if (kind) takers[kind](JSON.parse(data));
+    take(answer);
+    setConnection("open", "open");
+    if (isNew) {
+      loadKinds();
+      if (byId("knobs").open) loadKnobs();
     }
-  }
-}
-
-// A tab that is not visible needs no stream; browsers also limit the connections to one server.
-function watch() {
-  if (document.hidden) {
-    if (source) source.abort();
-    source = null;
-  } else if (!source || performance.now() - lastMessage > SILENCE) {
-    connect();
+  } catch (problem) {
+    setConnection(`lost: ${problem.message}`, "lost");
+  } finally {
+    isPolling = false;
+    timer = setTimeout(poll, isPollWanted ? 0 : POLL);
   }
 }
 
 // -- forms
 
-byId("advance").addEventListener("submit", (submitted) => {
-  submitted.preventDefault();
-  const form = submitted.currentTarget;
-  submit(byId("advance-error"), form.querySelector("button"), () => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
+function onSubmit(id, request, done) {
+  byId(id).addEventListener("submit", (submitted) => {
+    submitted.preventDefault();
+    const form = submitted.currentTarget;
+    submit(byId(`${id}-error`), form.querySelector("button"), () => request(form), done);
+  });
+}
+
+onSubmit("advance", (form) => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
+
+onSubmit("schedule", (form) => {
+  const body = filled(form, ["type", "notice", "name", "at", "source", "duration", "starts", "started_for", "description"]);
+  if ("duration" in body) body.duration = asNumber(body.duration);
+  body.resources = list(form.elements.resources.value);
+  if (form.elements.hold.checked) body.hold = true;
+  return call("POST", "/events", body);
+}, () => { byId("schedule").elements.name.value = ""; });
+
+onSubmit("inject", (form) => {
+  const body = filled(form, ["kind", "for", "route", "method", "requests"]), vms = list(form.elements.vm.value);
+  if (vms.length) body.vm = vms;
+  for (const input of byId("inject-options").querySelectorAll("input")) {
+    const text = input.value.trim();
+    if (text) body[input.dataset.option] = TEXT_OPTIONS.includes(input.dataset.option) ? text : jsonOrText(text);
+  }
+  return call("POST", "/faults", body);
 });
 
-byId("schedule").addEventListener("submit", (submitted) => {
-  submitted.preventDefault();
-  const form = submitted.currentTarget;
-  submit(byId("schedule-error"), form.querySelector("button"), () => {
-    const body = filled(form, ["type", "notice", "name", "at", "source", "duration", "starts", "started_for", "description"]);
-    if ("duration" in body) body.duration = asNumber(body.duration);
-    body.resources = list(form.elements.resources.value);
-    if (form.elements.hold.checked) body.hold = true;
-    return call("POST", "/events", body);
-  }, () => { form.elements.name.value = ""; });
+onSubmit("knob", (form) => call("POST", "/knobs", {[form.elements.name.value]: jsonOrText(form.elements.value.value.trim())}), (answer) => {
+  knobs = answer;
+  showKnob();
 });
 
 byId("schedule-resources").addEventListener("input", (changed) => {
@@ -692,39 +935,24 @@ byId("schedule-resources").addEventListener("input", (changed) => {
   for (const name of list(changed.currentTarget.value)) if (name in state.vms) selected.add(name);
   for (const [name, row] of rows) row.box.checked = selected.has(name);
 });
-
-byId("inject").addEventListener("submit", (submitted) => {
-  submitted.preventDefault();
-  const form = submitted.currentTarget;
-  submit(byId("inject-error"), form.querySelector("button"), () => {
-    const body = filled(form, ["kind", "for", "route", "method", "requests"]);
-    const vms = list(form.elements.vm.value);
-    if (vms.length) body.vm = vms;
-    for (const input of byId("inject-options").querySelectorAll("input")) {
-      const text = input.value.trim();
-      if (text) body[input.dataset.option] = TEXT_OPTIONS.includes(input.dataset.option) ? text : jsonOrText(text);
-    }
-    return call("POST", "/faults", body);
-  });
-});
-
-byId("knob").addEventListener("submit", (submitted) => {
-  submitted.preventDefault();
-  const form = submitted.currentTarget;
-  const name = form.elements.name.value;
-  submit(byId("knob-error"), form.querySelector("button"), () => call("POST", "/knobs", {[name]: jsonOrText(form.elements.value.value.trim())}), (answer) => {
-    knobs = answer;
-    showKnob();
-  });
-});
-
 byId("inject-kind").addEventListener("change", showKind);
 byId("knob-name").addEventListener("change", showKnob);
 byId("knobs").addEventListener("toggle", () => byId("knobs").open && loadKnobs());
-byId("filter").addEventListener("input", showVms);
-byId("only-affected").addEventListener("change", showVms);
-document.addEventListener("visibilitychange", watch);
-setInterval(showClock, 250);
-setInterval(showAges, 1000);
-setInterval(watch, 2000);
-watch();
+byId("answers").addEventListener("toggle", show);
+for (const kind of Object.keys(MORE)) {
+  byId(`more-${kind}`).addEventListener("click", () => {
+    limits[kind] += 100;
+    show();
+  });
+}
+for (const id of ["filter", "filter-event", "span", "only-affected", "log-kind"]) byId(id).addEventListener("input", show);
+window.addEventListener("resize", () => state && showTimeline());
+
+if (isReport) {
+  document.body.classList.add("report");
+  byId("ended").open = byId("answers").open = true;
+  take(JSON.parse(byId("data").textContent));
+} else {
+  document.addEventListener("visibilitychange", poll);
+  poll();
+}

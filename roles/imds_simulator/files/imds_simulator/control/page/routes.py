@@ -4,18 +4,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Callable
 
 from aiohttp import web
 
-from ...server.engine import Engine
-from .data import PageData
-from .stream import Stream
-
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -28,11 +22,10 @@ _HEADERS = {
 
 
 class PageRoutes:
-    """The page, its files, and its stream."""
+    """The page and its files."""
 
-    def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(self) -> None:
         self._overview: list[str] = []
-        self.stream = Stream(PageData(engine, endpoints, uuid.uuid4().hex))
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes for aiohttp."""
@@ -40,7 +33,6 @@ class PageRoutes:
             web.get("/", self.index),
             web.get("/page.css", self.style),
             web.get("/page.js", self.script),
-            web.get("/stream", self.stream.serve, allow_head=False),
             web.get("/favicon.ico", self.icon),
         ]
 
@@ -89,5 +81,5 @@ def _quality(parameters: list[str]) -> float:
 
 
 def _file(name: str, content_type: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    text = (_FOLDER / name).read_text(encoding="utf-8")
+    text = (FOLDER / name).read_text(encoding="utf-8")
     return web.Response(text=text, content_type=content_type, headers={**_HEADERS, **(headers or {})})
