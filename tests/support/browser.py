@@ -107,12 +107,15 @@ class Page:
         """Return the first element of a CSS selector."""
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
+    def find_all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
     def text(self, selector: str) -> str:
         return self.find(selector).text
 
     def card(self, name: str) -> WebElement:
-        """Return the card of an event that has not ended."""
-        for each in self.driver.find_elements(By.CSS_SELECTOR, ".event"):
+        """Return the card of an event."""
+        for each in self.find_all(".event"):
             if each.find_element(By.CSS_SELECTOR, ".name").text == name:
                 return each
         raise NoSuchElementException(name)

@@ -8,7 +8,6 @@ from datetime import datetime
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.expected_conditions import alert_is_present
 from selenium.webdriver.support.wait import WebDriverWait
@@ -53,7 +52,7 @@ def test_event_is_scheduled_approved_started_and_ends(page, start):
     advance(page, "10m")
     page.wait_for("#ended-count", "1")
     page.find("#ended summary").click()
-    assert "patch" in page.text("#ended-events") and "approved by vm2" in page.text("#ended-events")
+    assert "by vm2 at 1:01" in page.part("patch", ".approved").text and page.part("patch", ".status").text == "ended"
     assert page.find("#no-events").is_displayed() and statuses(simulator) == []
     assert "finished" in page.text("#log")
     assert page.errors() == []
@@ -62,12 +61,12 @@ def test_event_is_scheduled_approved_started_and_ends(page, start):
 def test_requests_of_vms_are_shown_with_status_and_fault(page, start):
     simulator = start()
     page.open(simulator.control)
-    row = "tr[data-vm='db1'] .request"
-    assert page.text(row) == "none yet"
+    row = ".row[data-vm='db1'] .request"
+    assert page.text(row) == "no request yet"
     send_request(simulator.endpoints["db1"])
     page.wait_for(row, "GET scheduledevents 200")
     page.wait(
-        lambda: any("1 asked" in each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".group .facts")),
+        lambda: any("1 asked" in each.text for each in page.find_all(".group .facts")),
         "1 asked",
     )
     page.choose(page.find("#inject-kind"), "unavailable")
@@ -75,7 +74,7 @@ def test_requests_of_vms_are_shown_with_status_and_fault(page, start):
     page.find("#inject button").click()
     page.wait_for("#faults", "until cleared")
     assert send_request(simulator.endpoints["db1"]).status == 503
-    page.wait_for(row, "503 unavailable")
+    page.wait_for(row, "503 (fault unavailable)")
     page.wait_for("#faults", "1 matching request")
     page.find("#faults button").click()
     page.wait(lambda: page.find("#no-faults").is_displayed(), "the end of the fault")
@@ -175,7 +174,7 @@ def test_page_has_no_horizontal_scroll_bar(page, start, width):
     page.find("#schedule-resources").send_keys(Keys.ENTER)
     page.wait_for("#schedule-error", "vm9")
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    page.wait_for(f"tr[data-vm='{long}'] .request", "429")
+    page.wait_for(f".row[data-vm='{long}'] .request", "429")
     outside = page.evaluate(
         "return [...document.querySelectorAll('main *')].filter((each) => each.offsetParent &&"
         " each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML.slice(0, 80))"
@@ -196,7 +195,7 @@ def test_colours_follow_the_preference_and_are_legible(page, start):
     for scheme in ("light", "dark"):
         page.show(scheme=scheme)
         page.open(simulator.control)
-        page.wait_for("tr[data-vm='vm2'] .request", "404")
+        page.wait_for(".row[data-vm='vm2'] .request", "404")
         backgrounds.append(page.evaluate("return getComputedStyle(document.body).backgroundColor"))
         assert page.evaluate(LOW_CONTRAST) == []
     assert backgrounds[0] != backgrounds[1]
@@ -235,7 +234,7 @@ def test_page_connects_again_to_a_simulator_that_was_restarted(page, start):
         second = start(control=f"127.0.0.1:{port}")
         page.wait_for("#connection", "open")
         page.wait_for("#news", "started again")
-        assert page.driver.find_elements(By.CSS_SELECTOR, ".event") == []
+        assert page.find_all(".event") == []
         second.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "after"})
         page.wait_for_part("after", ".status", "Scheduled")
 
@@ -246,10 +245,43 @@ def test_names_from_scenarios_are_text(page, start):
     simulator.post("/faults", {"kind": "status", "status": 503, "vm": HTML, "body": HTML})
     page.open(simulator.control)
     page.card(HTML)
-    assert page.part(HTML, ".resources").text == page.text("#title") == page.text("tbody .name") == HTML
+    page.wait_for("#log", HTML)
+    assert page.part(HTML, ".resources").text == page.text("#title") == page.text(".row .name") == HTML
     assert page.evaluate("return document.querySelectorAll('img, main b').length") == 0
     assert page.evaluate("return document.title") != "1"
     assert page.errors() == []
+
+
+def test_double_click_acts_once_also_where_another_button_appears(page, start):
+    simulator = start()
+    simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "patch", "started_for": "1h"})
+    page.open(simulator.control)
+    page.fill("#schedule-resources", "vm2")
+    double_click = ActionChains(page.driver).double_click
+    double_click(page.find("#schedule button")).perform()
+    page.wait_for_part("control2", ".status", "Scheduled")
+    double_click(page.find("#advance button")).perform()
+    page.wait_for("#simulated", "1:00")
+    # the button Complete appears at the place of the button Approve when the event starts
+    send_request(simulator.endpoints["vm1"])
+    double_click(page.part("patch", ".approve")).perform()
+    page.wait_for_part("patch", ".approved", "by vm1")
+    page.wait_for("#log", "approved")
+    whats = [line["what"] for line in simulator.get("/log")["lines"]]
+    # one of both events was scheduled before
+    assert [whats.count(each) for each in ("scheduled", "advanced", "approved", "finished")] == [2, 1, 1, 0]
+    assert not page.find("#schedule button").get_attribute("disabled") and page.errors() == []
+
+
+@pytest.mark.all
+def test_button_is_disabled_until_the_answer_is_there(page, start):
+    page.open(start().control)
+    page.fill("#schedule-resources", "vm1")
+    # the second request of a script, which is not a double click of a mouse
+    page.evaluate("const button = document.querySelector('#schedule button'); button.click(); button.click();")
+    page.wait_for_part("control1", ".status", "Scheduled")
+    assert len(page.find_all("#live-events .event")) == 1
+    assert page.evaluate("return document.querySelector('#schedule button').disabled") is False
 
 
 @pytest.mark.all
@@ -288,15 +320,15 @@ def test_thousand_vms_stay_usable(page, start):
     simulator = start({"groups": {"fleet": {"kind": "availability_set", "vms": vms}}})
     simulator.post("/events", {"type": "Freeze", "resources": list(vms), "name": "all"})
     page.open(simulator.control)
-    assert "1000 VMs" in page.text(".group .facts") and page.driver.find_elements(By.CSS_SELECTOR, "tbody tr") == []
+    assert "1000 VMs" in page.text(".group .facts") and len(page.find_all(".row[data-vm]")) == 12
     page.wait_for_part("all", ".resources", "and 988 more")
-    page.find(".group summary").click()
-    page.wait(lambda: len(page.driver.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100, "100 rows")
+    page.find("#more-vms").click()
+    page.wait(lambda: len(page.find_all(".row[data-vm]")) == 112, "100 more rows")
     page.fill("#filter", "10.0.3.7")
-    page.wait(lambda: page.text("#vms-count") == "11 of 1000", "the VMs of the filter")
+    page.wait(lambda: page.text("#vms-count") == "11 of 1000 VMs", "the VMs of the filter")
     page.fill("#filter", "vm999")
-    page.wait_for("tbody", "vm999")
-    page.find("tbody input").click()
+    page.wait_for(".row[data-vm]", "vm999")
+    page.find(".row[data-vm] input").click()
     assert page.find("#schedule-resources").get_attribute("value") == "vm999"
 
 

@@ -708,7 +708,8 @@ function lineEntry(line) {
 }
 
 function valueText(value) {
-  if (Array.isArray(value)) return value.every((each) => typeof each === "string") ? listed(value) : JSON.stringify(value);
+  // a list of names, or of faults
+  if (Array.isArray(value)) return listed(value.map((each) => each.kind || each));
   return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? at(seconds(value)) : String(value);
 }
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The time line in a real browser: live, and in a report, which needs no server."""
+
+from __future__ import annotations
+
+import pytest
+
+from imds_simulator.__main__ import main
+from support.simulator.raw_http import send_request
+
+# the kinds of what a row of the time line shows, from left to right, with the position in pixels
+STEPS = """
+const nodes = [...document.querySelectorAll(`.row[data-vm="${arguments[0]}"] .track > *`)];
+return nodes.map((node) => [node.className.split(" ").pop(), node.getBoundingClientRect().left, node.title])
+  .filter(([kind]) => kind !== "label").sort((one, other) => one[1] - other[1]);
+"""
+
+
+def play(simulator):
+    """Let vm1 and vm2 go through an event that appears at 1:00; a fault meets vm2."""
+    for vm in ("vm1", "vm2"):
+        send_request(simulator.endpoints[vm])
+    simulator.advance(60)
+    simulator.post("/events", {"name": "patch", "type": "Reboot", "resources": ["vm1", "vm2"], "started_for": "2m"})
+    simulator.advance(30)
+    send_request(simulator.endpoints["vm1"])
+    simulator.advance(30)
+    simulator.post("/notes", {"vm": "vm1", "what": "prepared", "event": "patch"})
+    simulator.post("/faults", {"kind": "unavailable", "vm": "vm2"})
+    for _twice in range(2):
+        send_request(simulator.endpoints["vm2"])
+    simulator.advance(60)
+    simulator.delete("/faults")
+    simulator.post("/events/patch/approve", {"as": "vm1"})
+    simulator.advance(150)
+    simulator.post("/notes", {"vm": "vm1", "what": "recovered", "event": "patch"})
+    simulator.post("/events", {"name": "later", "type": "Freeze", "resources": ["db1"]})
+    simulator.advance(30)
+
+
+def shown(page, vm):
+    return [(kind, title.partition(" ")[0]) for kind, _left, title in page.evaluate(STEPS, vm) if kind != "expected"]
+
+
+def rows(page):
+    return [row.get_attribute("data-vm") for row in page.find_all(".row[data-vm]")]
+
+
+def made(simulator, folder):
+    file = folder / "report.html"
+    assert main(["report", "--control", simulator.control, "--output", str(file)]) == 0
+    return file
+
+
+@pytest.mark.parametrize("is_report", [False, True], ids=["live", "report"])
+def test_time_line_shows_who_did_what_when(page, start, tmp_path, is_report):
+    simulator = start(args=("--clock", "manual", "--speed", "2"))
+    play(simulator)
+    if is_report:
+        file = made(simulator, tmp_path)
+        simulator.stop()
+        page.errors()
+        page.driver.get(f"file://{file}")
+    else:
+        page.open(simulator.control)
+    marks = [(kind, time) for kind, time in shown(page, "vm1") if kind in ("seen", "prepared", "approved", "recovered")]
+    assert marks == [("seen", "1:30"), ("prepared", "2:00"), ("approved", "3:00"), ("recovered", "5:30")]
+    kinds = [kind for kind, _time in shown(page, "vm2")]
+    assert kinds.count("errors") == kinds.count("fault") == kinds.count("scheduled") == kinds.count("interrupted") == 1
+    assert shown(page, "db1")[0][0] == "scheduled"
+    # positions are proportional to time
+    left = {kind: left for kind, left, _title in page.evaluate(STEPS, "vm1")}
+    assert (left["approved"] - left["prepared"]) / (left["prepared"] - left["seen"]) == pytest.approx(2, abs=0.1)
+    assert left["recovered"] > left["started"] > left["scheduled"]
+    assert page.text(".row[data-vm='vm1'] .label").split() == ["patch", "Reboot"]
+    assert page.find("#log").is_displayed()
+    assert page.find("#schedule").is_displayed() is not is_report
+    page.evaluate("document.querySelector('#ended').open = true")
+    assert page.part("patch", ".approved").text == "by vm1 at 3:00"
+    assert page.errors() == []
+
+
+def test_filters_choose_vms_and_events_of_time_line_and_log(page, start):
+    simulator = start()
+    play(simulator)
+    page.open(simulator.control)
+    page.choose(page.find("#filter-event"), "later")
+    page.wait(lambda: rows(page) == ["db1"], "the VM of the event")
+    assert {each.text for each in page.find_all("#log .of")} == {"later"}
+    page.choose(page.find("#filter-event"), "all")
+    page.fill("#filter", "vm2")
+    page.wait(lambda: rows(page) == ["vm2"], "the VM of the filter")
+    page.choose(page.find("#log-kind"), "faults and errors")
+    page.wait(lambda: len(page.find_all("#log li")) == 1, "the error alone")
+    assert "GET scheduledevents 503 (fault unavailable), 2 times until 2:00" in page.text("#log")
+    page.fill("#filter", "")
+    page.wait_for("#log", "fault-injected")
+    assert "note" not in page.text("#log")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_report_fits_a_phone_and_breaks_no_word(page, start, tmp_path, scheme):
+    simulator = start()
+    play(simulator)
+    page.errors()
+    page.show(390, 800, scheme)
+    page.driver.get(f"file://{made(simulator, tmp_path)}")
+    assert page.evaluate("return document.documentElement.scrollWidth <= innerWidth")
+    background = page.evaluate("return getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(244, 246, 248)", "dark": "rgb(16, 21, 27)"}[scheme]
+    assert page.evaluate(BROKEN_WORDS) == []
+    assert page.errors() == []
+
+
+# the words of the page that take more than one line
+BROKEN_WORDS = """
+const found = [], range = document.createRange();
+const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode;
+  if (!text.parentElement.offsetParent) continue;
+  for (const word of text.data.matchAll(/[^\\s-]+/g)) {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) found.push(word[0]);
+  }
+}
+return found;
+"""
