@@ -83,10 +83,12 @@ function arrange(parent, nodes) {
   if (document.activeElement === document.body && focused.isConnected) focused.focus();
 }
 
-function tags(node, names) {
-  const shown = names.slice(0, MAX_TAGS).map((name) => element("span", "tag", name));
-  if (names.length > MAX_TAGS) shown.push(element("span", "soft", `and ${names.length - MAX_TAGS} more`));
-  node.replaceChildren(...shown);
+// Gives a select these values; its choice stays if it is one of them.
+function setOptions(select, values, textOfEmpty = "") {
+  if (values.length === select.length && values.every((value, index) => select.options[index].value === value)) return;
+  const chosen = select.value;
+  select.replaceChildren(...values.map((value) => new Option(printable(value || textOfEmpty), value)));
+  select.value = values.includes(chosen) ? chosen : values[0];
 }
 
 function showMore(kind, rest) {
@@ -215,15 +217,6 @@ function matches(name) {
   if (event && !event.resources.includes(name)) return false;
   if (byId("only-affected").checked && !state.events.some((each) => each.status !== "Gone" && each.resources.includes(name))) return false;
   return !text || [name, vm.group, address(vm)].some((each) => each.toLowerCase().includes(text));
-}
-
-function fillEventFilter() {
-  const names = ["", ...new Set(state.events.map((each) => each.name))];
-  const options = [...byId("filter-event").options];
-  if (names.length === options.length && names.every((name, index) => options[index].value === name)) return;
-  const chosen = eventFilter();
-  byId("filter-event").replaceChildren(...names.map((name) => new Option(name ? printable(name) : "all", name)));
-  byId("filter-event").value = names.includes(chosen) ? chosen : "";
 }
 
 // -- time line: one row for each VM, with events as bars, steps as marks and faults as bands
@@ -361,7 +354,8 @@ function barNodes(vm, {event, begins, started, ends, notBefore, planned, interru
   if (started) bar("started", started, end);
   if (!ends && !isReport && planned > now) bar("expected", now, planned);
   for (const each of interruptions) if (each.vms.includes(vm)) bar("interrupted", each.begins, each.ends || end);
-  if (notBefore && (notBefore <= picture.ends || !ends)) {
+  // after a start NotBefore does not matter any more
+  if (notBefore && (notBefore <= end || event.status === "Scheduled")) {
     const isLater = notBefore > picture.ends;
     nodes.push(placed(`deadline${isLater ? " later" : ""}`, isLater ? 1 : share(notBefore), null, `NotBefore of ${event.name}: ${at(notBefore)} (${utc(notBefore)})`));
   }
@@ -506,7 +500,7 @@ function approvers(event) {
 function makeCard(id) {
   const node = fromTemplate("event-template");
   const part = (name) => node.querySelector(name);
-  const card = {node, resources: "", form: part("form"), left: part(".left"), until: part(".until"), progress: part("progress")};
+  const card = {node, form: part("form"), left: part(".left"), until: part(".until"), progress: part("progress")};
   const act = (button, action, body) => submit(part(".error"), button, () => call("POST", `/events/${encodeURIComponent(id)}/${action}`, body ? body() : {}));
   card.form.addEventListener("submit", (submitted) => {
     submitted.preventDefault();
@@ -549,30 +543,17 @@ function fillCard(card, event) {
     part(`.${name}`).parentNode.hidden = !text;
   }
   setText(part(".details"), [event.source, event.description, event.duration >= 0 ? `${event.duration} s` : ""].filter(Boolean).join(" · "));
-  const resources = JSON.stringify([event.resources, event.group]);
-  if (card.resources !== resources) {
-    card.resources = resources;
-    tags(part(".resources"), event.resources);
-    const chosen = card.form.elements.as.value;
-    card.form.elements.as.replaceChildren(...approvers(event).map((name) => new Option(printable(name), name)));
-    if (chosen) card.form.elements.as.value = chosen;
-    if (!card.form.elements.as.value) card.form.elements.as.selectedIndex = 0;
-  }
+  const rest = event.resources.length - MAX_TAGS;
+  part(".resources").replaceChildren(...event.resources.slice(0, MAX_TAGS).map((name) => element("span", "tag", name)),
+    ...(rest > 0 ? [element("span", "soft", `and ${rest} more`)] : []));
+  setOptions(card.form.elements.as, approvers(event));
   for (const [name, shown] of [["approve", event.status === "Scheduled"], ["cancel", event.status !== "Started"], ["complete", event.status === "Started"]]) {
-    const button = part(`.${name}`), hadFocus = document.activeElement === button;
-    button.hidden = !shown;
-    button.setAttribute("aria-label", printable(`${button.textContent} ${event.name}`));
-    // a hidden button cannot keep the focus
-    if (hadFocus && !shown) focusIn(card.node);
+    part(`.${name}`).hidden = !shown;
+    part(`.${name}`).setAttribute("aria-label", printable(`${part(`.${name}`).textContent} ${event.name}`));
   }
   part("label").hidden = event.status !== "Scheduled";
   card.form.hidden = event.status === "Gone";
   fillCountdown(card, event);
-}
-
-function focusIn(node) {
-  const next = [...node.querySelectorAll("button, select")].find((each) => each.offsetParent !== null && !each.disabled);
-  (next || byId("events")).focus();
 }
 
 function fillCountdown(card, event) {
@@ -605,9 +586,7 @@ function showCards(parent, events) {
     fillCard(cards.get(event.id), event);
     return cards.get(event.id).node;
   });
-  const hadFocus = parent.contains(document.activeElement);
   arrange(parent, nodes);
-  if (hadFocus && document.activeElement === document.body) byId("events").focus();
 }
 
 function showEvents() {
@@ -616,8 +595,11 @@ function showEvents() {
   const rank = (event) => STATUS_ORDER.indexOf(event.status);
   const live = found.filter((each) => each.status !== "Gone").sort((one, other) => rank(one) - rank(other));
   const ended = found.filter((each) => each.status === "Gone").reverse();
+  const focused = document.activeElement, card = focused.closest(".event");
   showCards(byId("live-events"), live.slice(0, MAX_CARDS));
   showCards(byId("ended-events"), ended.slice(0, limits.ended));
+  // a hidden button cannot keep the focus
+  if (card && !focused.offsetParent) ([...card.querySelectorAll("button, select")].find((each) => each.offsetParent) || byId("events")).focus();
   for (const [id, card] of cards) if (!card.node.isConnected) cards.delete(id);
   byId("no-events").hidden = live.length > 0 || (isReport && ended.length > 0);
   setText(byId("no-events"), isReport ? "Nothing happened: there was no event." : "There is no event.");
@@ -803,9 +785,7 @@ async function loadKnobs() {
     setText(error, problem.message);
     return;
   }
-  const chosen = byId("knob-name").value;
-  byId("knob-name").replaceChildren(...Object.keys(knobs).map((name) => new Option(name)));
-  if (chosen in knobs) byId("knob-name").value = chosen;
+  setOptions(byId("knob-name"), Object.keys(knobs));
   showKnob();
 }
 
@@ -825,7 +805,7 @@ function showClock() {
 function show() {
   if (!state) return;
   showClock();
-  fillEventFilter();
+  setOptions(byId("filter-event"), ["", ...new Set(state.events.map((each) => each.name))], "all");
   showTimeline();
   showEvents();
   showFaults();
