@@ -45,6 +45,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
                 "endpoint": endpoints[vm.name],
                 "source": vm.source,
                 "zone": vm.zone,
+                "fault_domain": vm.fault_domain,
                 "resource_name": vm.resource_name,
                 "scope": world.scope_for(vm).key,
             }

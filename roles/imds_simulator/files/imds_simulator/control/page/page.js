@@ -410,7 +410,7 @@ function makeRow(name) {
     byId("schedule-resources").value = [...selected].join(", ");
   });
   setText(node.querySelector(".name"), name);
-  node.querySelector(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, document ${vm.scope}`);
+  node.querySelector(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, fault domain ${vm.fault_domain}, document ${vm.scope}`);
   return row;
 }
 
