@@ -41,6 +41,21 @@ _OPTIONS = (
     "--lang=en",
 )
 
+_BROKEN_WORDS = """
+const found = [], range = document.createRange();
+const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode;
+  if (!text.parentElement.offsetParent) continue;
+  for (const word of text.data.matchAll(/[^\\s-]+/g)) {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) found.push(word[0]);
+  }
+}
+return found;
+"""
+
 
 def find_browser() -> tuple[str, str] | None:
     """Return the paths of the browser and of its driver, or None if one is missing."""
@@ -153,6 +168,11 @@ class Page:
 
     def evaluate(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
+
+    def broken_words(self) -> list[str]:
+        """Return the words that take more than one line; a word may break after a hyphen."""
+        found: list[str] = self.evaluate(_BROKEN_WORDS)
+        return found
 
     def errors(self) -> list[str]:
         """Return what the browser has reported as an error since the page was opened."""

@@ -226,7 +226,10 @@ const MARK = 16, BAR = 14, LABEL = 17, MAX_LEVELS = 4;
 const rows = new Map();
 const selected = new Set();
 
-const hasAppeared = (event) => past(event.appears_at) !== null && event.status !== "Planned" && (!event.gone_at || event.gone_at >= event.appears_at);
+function hasAppeared(event) {
+  const isCancelledBefore = event.gone_at && event.gone_at < event.appears_at;
+  return past(event.appears_at) !== null && event.status !== "Planned" && !isCancelledBefore;
+}
 
 // Returns the events of the time line, each with its moments.
 function shownEvents() {
@@ -234,7 +237,7 @@ function shownEvents() {
   return state.events.filter((each) => (chosen ? each.name === chosen : true) && hasAppeared(each)).slice(-MAX_EVENTS).map((event) => ({
     event, begins: seconds(event.appears_at), started: past(event.started_at), ends: past(event.gone_at),
     notBefore: seconds(event.not_before), planned: seconds(event.status === "Started" ? event.ends_at : event.not_before),
-    interruptions: [],
+    interruptions: interruptionsOf(event),
   }));
 }
 
@@ -244,31 +247,44 @@ function answerText(answer) {
   return `${answer.method} ${answer.route} ${answer.status || "no answer"}${answer.fault ? ` (fault ${answer.fault})` : ""}`;
 }
 
-// Returns VM -> its marks in the order of time; sets the interruptions of the shown events.
+// A line of the log -> the VMs that have a mark, its kind, and its text.
+const MARK_OF = {
+  seen: (line) => [[line.vm], "seen", "first received"],
+  note: (line) => [[line.vm], ["prepared", "recovered"].includes(line.note) ? line.note : "note", line.note],
+  approved: (line, affected) => [line.by in state.vms ? [line.by] : affected, "approved", `approved by ${line.by}`],
+  changed: (line, affected) => [affected, "changed", "changed"],
+  released: (line, affected) => [affected, "changed", "released by the other tenants"],
+  approval: (line) => [line.status === 200 ? [] : [line.vm], "refused", `approval refused with ${line.status}`],
+  "approval-refused": (line) => [[line.vm], "refused", `approval refused with ${line.status}`],
+};
+
+// Returns VM -> its marks in the order of time.
 function marksOf(shown) {
-  const found = new Map(), chosen = eventFilter(), known = new Map(shown.map((each) => [each.event.name, each]));
-  const add = (vms, kind, moment, text) => {
+  const found = new Map(), chosen = eventFilter(), resources = new Map(shown.map(({event}) => [event.name, event.resources]));
+  const add = ([vms, kind, text], moment) => {
     for (const vm of vms) {
       if (!found.has(vm)) found.set(vm, []);
       found.get(vm).push({kind, moment, text});
     }
   };
   for (const line of log.lines) {
-    const {what, vm, by, event} = line, of = known.get(event), moment = seconds(line.time), name = event ? `${event}: ` : "";
-    if (chosen && event !== chosen) continue;
-    if (what === "seen") add([vm], "seen", moment, `${name}first received`);
-    else if (what === "note") add([vm], ["prepared", "recovered"].includes(line.note) ? line.note : "note", moment, `${name}${line.note}`);
-    else if (what === "approved") add(by in state.vms ? [by] : of ? of.event.resources : [], "approved", moment, `${name}approved by ${by}`);
-    else if (what === "changed" || what === "released") add(of ? of.event.resources : [], "changed", moment, `${name}${what}`);
-    else if (what === "approval-refused" || (what === "approval" && line.status !== 200)) add([vm], "refused", moment, `approval refused with ${line.status}`);
-    else if (what === "impact-start" && of) of.interruptions.push({begins: moment, vms: line.resources || of.event.resources});
-    else if (what === "impact-end" && of) for (const each of of.interruptions) each.ends = each.ends || moment;
+    if (!Object.hasOwn(MARK_OF, line.what) || (chosen && line.event !== chosen)) continue;
+    const [vms, kind, text] = MARK_OF[line.what](line, resources.get(line.event) || []);
+    add([vms, kind, line.event ? `${line.event}: ${text}` : text], seconds(line.time));
   }
-  for (const answer of chosen ? [] : log.answers) {
-    if (isError(answer)) add([answer.vm], "errors", answer.from, `${answerText(answer)}, ${counted(answer.count, "request")}`);
+  for (const answer of chosen ? [] : log.answers.filter(isError)) {
+    add([[answer.vm], "errors", `${answerText(answer)}, ${counted(answer.count, "request")}`], answer.from);
   }
   for (const marks of found.values()) marks.sort((one, other) => one.moment - other.moment);
   return found;
+}
+
+// Returns the interruptions of VMs by an event; one without an end goes on.
+function interruptionsOf(event) {
+  const lines = log.lines.filter((line) => line.id === event.id);
+  const end = lines.find((line) => line.what === "impact-end");
+  return lines.filter((line) => line.what === "impact-start")
+    .map((line) => ({begins: seconds(line.time), ends: end ? seconds(end.time) : null, vms: line.resources || event.resources}));
 }
 
 // Returns what the picture shows, and its scale: share(moment) is from 0 to 1.
@@ -348,7 +364,8 @@ function markNodes(marks, picture) {
 function barNodes(vm, {event, begins, started, ends, notBefore, planned, interruptions}, picture) {
   const {share, now} = picture, end = ends || now, nodes = [];
   const bar = (kind, from, to) => {
-    if (to >= picture.begins && from <= picture.ends) nodes.push(placed(`bar ${kind}`, share(from), share(to), `${event.name}: ${BARS[kind]}, ${at(from)} to ${at(to)}`));
+    if (to < picture.begins || from > picture.ends) return;
+    nodes.push(placed(`bar ${kind}`, share(from), share(to), `${event.name}: ${BARS[kind]}, ${at(from)} to ${at(to)}`));
   };
   bar("scheduled", begins, started || end);
   if (started) bar("started", started, end);
@@ -356,8 +373,8 @@ function barNodes(vm, {event, begins, started, ends, notBefore, planned, interru
   for (const each of interruptions) if (each.vms.includes(vm)) bar("interrupted", each.begins, each.ends || end);
   // after a start NotBefore does not matter any more
   if (notBefore && (notBefore <= end || event.status === "Scheduled")) {
-    const isLater = notBefore > picture.ends;
-    nodes.push(placed(`deadline${isLater ? " later" : ""}`, isLater ? 1 : share(notBefore), null, `NotBefore of ${event.name}: ${at(notBefore)} (${utc(notBefore)})`));
+    const isLater = notBefore > picture.ends, text = `NotBefore of ${event.name}: ${at(notBefore)} (${utc(notBefore)})`;
+    nodes.push(placed(`deadline${isLater ? " later" : ""}`, isLater ? 1 : share(notBefore), null, text));
   }
   return nodes;
 }
@@ -401,7 +418,8 @@ function fillTrack(track, vm, picture) {
 
 function makeRow(name) {
   const node = fromTemplate("vm-template"), vm = state.vms[name];
-  const row = {node, box: node.querySelector("input"), track: node.querySelector(".track"), answer: node.querySelector(".answer"), age: node.querySelector(".age")};
+  const part = (selector) => node.querySelector(selector);
+  const row = {node, box: part("input"), track: part(".track"), answer: part(".answer"), age: part(".age")};
   node.dataset.vm = name;
   row.box.setAttribute("aria-label", printable(`Select ${name}`));
   row.box.addEventListener("change", () => {
@@ -409,8 +427,9 @@ function makeRow(name) {
     else selected.delete(name);
     byId("schedule-resources").value = [...selected].join(", ");
   });
-  setText(node.querySelector(".name"), name);
-  node.querySelector(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, fault domain ${vm.fault_domain}, document ${vm.scope}`);
+  setText(part(".name"), name);
+  part(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, ` +
+    `fault domain ${vm.fault_domain}, document ${vm.scope}`);
   return row;
 }
 
@@ -447,9 +466,11 @@ const headers = new Map();
 
 function showTimeline() {
   const picture = pictureOf(), all = Object.keys(state.vms), found = all.filter(matches);
-  const busy = (vm) => picture.shown.some((each) => !each.ends && each.event.resources.includes(vm)) ? 0 : picture.shown.some((each) => each.event.resources.includes(vm)) ? 1 : picture.marks.has(vm) ? 2 : 3;
-  const rank = new Map(found.map((vm) => [vm, busy(vm)]));
-  const shown = new Set(found.length <= limits.vms ? found : [...found].sort((one, other) => rank.get(one) - rank.get(other)).slice(0, limits.vms));
+  // VMs with an event are shown first, then those that had one, then those with marks
+  const has = (vm, events) => events.some(({event}) => event.resources.includes(vm));
+  const present = picture.shown.filter((each) => !each.ends);
+  const rank = new Map(found.map((vm) => [vm, has(vm, present) ? 0 : has(vm, picture.shown) ? 1 : picture.marks.has(vm) ? 2 : 3]));
+  const shown = new Set([...found].sort((one, other) => rank.get(one) - rank.get(other)).slice(0, limits.vms));
   const nodes = [];
   for (const group of Object.keys(state.groups)) {
     const members = all.filter((vm) => state.vms[vm].group === group), names = members.filter((vm) => shown.has(vm));
@@ -470,7 +491,8 @@ function showTimeline() {
   showMore("vms", found.length - shown.size);
   setText(byId("vms-count"), found.length === all.length ? counted(all.length, "VM") : `${found.length} of ${counted(all.length, "VM")}`);
   byId("no-vms").hidden = found.length > 0;
-  const missing = [[state.events.filter(hasAppeared).length - MAX_EVENTS, "older event"], [state.dropped.lines, "older line"], [state.dropped.requests, "older request"]]
+  const {lines, requests} = state.dropped, events = state.events.filter(hasAppeared).length - MAX_EVENTS;
+  const missing = [[events, "older event"], [lines, "older line"], [requests, "older request"]]
     .filter(([number]) => number > 0).map(([number, noun]) => counted(number, noun));
   byId("left-out").hidden = missing.length === 0;
   setText(byId("left-out"), `Left out: ${missing.join(", ")}.`);
@@ -501,10 +523,12 @@ function makeCard(id) {
   const node = fromTemplate("event-template");
   const part = (name) => node.querySelector(name);
   const card = {node, form: part("form"), left: part(".left"), until: part(".until"), progress: part("progress")};
-  const act = (button, action, body) => submit(part(".error"), button, () => call("POST", `/events/${encodeURIComponent(id)}/${action}`, body ? body() : {}));
+  const act = (button, action, body = {}) => {
+    return submit(part(".error"), button, () => call("POST", `/events/${encodeURIComponent(id)}/${action}`, body));
+  };
   card.form.addEventListener("submit", (submitted) => {
     submitted.preventDefault();
-    act(part(".approve"), "approve", () => ({as: card.form.elements.as.value}));
+    act(part(".approve"), "approve", {as: card.form.elements.as.value});
   });
   for (const action of ["cancel", "complete"]) {
     part(`.${action}`).addEventListener("click", (clicked) => act(clicked.currentTarget, action));
@@ -524,7 +548,8 @@ function receivedText(event) {
   const seen = log.lines.filter((line) => line.what === "seen" && line.id === event.id);
   if (!seen.length) return event.status === "Planned" ? "" : "by no VM";
   const times = [seen[0], seen.at(-1)].map((line) => at(seconds(line.time)));
-  return seen.length === 1 ? `by ${seen[0].vm} at ${times[0]}` : `by ${seen.length} VMs at ${times[0]}${times[0] === times[1] ? "" : ` to ${times[1]}`}`;
+  const by = seen.length === 1 ? seen[0].vm : `${seen.length} VMs`;
+  return `by ${by} at ${times[0]}${times[0] === times[1] ? "" : ` to ${times[1]}`}`;
 }
 
 function fillCard(card, event) {
@@ -547,9 +572,11 @@ function fillCard(card, event) {
   part(".resources").replaceChildren(...event.resources.slice(0, MAX_TAGS).map((name) => element("span", "tag", name)),
     ...(rest > 0 ? [element("span", "soft", `and ${rest} more`)] : []));
   setOptions(card.form.elements.as, approvers(event));
-  for (const [name, shown] of [["approve", event.status === "Scheduled"], ["cancel", event.status !== "Started"], ["complete", event.status === "Started"]]) {
-    part(`.${name}`).hidden = !shown;
-    part(`.${name}`).setAttribute("aria-label", printable(`${part(`.${name}`).textContent} ${event.name}`));
+  const isStarted = event.status === "Started";
+  for (const [action, isShown] of [["approve", event.status === "Scheduled"], ["cancel", !isStarted], ["complete", isStarted]]) {
+    const button = part(`.${action}`);
+    button.hidden = !isShown;
+    button.setAttribute("aria-label", printable(`${button.textContent} ${event.name}`));
   }
   part("label").hidden = event.status !== "Scheduled";
   card.form.hidden = event.status === "Gone";
@@ -614,12 +641,12 @@ function showEvents() {
 // -- faults
 
 function keepFaults(answer) {
-  const ends = (fault) => (fault.to ? seconds(fault.to) : Infinity);
-  for (const fault of answer.faults) log.faults.set(fault.number, {kind: fault.kind, vms: fault.vms, begins: seconds(fault.from), ends: ends(fault)});
+  const keep = ({number, kind, vms, from, to}, latest) => {
+    log.faults.set(number, {kind, vms, begins: seconds(from), ends: Math.min(to ? seconds(to) : Infinity, latest)});
+  };
+  for (const fault of answer.faults) keep(fault, Infinity);
   for (const line of answer.lines.filter((each) => each.what === "faults-cleared")) {
-    for (const fault of line.faults || []) {
-      log.faults.set(fault.number, {kind: fault.kind, vms: fault.vms, begins: seconds(fault.from), ends: Math.min(ends(fault), seconds(line.time))});
-    }
+    for (const fault of line.faults || []) keep(fault, seconds(line.time));
   }
 }
 
@@ -629,8 +656,9 @@ function showFaults() {
   const shown = new Map([...byId("faults").children].map((row) => [row.dataset.number, row]));
   arrange(byId("faults"), faults.map((fault) => {
     const row = shown.get(String(fault.number)) || faultRow(fault);
-    const left = (iso) => duration((seconds(iso) - now) * state.speed);
-    setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${left(fault.from)}` : fault.to ? `${left(fault.to)} left` : "until cleared");
+    const until = (iso) => duration((seconds(iso) - now) * state.speed);
+    const left = fault.to ? `${until(fault.to)} left` : "until cleared";
+    setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${until(fault.from)}` : left);
     const seen = Object.values(fault.seen).reduce((sum, each) => sum + each, 0);
     setText(row.querySelector(".seen"), `${seen} matching ${seen === 1 ? "request" : "requests"}`);
     return row;
@@ -646,7 +674,8 @@ function faultRow(fault) {
   const remove = element("button", "", "Remove");
   remove.type = "button";
   remove.setAttribute("aria-label", `Remove fault ${fault.kind}`);
-  remove.addEventListener("click", () => submit(byId("clear-error"), remove, () => call("DELETE", `/faults/${fault.number}`), () => byId("inject-kind").focus()));
+  const clear = () => call("DELETE", `/faults/${fault.number}`);
+  remove.addEventListener("click", () => submit(byId("clear-error"), remove, clear, () => byId("inject-kind").focus()));
   row.append(element("strong", "", fault.kind), element("span", "", listed(fault.vms) || "all VMs"),
     element("span", "soft", `route ${fault.route}${fault.method === "any" ? "" : ` ${fault.method}`}${requests}`),
     element("span", "soft left"), element("span", "soft seen"), remove);
@@ -729,7 +758,8 @@ function fillEntry(entry) {
   if (!entry.node) {
     entry.node = element("li");
     entry.node.dataset.kind = entry.isBad ? "fault" : entry.kind;
-    entry.node.append(element("time"), element("strong", "what", entry.what), element("span", "vm", entry.vm), element("span", "of", entry.event), element("span", "text"));
+    entry.node.append(element("time"), element("strong", "what", entry.what), element("span", "vm", entry.vm),
+      element("span", "of", entry.event), element("span", "text"));
     entry.node.firstChild.title = utc(entry.moment);
   }
   setText(entry.node.firstChild, at(entry.moment));
@@ -745,7 +775,8 @@ function showLog() {
   const found = [...log.lines.map((line) => line.entry), ...log.answers].filter(isShown).sort((one, other) => other.moment - one.moment);
   arrange(byId("log"), found.slice(0, limits.log).map(fillEntry));
   setText(byId("log-count"), found.length);
-  setText(byId("log-filter"), isFiltered || chosen ? `Only of ${[isFiltered ? "the VMs" : "", chosen ? `the event ${chosen}` : ""].filter(Boolean).join(" and ")} that the filter above shows.` : "");
+  const filters = [...(isFiltered ? ["the VMs of the filter above"] : []), ...(chosen ? [`the event ${chosen}`] : [])];
+  setText(byId("log-filter"), filters.length ? `Only of ${filters.join(" and ")}.` : "");
   showMore("log", found.length - limits.log);
   if (byId("answers").open) showAnswers(names);
 }
@@ -761,12 +792,15 @@ function showAnswers(names) {
   const total = statuses.map((status) => shown.reduce((sum, [, counts]) => sum + (counts[status] || 0), 0));
   const table = byId("answers").querySelector("table");
   table.tHead.replaceChildren(row("th", ["VM", ...statuses.map((status) => (status === "0" ? "no answer" : status))]));
-  table.tBodies[0].replaceChildren(...shown.map(([vm, counts]) => row("td", [vm || "unknown clients", ...statuses.map((status) => counts[status] || 0)])), row("th", ["all", ...total]));
+  table.tBodies[0].replaceChildren(
+    ...shown.map(([vm, counts]) => row("td", [vm || "unknown clients", ...statuses.map((status) => counts[status] || 0)])),
+    row("th", ["all", ...total]));
 }
 
 function news(lines) {
   const texts = lines.filter((line) => NEWS.has(line.what)).map((line) => {
-    const subject = [line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`), line.type].filter(Boolean).join(" ");
+    const name = line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`);
+    const subject = [name, line.type].filter(Boolean).join(" ");
     return `${subject}${subject ? ": " : ""}${line.what}${line.by ? ` by ${line.by}` : ""}`;
   });
   if (texts.length) announce(texts.slice(-3).join("; ") + (texts.length > 3 ? ` and ${texts.length - 3} more` : ""));
