@@ -42,7 +42,10 @@ class FaultRoutes:
     async def kinds(self, _request: web.Request) -> web.Response:
         """Return the kinds of faults with their options."""
         return web.json_response(
-            {name: {"meaning": kind.meaning, "options": list(kind.options)} for name, kind in KINDS.items()}
+            {
+                name: {"group": kind.group, "meaning": kind.meaning, "options": list(kind.options)}
+                for name, kind in KINDS.items()
+            }
         )
 
     async def inject(self, request: web.Request) -> web.Response:

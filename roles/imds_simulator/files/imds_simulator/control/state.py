@@ -146,11 +146,6 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
 
 def fault_state(active: ActiveFault, now: float) -> dict[str, Any]:
     """Return one fault with its time window and the numbers of matching requests."""
-    return {**fault_window(active, now), "seen": dict(active.seen)}
-
-
-def fault_window(active: ActiveFault, now: float) -> dict[str, Any]:
-    """Return one fault with its time window."""
     window = active.fault.window
     return {
         "number": active.number,
@@ -163,7 +158,17 @@ def fault_window(active: ActiveFault, now: float) -> dict[str, Any]:
         "from": _moment(active.begins),
         "to": _moment(active.ends),
         "active": active.is_active_at(now),
+        "options": {
+            name: _option_text(value)
+            for name, value in vars(active.fault.effect).items()
+            if value not in (None, "", {})
+        },
+        "seen": dict(active.seen),
     }
+
+
+def _option_text(value: object) -> str:
+    return (value.decode(errors="replace") if isinstance(value, bytes) else str(value))[:80]
 
 
 def _moment(moment: float | None) -> str | None:

@@ -37,6 +37,8 @@ class Effect:
     is_per_request: ClassVar[bool] = True
     # True: notifications take the fault
     is_for_notifications: ClassVar[bool] = False
+    # what the effect damages: answers, bodies, connection, time
+    group: ClassVar[str] = "answers"
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer a request, or act on its connection."""
@@ -96,6 +98,7 @@ class Redirect(Effect):
 class Changed(Effect):
     """The normal answer with another body."""
 
+    group: ClassVar[str] = "bodies"
     # True: the client gets the whole document
     arrives: ClassVar[bool] = False
 
@@ -144,6 +147,8 @@ class Oversized(Changed):
 class Truncated(Effect):
     """The first ``keep`` bytes of the body; None: half of it."""
 
+    group: ClassVar[str] = "connection"
+
     keep: int | None = key(
         integer(0), "the number of bytes of the body that are sent; default: half of them", default=None
     )
@@ -171,6 +176,8 @@ class TruncatedChunked(Truncated):
 class Trickle(Effect):
     """The normal answer, a few bytes per real second, from its ``part`` "header" or "body" on."""
 
+    group: ClassVar[str] = "time"
+
     bytes_per_second: float = key(_POSITIVE, "the rate in real time", default=1.0)
     part: str = key(one_of("header", "body"), "header or body: the part of the answer that is slow", default="body")
 
@@ -195,6 +202,8 @@ class Trickle(Effect):
 class Hang(Effect):
     """No answer until the client disconnects or the fault is over."""
 
+    group: ClassVar[str] = "time"
+
     async def answer(self, exchange: Exchange) -> None:
         exchange.take_over()
         while exchange.is_open() and exchange.is_fault_active():
@@ -206,6 +215,7 @@ class Hang(Effect):
 class Delay(Effect):
     """The normal answer after ``delay`` simulated seconds."""
 
+    group: ClassVar[str] = "time"
     is_for_notifications: ClassVar[bool] = True
     delay: float = key(DURATION, "a duration, before the service acts", default=10.0)
 
@@ -219,6 +229,8 @@ class Delay(Effect):
 
 class Reset(Effect):
     """The connection is reset before the service acts."""
+
+    group: ClassVar[str] = "connection"
 
     async def answer(self, exchange: Exchange) -> None:
         exchange.take_over()
@@ -243,6 +255,7 @@ class LostRequest(Reset):
 class LostAnswer(Effect):
     """A request that the service receives, and an answer that the client does not receive."""
 
+    group: ClassVar[str] = "connection"
     is_for_notifications: ClassVar[bool] = True
 
     async def answer(self, exchange: Exchange) -> None:
@@ -258,6 +271,8 @@ class LostAnswer(Effect):
 class DateSkew(Effect):
     """The normal answer with a Date that is ``skew`` seconds off."""
 
+    group: ClassVar[str] = "time"
+
     skew: float = key(SIGNED_DURATION, "a duration, which is added to Date; may be negative", default=1200.0)
 
     async def answer(self, exchange: Exchange) -> None:
@@ -267,6 +282,8 @@ class DateSkew(Effect):
 @dataclass(frozen=True)
 class CloseIdle(Effect):
     """The normal answer; the server closes the kept-alive connection ``idle`` simulated seconds later."""
+
+    group: ClassVar[str] = "connection"
 
     idle: float = key(DURATION, "a duration, after which the connection is closed", default=0.05)
 

@@ -38,6 +38,11 @@ class Kind:
         return keys_of(effect)
 
     @property
+    def group(self) -> str:
+        """What the fault damages: answers, bodies, connection or time."""
+        return "bodies" if self.preset.get("status") == 200 else self.effect.group
+
+    @property
     def options(self) -> tuple[str, ...]:
         """The names of the options that a fault may give."""
         return tuple(each for each in self.keys if each not in self.preset) if self.only is None else self.only

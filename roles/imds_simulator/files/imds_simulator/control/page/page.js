@@ -19,12 +19,6 @@ const STATUS_ORDER = ["Started", "Scheduled", "Planned"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
   "fault-injected", "faults-cleared", "unknown-client", "advanced", "knobs"]);
 const FAULT_LINES = new Set(["fault-injected", "faults-cleared", "refusing", "listening-again", "cannot-listen"]);
-// kinds of faults by what they damage; all others change the answer
-const FAULT_GROUPS = {
-  bodies: ["body", "empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json", "oversized"],
-  connection: ["truncated", "truncated-chunked", "refuse", "reset", "lost-request", "lost-answer", "close-idle"],
-  time: ["trickle", "trickle-header", "hang", "delay", "slow-first-answer", "date-skew"],
-};
 // kind of mark -> path around (0, 0), and its line in the legend; shapes differ, not colours alone
 const MARKS = {
   seen: ["M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z", "a VM first received the event"],
@@ -679,6 +673,7 @@ function faultRow(fault) {
   row.append(element("strong", "", fault.kind), element("span", "", listed(fault.vms) || "all VMs"),
     element("span", "soft", `route ${fault.route}${fault.method === "any" ? "" : ` ${fault.method}`}${requests}`),
     element("span", "soft left"), element("span", "soft seen"), remove);
+  row.title = printable(Object.entries(fault.options).map((option) => option.join(" ")).join(", "));
   return row;
 }
 
@@ -686,12 +681,11 @@ let kinds = {};
 
 async function loadKinds() {
   kinds = await call("GET", "/fault-kinds").catch(() => kinds);
-  const groupOf = (kind) => Object.keys(FAULT_GROUPS).find((group) => FAULT_GROUPS[group].includes(kind)) || "answers";
   const chosen = byId("inject-kind").value;
-  byId("inject-kind").replaceChildren(...["answers", ...Object.keys(FAULT_GROUPS)].map((group) => {
+  byId("inject-kind").replaceChildren(...[...new Set(Object.values(kinds).map((kind) => kind.group))].map((group) => {
     const options = element("optgroup");
     options.label = group;
-    options.append(...Object.keys(kinds).filter((kind) => groupOf(kind) === group).map((kind) => new Option(kind, kind)));
+    options.append(...Object.keys(kinds).filter((kind) => kinds[kind].group === group).map((kind) => new Option(kind, kind)));
     return options;
   }));
   byId("inject-kind").value = chosen in kinds ? chosen : "unavailable";
