@@ -4,69 +4,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from pathlib import Path
+from typing import Any
 
-from imds_simulator.recording.anonymise import anonymised
-from imds_simulator.recording.exchange import Exchange
-from imds_simulator.recording.lines import Answer, Header
-from imds_simulator.recording.pseudonyms import load
-from imds_simulator.recording.reader import Recording, read
-from imds_simulator.recording.recorder import Clock, Recorder, Settings
-from imds_simulator.recording.writer import open_recording
+from imds_simulator.recording.recorder import Clock, Recorder
+from imds_simulator.recording.recording_file import open_recording
+from imds_simulator.scenario.groups import parse_address
 from support.simulator_process import Simulator
 
 
-class SettableClock:
-    """A clock that moves only when the recorder waits, or when the test moves it."""
+def settable_clock(start: float = 1_800_000_000.0) -> Clock:
+    """Return a clock that moves only when the recorder waits."""
+    now = start
 
-    def __init__(self, start: float = 1_800_000_000.0) -> None:
-        self.now = start
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
 
-    def wall(self) -> float:
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> bool:
-        self.now += seconds
-        return True
+    return Clock(lambda: now, lambda: now, sleep)
 
 
-class SimulatorClock(SettableClock):
-    """The clock of a simulator with ``--clock manual``."""
+def clock_of(simulator: Simulator) -> Clock:
+    """Return the clock of a simulator with ``--clock manual``."""
+    now = simulator.get("/state")["unix"]
 
-    def __init__(self, simulator: Simulator) -> None:
-        super().__init__(simulator.get("/state")["unix"])
-        self._simulator = simulator
-
-    def sleep(self, seconds: float) -> bool:
+    def sleep(seconds: float) -> None:
+        nonlocal now
         if seconds > 0:
-            self.now = self._simulator.advance(seconds)["unix"]
-        return True
+            now = simulator.advance(seconds)["unix"]
+
+    return Clock(lambda: now, lambda: now, sleep)
 
 
-def record(
-    file: Path,
-    endpoint: str,
-    clock: Clock,
-    settings: Settings,
-    anonymise: bool = False,
-    replace: Callable[[Answer], Answer] = lambda answer: answer,
-) -> Recording:
-    """Record into ``file``, or continue it, and return the whole recording."""
-    opened = open_recording(file, Header(clock.wall(), endpoint, anonymise))
-    try:
-        if anonymise:
-            names = load(file, opened.before is not None)
+def record(file: Path, endpoint: str, clock: Clock, length: float, *versions: str) -> Recorder:
+    """Record into ``file`` once a second, or continue it, and return the recorder."""
+    with open_recording(file) as opened:
+        recorder = Recorder(opened, parse_address(endpoint.partition("://")[2]), clock, lambda _line: None)
+        recorder.run(length, 1.0, versions or ("2020-07-01",))
+    return recorder
 
-            def replace(answer: Answer) -> Answer:
-                replaced = anonymised(answer, names)
-                names.save()
-                return replaced
 
-        Recorder(settings, opened, Exchange(endpoint, clock.monotonic).send, clock, replace, lambda _line: None).run()
-    finally:
-        opened.close()
-    return read(file)
+def lines_of(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a recording after the first."""
+    return [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()[1:]]

@@ -1,67 +1,69 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""docs/simulator/recordings.md matches the code, and its commands run."""
+"""The commands of docs/simulator/recordings.md: a client of the replay gets what the recorder wrote."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+import requests
+
+from imds_simulator.__main__ import main
 from imds_simulator.recording import record_command
-from imds_simulator.recording.reader import read
 from support import simulator_process
-from support.simulator_process import Simulator
+from support.repository import REPOSITORY
+from support.simulator.in_thread import simulator_in_thread
+from support.simulator.recordings import lines_of
 
-TEXT = (Path(__file__).resolve().parents[4] / "docs" / "simulator" / "recordings.md").read_text(encoding="utf-8")
+TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
+EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
+NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 
 
-def commands(language: str) -> list[str]:
-    found = "".join(re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)).splitlines()
-    return [line.removeprefix("$ ") for line in found if language == "bash" or line.startswith("$ ")]
+def command(language: str) -> list[str]:
+    (found,) = re.findall(rf"```{language}\n(?:\$ )?python3 (.*)", TEXT)
+    return [sys.executable, *("1s" if word == "1h" else word for word in found.split())]
 
 
-def test_commands_of_the_page_run(tmp_path: Path, start_simulator: Callable[..., Simulator]) -> None:
-    simulator = start_simulator("live-migration", args=["--quiet", "--knob", "rate_limit=off"])
-    environment = {
-        **simulator_process.environment(),
-        "IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"],
-        "IMDS_SIMULATOR_LISTEN": "127.0.0.1:0",
-    }
-    (command,) = commands("bash")
-    # the recorder ends at once after its probes
-    words = command.replace("--for 1h", "--for 1s").split()
-    assert words[:3] == ["python3", "-m", "imds_simulator"]
-    done = subprocess.run(
-        [sys.executable, *words[1:]],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(read(tmp_path / "vm.jsonl").answers) > 25
-    (command,) = commands("console")
-    arguments = [*command.split()[1:], "--listen", "127.0.0.1:0"]
-    replay = subprocess.Popen(
-        [sys.executable, *arguments], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert replay.stdout is not None
-        assert re.fullmatch(r"listening http://127.0.0.1:\d+ for \d+ answers in \d+ s\n", replay.stdout.readline())
-    finally:
-        replay.terminate()
+def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with simulator_in_thread("live-migration", {}) as simulator:
+        simulator.advance(20)
+        endpoint = {"IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"]}
+        environment = {**simulator_process.environment(), **endpoint}
+        subprocess.run(command("bash"), cwd=tmp_path, env=environment, timeout=100, check=True)
+    environment = {**simulator_process.environment(), "IMDS_SIMULATOR_REPLAY_LISTEN": "127.0.0.1:0"}
+    with subprocess.Popen(
+        command("console"), cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as replay:
+        try:
+            assert replay.stdout is not None
+            printed = re.fullmatch(r"listening (http://(.*)) for \d+ answers in \d+ s\n", replay.stdout.readline())
+            assert printed is not None
+
+            def ask(path: str, method: str = "GET") -> requests.Response:
+                return requests.request(method, printed[1] + path, headers={"Metadata": "true"}, timeout=10)
+
+            answer = ask(EVENTS)
+            found = (answer.json(), answer.headers["Date"], answer.headers["Server"])
+            recorded = [
+                (each["body"], *map(each["headers"].get, ("date", "server")))
+                for each in lines_of(tmp_path / "vm.jsonl")
+            ]
+            (event,) = found[0]["Events"]
+            assert found in recorded and event["NotBefore"] and event["Resources"][0] == ask(NAME).text
+            assert ask(EVENTS, "POST").status_code == 405
+            # the same address for a second one
+            assert main(["replay", str(tmp_path / "vm.jsonl"), "--listen", printed[2]]) == 2
+            assert f"cannot listen on {printed[2]}: " in capsys.readouterr().err
+        finally:
+            replay.terminate()
         assert replay.wait(30) == 0
 
 
-def test_page_names_every_option_and_error_code() -> None:
-    options = re.findall(r'"(--[\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
-    assert len(options) > 7
-    assert [each for each in options if f"`{each}" not in TEXT] == []
-    exchange = (Path(record_command.__file__).parent / "exchange.py").read_text(encoding="utf-8")
-    codes = [*re.findall(r'(?:return|_BodyError\() ?\(?"([\w-]+)"', exchange), "failed"]
-    assert len(codes) > 5 and [each for each in codes if f"`{each}`" not in TEXT] == []
+def test_page_names_every_option() -> None:
+    options = re.findall(r'option\(\s*"([\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
+    assert len(options) == 5 and [each for each in options if f"`--{each}" not in TEXT] == []

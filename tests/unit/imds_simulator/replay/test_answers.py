@@ -4,80 +4,106 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 
-from imds_simulator.recording.lines import Answer
-from imds_simulator.replay.answers import Answers
+from imds_simulator.recording.recording_file import FIRST_LINE, Unusable
+from imds_simulator.replay.answers import Answers, read
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 METADATA = {"Metadata": "true"}
-NOW = 1_800_000_000.0
+FIRST, SECOND = {"DocumentIncarnation": 1, "Events": []}, {"DocumentIncarnation": 2, "Events": []}
 
 
-def answer(at: float, purpose: str, path: str, body: bytes, **more: object) -> Answer:
-    found = Answer(2, NOW + at, at, purpose, "GET", path, METADATA, 0.01, 1, 200, {"server": "IMDS/7"}, body)
-    return dataclasses.replace(found, **more)  # type: ignore[arg-type]
+def line(second: int, path: str, **more: object) -> bytes:
+    moment = f"2026-01-31T10:{second // 60:02}:{second % 60:02}.000Z"
+    return json.dumps({"time": moment, "path": path, "status": 200, "headers": {}, **more}).encode() + b"\n"
 
 
-ANSWERS = Answers(
-    [
-        answer(0, "instance", INSTANCE, b'{"compute":{"name":"db1"}}'),
-        answer(1, "poll", EVENTS, b"first"),
-        answer(61, "poll", EVENTS, b"second"),
-        answer(62, "no-version", "/metadata/scheduledevents", b"recorded error", status=400),
-        answer(63, "rate-events", EVENTS, b"", status=429),
-        answer(70, "poll", EVENTS, b"", status=0, error="timeout"),
-        answer(90, "poll", EVENTS, b'{"Events":[{"NotBefore":"Mon, cut off'),
-    ]
+RECORDING = (
+    line(0, INSTANCE, body={"compute": {"name": "db1"}}),
+    line(1, EVENTS, body=FIRST),
+    line(90, EVENTS, body=""),
+    # the clock of the VM was set back
+    line(61, EVENTS, body=SECOND),
+    line(70, EVENTS, error="timeout"),
+    line(80, EVENTS, status=429, headers={"retry-after": "2", "x-other": "1"}, body={"error": "Too many requests"}),
+    line(62, EVENTS.replace("2020-07-01", "1999-01-01"), status=400, body={"error": "Bad request"}),
 )
+
+
+def written(folder: Path, *lines: bytes) -> Path:
+    file = folder / "recording"
+    file.write_bytes(b"".join((FIRST_LINE, *lines)))
+    return file
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Answers:
+    return Answers(read(written(tmp_path, *RECORDING))[0])
 
 
 @pytest.mark.parametrize(
     ("at", "path", "status", "body"),
     [
-        (0, EVENTS, 200, b"first"),
-        (60, EVENTS, 200, b"first"),
-        (65, EVENTS, 200, b"second"),
-        (75, EVENTS, 200, b"second"),
-        (1000, EVENTS, 200, b'{"Events":[{"NotBefore":"Mon, cut off'),
-        (0, "/metadata/scheduledevents", 400, b"recorded error"),
+        (0, EVENTS, 200, b'{"DocumentIncarnation":1,"Events":[]}'),
+        (60, EVENTS, 200, b'{"DocumentIncarnation":1,"Events":[]}'),
+        (75, EVENTS.replace("events", "Events"), 200, b'{"DocumentIncarnation":2,"Events":[]}'),
+        (85, EVENTS, 429, b'{"error":"Too many requests"}'),
+        (1000, EVENTS, 200, b""),
+        (0, EVENTS.replace("2020-07-01", "1999-01-01"), 400, b'{"error":"Bad request"}'),
         (0, INSTANCE, 200, b'{"compute":{"name":"db1"}}'),
         (0, NAME, 200, b"db1"),
     ],
 )
-def test_request_gets_the_answer_of_its_time(at: float, path: str, status: int, body: bytes) -> None:
-    reply = ANSWERS.answer("GET", path, {"METADATA": "True"}, at)
+def test_request_gets_the_answer_of_its_time(answers: Answers, at: float, path: str, status: int, body: bytes) -> None:
+    reply = answers.answer("GET", path, METADATA, at)
     assert (reply.status, reply.body) == (status, body)
+    assert dict(reply.headers) == ({"retry-after": "2"} if status == 429 else {})
 
 
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
-        ("GET", EVENTS, {}, 404),
-        ("GET", EVENTS, {**METADATA, "X-Forwarded-For": "1"}, 404),
+        ("GET", EVENTS, {}, 400),
+        ("GET", EVENTS.replace("2020-07-01", "2019-01-01"), METADATA, 404),
         ("GET", "/metadata/other", METADATA, 404),
         ("GET", NAME.replace("name", "none"), METADATA, 404),
         ("POST", EVENTS, METADATA, 405),
     ],
 )
 def test_request_that_the_recording_lacks_is_an_error(
-    method: str, path: str, headers: dict[str, str], status: int
+    answers: Answers, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
-    assert ANSWERS.answer(method, path, headers, 65).status == status
+    assert answers.answer(method, path, headers, 65).status == status
 
 
-def test_recorded_headers_that_would_end_a_header_or_the_body_are_not_sent() -> None:
-    bad = {
-        "x-a": "1\r\nSet-Cookie: b=2",
-        "x-b\r\nx-c": "3",
-        "Content-Length": "1",
-        "x-d": "\x07",
-        "content-type": "a\nb",
-    }
-    poll = answer(0, "poll", EVENTS, b"", headers={"server": "IMDS/7", "x-e": "5\t6", **bad})
-    reply = Answers([poll]).answer("GET", EVENTS, METADATA, 0)
-    assert (reply.headers, reply.content_type) == ((("server", "IMDS/7"), ("x-e", "5\t6")), "")
+def test_damaged_lines_are_named_and_the_rest_is_used(tmp_path: Path) -> None:
+    damaged = (
+        b"\x00\xff\n",
+        b"[]\n",
+        b"[" * 90000 + b"\n",
+        line(0, EVENTS, body=FIRST, status=40),
+        line(0, EVENTS, body=FIRST, status="200"),
+        line(0, EVENTS, body=FIRST, headers={"date": "1\r\nSet-Cookie: b=2"}),
+        line(0, EVENTS, body=FIRST, headers={"date": 1}),
+        line(0, EVENTS),
+        line(0, EVENTS, body="\ud800"),
+        line(0, EVENTS, body=FIRST, time="yesterday"),
+        line(0, EVENTS, body=FIRST)[:-9],
+    )
+    file = written(tmp_path, *RECORDING, *damaged)
+    found, problems = read(file)
+    assert len(found) == len(RECORDING) - 1
+    numbers = range(2 + len(RECORDING), 2 + len(RECORDING) + len(damaged))
+    assert [each.split(": ")[0] for each in problems] == [f"{file}:{number}" for number in numbers]
+
+
+@pytest.mark.parametrize("lines", [(), (line(0, EVENTS, error="timeout"),)])
+def test_recording_without_answers_is_unusable(tmp_path: Path, lines: tuple[bytes, ...]) -> None:
+    with pytest.raises(Unusable):
+        read(written(tmp_path, *lines))

@@ -1,77 +1,98 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The answer of a recording to a request. Pure."""
+"""The answers of a recording, and which of them a request gets."""
 
 from __future__ import annotations
 
 import bisect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from ..header_text import is_header_name, is_header_value
+from ..header_text import is_header_value
 from ..protocol.instance_lookup import element
-from ..protocol.request_target import INSTANCE as INSTANCE_ROUTE
-from ..protocol.request_target import parse_target
-from ..protocol.responses import Reply, error, method_not_allowed
-from ..recording.lines import INSTANCE, Answer
-from ..recording.probes import IF_NONE_MATCH, RATE_EVENTS, RATE_INSTANCE
+from ..protocol.request_target import INSTANCE, Target, parse_target
+from ..protocol.responses import Reply, compact, error, header_error, method_not_allowed
+from ..recording.recording_file import FIRST_LINE, Unusable
 
 _METHODS = ("GET", "HEAD")
-# probes that ask the same as a poll, under other conditions
-_NOT_SERVED = (RATE_EVENTS, RATE_INSTANCE, IF_NONE_MATCH)
-# headers that aiohttp makes itself
-_MADE = frozenset(("content-length", "transfer-encoding", "connection", "keep-alive", "content-type"))
-_Question = tuple[str, str, str, bool]
+_HEADERS = ("date", "retry-after", "server")
+
+
+class Answer(NamedTuple):
+    """A recorded answer at ``time``, in seconds since 1970, to a request for ``target``."""
+
+    time: float
+    target: Target
+    reply: Reply
+    body: Any
 
 
 class Answers:
-    """Answers requests from the answers of a recording that are in the order of their times."""
+    """Chooses from answers that are in the order of their times."""
 
-    def __init__(self, answers: Sequence[Answer]) -> None:
+    def __init__(self, answers: list[Answer]) -> None:
         self._began = answers[0].time
-        self._by_question: dict[_Question, list[Answer]] = {}
-        self._instance: list[Answer] = []
+        self._by_question: dict[object, list[Answer]] = {}
         for each in answers:
-            if not each.status or each.purpose in _NOT_SERVED:
-                continue
-            self._by_question.setdefault(_question(each.method, each.path, each.sent), []).append(each)
-            if each.purpose == INSTANCE and each.status == 200:
-                self._instance.append(each)
+            self._by_question.setdefault(_question(each.target), []).append(each)
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], seconds: float) -> Reply:
         """Return the last answer to this request ``seconds`` after the first one of the recording, else the next."""
-        found = self._by_question.get(_question(method, path, headers))
-        if found is not None:
-            return _reply(self._at(found, seconds))
         if method not in _METHODS:
             return method_not_allowed(_METHODS)
+        if headers.get("Metadata", "").lower() != "true":
+            return header_error("new")
         target = parse_target(path)
-        if target.route == INSTANCE_ROUTE and self._instance:
-            return _part(self._at(self._instance, seconds), target.below, target.query.get("format", "json"))
-        return error(404, "Not found. The recording has no answer to this request")
-
-    def _at(self, answers: Sequence[Answer], seconds: float) -> Answer:
-        times = [each.time for each in answers]
-        return answers[max(0, bisect.bisect_right(times, self._began + seconds) - 1)]
-
-
-def _question(method: str, path: str, headers: Mapping[str, str]) -> _Question:
-    """Return what IMDS looks at: method, path, and two headers."""
-    given = {name.lower(): value for name, value in headers.items()}
-    return (method, path, given.get("metadata", "").lower(), "x-forwarded-for" in given)
+        found = self._by_question.get(_question(target))
+        if found is None:
+            return error(404, "Not found. The recording has no answer to this request")
+        times = [each.time for each in found]
+        latest = found[max(0, bisect.bisect_right(times, self._began + seconds) - 1)]
+        if target.route == INSTANCE and latest.reply.status == 200 and latest.body:
+            return element(latest.body, target.below, target.query.get("format", "json").lower())
+        return latest.reply
 
 
-def _reply(answer: Answer) -> Reply:
-    # the recording may be of another origin, and its headers arbitrary
-    headers = {name: value for name, value in answer.headers.items() if is_header_name(name) and is_header_value(value)}
-    kept = tuple((name, value) for name, value in headers.items() if name.lower() not in _MADE)
-    return Reply(answer.status, answer.body, headers.get("content-type", ""), kept)
+def read(file: Path) -> tuple[list[Answer], list[str]]:
+    """Return the answers in ``file`` by time, and the problems of lines that are damaged and therefore left out.
 
-
-def _part(answer: Answer, path: Sequence[str], output_format: str) -> Reply:
-    """Return an element of the instance metadata that ``answer`` has."""
+    Raises:
+        Unusable: the file cannot be read, or has no answer.
+    """
+    answers, problems = [], []
     try:
-        document = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        document = {}
-    return element(document, path, output_format.lower())
+        with file.open("rb") as lines:
+            if lines.readline(len(FIRST_LINE)) != FIRST_LINE:
+                raise Unusable(f"{file}: not a recording; name a file that 'record' wrote")
+            for number, line in enumerate(lines, 2):
+                try:
+                    data = json.loads(line)
+                    if "error" not in data:
+                        answers.append(_answer(data))
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                    problems.append(f"{file}:{number}: not an answer; this line is left out")
+    except OSError as problem:
+        raise Unusable(f"{file}: {problem.strerror}; name a file that 'record' wrote") from None
+    if not answers:
+        raise Unusable(f"{file}: there are no answers; record for longer")
+    return sorted(answers, key=lambda each: each.time), problems
+
+
+def _answer(data: dict[str, Any]) -> Answer:
+    body, status, headers = data["body"], data["status"], data["headers"]
+    # a recording from elsewhere may have any text
+    if not 200 <= status <= 999 or not all(map(is_header_value, headers.values())):
+        raise ValueError
+    content = body.encode() if isinstance(body, str) else compact(body)
+    kept = tuple((name, headers[name]) for name in _HEADERS if name in headers)
+    moment = datetime.fromisoformat(data["time"].replace("Z", "+00:00")).timestamp()
+    return Answer(
+        moment, parse_target(data["path"]), Reply(status, content, headers.get("content-type", ""), kept), body
+    )
+
+
+def _question(target: Target) -> object:
+    return target.route if target.route == INSTANCE else (target.route, target.version)

@@ -4,27 +4,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from aiohttp import web
-from multidict import CIMultiDict
 
 from ..cli.options import DEFAULT_LISTEN, address_option
-from ..cli.output import finish_writing, print_out, start_writing
+from ..cli.output import discard
 from ..cli.parsing import Command, Parsed, parse
 from ..cli.program import program_name
-from ..cli.serve_command import on_signals
-from ..recording.reader import Recording, Unusable, read
-from ..scenario.groups import Address
-from ..server.client_errors import LOGGER
-from ..server.listeners import CannotListen, ListenAddress, Listener
-from .answers import Answers
+from ..recording.recording_file import Unusable
+from ..server.listeners import CannotListen, bind, bound
+from .answers import Answers, read
 
-_REMOVED = ("--speed", "--loop", "--times", "--clock", "--control", "--control-token", "--control-anywhere", "--quiet")
 _COMMAND = Command(
     "replay",
     "Serve the answers of a recording, each at its time, in the foreground until SIGTERM, SIGINT or SIGHUP. After the "
@@ -33,51 +28,32 @@ _COMMAND = Command(
         click.Argument(["file"], metavar="FILE", type=Parsed(Path)),
         address_option("listen", DEFAULT_LISTEN, "address of the VM's IMDS; port 0: any free port"),
     ],
-    remedies=dict.fromkeys(
-        _REMOVED,
-        "there is no such option; it was removed: a recording is served as it is, and without a control API; "
-        "leave the option out",
-    ),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
     options = parse(_COMMAND, arguments)
-    start_writing()
     try:
-        recording = read(options.file)
-        if not recording.answers:
-            raise Unusable(f"{options.file}: there are no answers; record for longer")
-        for problem in recording.problems:
-            print(f"replay: {problem}", file=sys.stderr)
-        asyncio.run(_serve(recording, options.listen))
+        recorded, problems = read(options.file)
+        sock = bind(options.listen)
     except (Unusable, CannotListen) as error:
         print(f"{program_name()}: {error}", file=sys.stderr)
         return 2
-    finally:
-        finish_writing()
+    for problem in problems:
+        print(f"replay: {problem}", file=sys.stderr)
+    answers, began = Answers(recorded), time.monotonic()
+
+    async def handle(request: web.Request) -> web.Response:
+        reply = answers.answer(request.method, request.raw_path, request.headers, time.monotonic() - began)
+        content_type = {"Content-Type": reply.content_type} if reply.content_type else {}
+        return web.Response(status=reply.status, body=reply.body, headers={**dict(reply.headers), **content_type})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    # from now on connections wait
+    sock.listen()
+    length = recorded[-1].time - recorded[0].time
+    print(f"listening http://{bound(sock)} for {len(recorded)} answers in {length:.0f} s", flush=True)
+    web.run_app(app, sock=sock, access_log=None, print=discard, shutdown_timeout=0.1)
     return 0
-
-
-async def _serve(recording: Recording, listen: Address) -> None:
-    recorded = sorted(recording.answers, key=lambda each: each.time)
-    answers, loop, stop = Answers(recorded), asyncio.get_running_loop(), asyncio.Event()
-    began = loop.time()
-
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        reply = answers.answer(request.method, request.raw_path, request.headers, loop.time() - began)
-        headers = CIMultiDict(reply.headers)
-        if reply.content_type:
-            headers["Content-Type"] = reply.content_type
-        return web.Response(status=reply.status, body=reply.body, headers=headers)
-
-    on_signals(lambda _number: stop.set())
-    listener = Listener(ListenAddress(listen, ("vm1",), None), web.Server(handle, access_log=None, logger=LOGGER))
-    try:
-        await listener.open()
-        length = recorded[-1].time - recorded[0].time
-        print_out(f"listening {listener.url} for {len(recorded)} answers in {length:.0f} s")
-        await stop.wait()
-    finally:
-        await listener.close()

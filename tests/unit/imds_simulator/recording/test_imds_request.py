@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from imds_simulator.recording.exchange import Exchange, Reply
+from imds_simulator.recording.imds_request import Reply, get
+from imds_simulator.scenario.groups import Address
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -38,8 +39,7 @@ def ask(first: bytes, repeated: bytes = b"", pause: float = 0.0, timeout: float 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
         thread.start()
-        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        reply = Exchange(endpoint, time.monotonic).send("GET", "/metadata", {}, timeout)
+        reply = get(Address(*listener.getsockname()), "/metadata", timeout)
         thread.join()
     return reply, sent
 
@@ -82,3 +82,16 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_proxy_of_the_environment_is_not_used() -> None:
     reply, _sent = ask(OK + b"Content-Length: 2\r\n\r\nok")
     assert (reply.status, reply.body) == (200, b"ok")
+
+
+@pytest.mark.parametrize(
+    ("first", "error"),
+    [
+        (OK + b"Content-Length: 9\r\n\r\nab", "IncompleteRead"),
+        (b"", "RemoteDisconnected"),
+        (b"hello\r\n", "BadStatusLine"),
+    ],
+)
+def test_answer_that_is_not_whole_is_an_error(first: bytes, error: str) -> None:
+    reply, _sent = ask(first)
+    assert (reply.status, reply.error) == (0, error)
