@@ -4,36 +4,50 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
 import socket
+import threading
+from urllib.parse import urlsplit
 
 import pytest
 
+from imds_simulator.api_versions import PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS
+from imds_simulator.protocol.rate_limit import RateLimit
 from support.simulator.raw_http import EVENTS, HEADER, approve, connect, read_response, request_bytes, send_request
+from support.wait import wait_until
 
-NO_HEADER = {"error": "Bad request. Required metadata header not specified"}
+INSTANCE = "/metadata/instance?api-version=2021-02-01"
+NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+VERSIONS = "/metadata/versions"
+PREVIEW = "/metadata/scheduledevents?api-version=2017-03-01"
+FORWARDED = {**HEADER, "X-Forwarded-For": "10.0.0.1"}
 GUID = "5EED0000-0000-4000-8000-0000000000FF"
 
 
-def version_error(*newest):
-    return {
-        "error": "Bad request. api-version is invalid or was not specified in the request. "
-        "For more information refer to aka.ms/azureimds",
-        "newest-versions": list(newest),
-    }
+@pytest.fixture
+def vm1(frozen_simulator):
+    return frozen_simulator.endpoints["vm1"]
 
 
-VERSION_ERROR = version_error("2020-07-01", "2019-08-01", "2019-04-01")
+@pytest.fixture
+def event(frozen_simulator):
+    """Return the id of an event that an approval does not start."""
+    return schedule(frozen_simulator)
 
 
 def schedule(sim, **more):
     return sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "hold": True, **more})["id"]
 
 
-def events(sim, vm="vm1"):
-    return send_request(sim.endpoints[vm]).json
+def is_approved(sim, event):
+    return sim.get("/events/" + event)["approved"]
+
+
+def expect_error(answer, status):
+    assert answer.status == status and list(answer.json) == ["error"]
 
 
 # -- requests
@@ -50,8 +64,8 @@ def events(sim, vm="vm1"):
         "/metadata/scheduledevents?format=json&api-version=2020-07-01",
     ],
 )
-def test_path_in_any_letter_case_and_with_one_slash_is_accepted(frozen_simulator, path):
-    answer = send_request(frozen_simulator.endpoints["vm1"], path)
+def test_path_in_any_letter_case_and_with_one_slash_is_accepted(vm1, path):
+    answer = send_request(vm1, path)
     assert (answer.status, set(answer.json)) == (200, {"DocumentIncarnation", "Events"})
 
 
@@ -70,257 +84,195 @@ def test_path_in_any_letter_case_and_with_one_slash_is_accepted(frozen_simulator
         "/metadata/identity?api-version=2018-02-01",
     ],
 )
-def test_path_unknown_is_404(frozen_simulator, path):
-    answer = send_request(frozen_simulator.endpoints["vm1"], path)
-    assert answer.status == 404 and list(answer.json) == ["error"]
+def test_path_unknown_is_404(vm1, path):
+    expect_error(send_request(vm1, path), 404)
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "PROPFIND"])
-def test_method_other_than_get_and_post_is_405(frozen_simulator, method):
-    answer = send_request(frozen_simulator.endpoints["vm1"], method=method)
-    assert answer.status == 405 and answer.headers["Allow"] == "GET, POST"
+@pytest.mark.parametrize(
+    "method, path, allowed",
+    [(method, EVENTS, "GET, POST") for method in ("PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "PROPFIND")]
+    + [("POST", INSTANCE, "GET"), ("POST", VERSIONS, "GET")],
+)
+def test_method_of_another_kind_is_405(vm1, method, path, allowed):
+    answer = send_request(vm1, path, method)
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
     assert method == "HEAD" or list(answer.json) == ["error"]
 
 
-def test_post_to_other_routes_is_405(frozen_simulator):
-    assert (
-        send_request(
-            frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2021-02-01", "POST", body=b"{}"
-        ).status
-        == 405
-    )
-    assert send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions", "POST", body=b"{}").status == 405
-
-
 @pytest.mark.parametrize("headers", [{}, {"Metadata": "false"}, {"Metadata": ""}, {"Metadata": "1"}])
-@pytest.mark.parametrize(
-    "path", [EVENTS, "/metadata/instance?api-version=2021-02-01", "/metadata/versions", "/metadata", "/latest/", "/"]
-)
-def test_metadata_header_missing_or_wrong_is_400(frozen_simulator, path, headers):
-    answer = send_request(frozen_simulator.endpoints["vm1"], path, headers=headers)
-    assert (answer.status, answer.json) == (400, NO_HEADER)
+@pytest.mark.parametrize("path", [EVENTS, INSTANCE, VERSIONS, "/metadata", "/latest/", "/"])
+def test_metadata_header_missing_or_wrong_is_400(vm1, path, headers):
+    answer = send_request(vm1, path, headers=headers)
+    assert (answer.status, answer.json) == (400, {"error": "Bad request. Required metadata header not specified"})
 
 
 @pytest.mark.parametrize("headers", [{"metadata": "true"}, {"METADATA": "True"}, {"Metadata": "TRUE"}])
-def test_metadata_header_in_any_letter_case_is_accepted(frozen_simulator, headers):
-    assert send_request(frozen_simulator.endpoints["vm1"], headers=headers).status == 200
+def test_metadata_header_in_any_letter_case_is_accepted(vm1, headers):
+    assert send_request(vm1, headers=headers).status == 200
 
 
-def test_metadata_header_is_optional_for_the_preview_version_only(frozen_simulator):
-    path = "/metadata/scheduledevents?api-version="
-    statuses = {
-        version: send_request(frozen_simulator.endpoints["vm1"], path + version, headers={}).status
-        for version in (
-            "2017-03-01",
-            "2017-08-01",
-            "2017-11-01",
-            "2019-01-01",
-            "2019-04-01",
-            "2019-08-01",
-            "2020-07-01",
-        )
-    }
-    assert statuses.pop("2017-03-01") == 200
-    assert set(statuses.values()) == {400}
-    assert (
-        send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2017-03-01", headers={}).status
-        == 400
-    )
+@pytest.mark.parametrize("version", SCHEDULED_EVENTS_VERSIONS)
+def test_metadata_header_is_optional_for_the_preview_version_only(vm1, version):
+    events = send_request(vm1, "/metadata/scheduledevents?api-version=" + version, headers={})
+    assert events.status == (200 if version == PREVIEW_VERSION == "2017-03-01" else 400)
+    assert send_request(vm1, "/metadata/instance?api-version=" + version, headers={}).status == 400
 
 
-def test_forwarded_request_is_rejected_with_xff_status(frozen_simulator):
-    forwarded = {"Metadata": "true", "X-Forwarded-For": "10.0.0.1"}
-    assert send_request(frozen_simulator.endpoints["vm1"], headers=forwarded).status == 400
+def test_forwarded_request_is_rejected_with_xff_status(frozen_simulator, vm1):
+    expect_error(send_request(vm1, headers=FORWARDED), 400)
     frozen_simulator.post("/knobs", {"xff_status": 403})
-    answer = send_request(frozen_simulator.endpoints["vm1"], headers=forwarded)
+    answer = send_request(vm1, headers=FORWARDED)
     assert answer.status == 403 and "X-Forwarded-For" in answer.json["error"]
 
 
-def test_query_with_duplicate_names_is_400(frozen_simulator):
-    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS + "&api-version=2020-07-01").status == 400
-    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS + "&Api-Version=2019-08-01").status == 400
+@pytest.mark.parametrize("more", ["&api-version=2020-07-01", "&Api-Version=2019-08-01"])
+def test_query_with_duplicate_names_is_400(vm1, more):
+    expect_error(send_request(vm1, EVENTS + more), 400)
+
+
+NEWEST = ["2020-07-01", "2019-08-01", "2019-04-01"]
+NEWEST_OF_INSTANCE = ["2025-04-07", "2024-07-17", "2024-03-15"]
+VERSION_ERROR = (
+    "Bad request. api-version is invalid or was not specified in the request. "
+    "For more information refer to aka.ms/azureimds"
+)
+
+
+@pytest.mark.parametrize("query", ["", "=", "=latest", "={latest}", "=2031-01-01", "=2021-12-13"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_version_missing_or_unknown_is_400_with_newest_versions(vm1, query, method):
+    path = "/metadata/scheduledevents" + (f"?api-version{query}" if query else "")
+    answer = send_request(vm1, path, method, body=b"{}" if method == "POST" else None)
+    assert (answer.status, answer.json) == (400, {"error": VERSION_ERROR, "newest-versions": NEWEST})
 
 
 @pytest.mark.parametrize(
-    "query",
+    "path",
     [
-        "",
-        "?api-version=",
-        "?api-version=latest",
-        "?api-version={latest}",
-        "?api-version=2031-01-01",
-        "?api-version=2021-12-13",
+        "/metadata/instance?api-version=2020-07-01",
+        "/metadata",
+        "/metadata/",
+        "/METADATA?format=json",
+        "/metadata?api-version=1",
     ],
 )
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_version_missing_or_unknown_is_400_with_newest_versions(frozen_simulator, query, method):
-    answer = send_request(
-        frozen_simulator.endpoints["vm1"],
-        "/metadata/scheduledevents" + query,
-        method,
-        body=b"{}" if method == "POST" else None,
-    )
-    assert (answer.status, answer.json) == (400, VERSION_ERROR)
+def test_version_of_instance_has_its_own_list(vm1, path):
+    answer = send_request(vm1, path)
+    assert (answer.status, answer.json) == (400, {"error": VERSION_ERROR, "newest-versions": NEWEST_OF_INSTANCE})
 
 
-def test_version_of_instance_has_its_own_list(frozen_simulator):
-    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2020-07-01")
-    assert (answer.status, answer.json) == (400, version_error("2025-04-07", "2024-07-17", "2024-03-15"))
-
-
-def test_errors_follow_the_knob_for_wording(frozen_simulator):
+def test_errors_follow_the_knob_for_wording(frozen_simulator, vm1):
     frozen_simulator.post("/knobs", {"error_wording": "old"})
-    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/scheduledevents")
-    assert answer.json == {
-        "error": "Bad request. api-version was not specified in the request. For more information refer to "
-        "aka.ms/azureimds",
-        "newest-versions": ["2020-07-01", "2019-08-01", "2019-04-01"],
-    }
-    assert send_request(frozen_simulator.endpoints["vm1"], headers={}).json == {
-        "error": "Bad request: . Required metadata header not specified"
-    }
-
-
-def test_version_unknown_to_instance_is_404_with_the_old_wording(frozen_simulator):
-    frozen_simulator.post("/knobs", {"error_wording": "old"})
-    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/instance?api-version=2017-07-01")
-    assert (answer.status, answer.json) == (404, {"error": "Not found. Invalid version requested"})
+    old = "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds"
+    assert send_request(vm1, "/metadata/scheduledevents").json == {"error": old, "newest-versions": NEWEST}
     for path in ("/metadata/instance", "/metadata/instance?api-version="):
-        answer = send_request(frozen_simulator.endpoints["vm1"], path)
-        assert (answer.status, set(answer.json)) == (400, {"error", "newest-versions"})
+        answer = send_request(vm1, path)
+        assert (answer.status, answer.json) == (400, {"error": old, "newest-versions": NEWEST_OF_INSTANCE})
+    unknown = send_request(vm1, "/metadata/instance?api-version=2017-07-01")
+    assert (unknown.status, unknown.json) == (404, {"error": "Not found. Invalid version requested"})
+    no_header = {"error": "Bad request: . Required metadata header not specified"}
+    assert send_request(vm1, headers={}).json == no_header
 
 
-@pytest.mark.parametrize("path", ["/metadata", "/metadata/", "/METADATA?format=json", "/metadata?api-version=1"])
-def test_path_without_route_and_version_is_400_with_newest_versions(frozen_simulator, path):
-    answer = send_request(frozen_simulator.endpoints["vm1"], path)
-    assert (answer.status, answer.json) == (400, version_error("2025-04-07", "2024-07-17", "2024-03-15"))
-
-
-def test_extra_api_versions_are_accepted(frozen_simulator):
-    schedule(frozen_simulator)
+def test_extra_api_versions_are_accepted(frozen_simulator, vm1, event):
     path = "/metadata/scheduledevents?api-version=2024-07-09"
-    assert send_request(frozen_simulator.endpoints["vm1"], path).status == 400
+    assert send_request(vm1, path).status == 400
     frozen_simulator.post("/knobs", {"extra_api_versions": ["2024-07-09"]})
-    assert send_request(frozen_simulator.endpoints["vm1"], path).json == events(frozen_simulator)
+    assert send_request(vm1, path).json == send_request(vm1).json
 
 
-def test_response_has_the_headers_of_imds(frozen_simulator):
-    answer = send_request(frozen_simulator.endpoints["vm1"])
-    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
-    assert re.fullmatch(r"IMDS/150\.870\.65\.\d+", answer.headers["Server"])
-    assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
-    assert re.fullmatch(r"[0-9a-f-]{36}", answer.headers["x-ms-request-id"])
-    assert int(answer.headers["Content-Length"]) == len(answer.body)
-    assert (
-        answer.headers["x-ms-request-id"] != send_request(frozen_simulator.endpoints["vm1"]).headers["x-ms-request-id"]
-    )
+def test_response_has_the_headers_of_imds(vm1):
+    answers = [send_request(vm1) for _each in range(20)]
+    headers = answers[0].headers
+    assert headers["Content-Type"] == "application/json; charset=utf-8"
+    assert re.fullmatch(r"IMDS/150\.870\.65\.\d+", headers["Server"])
+    assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["Date"])
+    assert int(headers["Content-Length"]) == len(answers[0].body)
+    request_ids = {each.headers["x-ms-request-id"] for each in answers}
+    random_uuid = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    assert len(request_ids) == 20 and all(re.fullmatch(random_uuid, each) for each in request_ids)
 
 
-def test_etag_of_known_document_gives_304(frozen_simulator):
-    endpoint = frozen_simulator.endpoints["vm1"]
-    tag = send_request(endpoint).headers["ETag"]
-    same = send_request(endpoint, headers={**HEADER, "If-None-Match": tag})
+def test_etag_of_known_document_gives_304(frozen_simulator, vm1):
+    tag = send_request(vm1).headers["ETag"]
+    same = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
     assert (same.status, same.body, same.headers["ETag"]) == (304, b"", tag)
-    assert send_request(endpoint, headers={**HEADER, "If-None-Match": '"other"'}).status == 200
+    assert send_request(vm1, headers={**HEADER, "If-None-Match": '"other"'}).status == 200
     schedule(frozen_simulator)
-    changed = send_request(endpoint, headers={**HEADER, "If-None-Match": tag})
-    assert changed.status == 200 and changed.headers["ETag"] != tag
-    assert (
-        send_request(endpoint, "/metadata/scheduledevents?api-version=2019-08-01").headers["ETag"]
-        != changed.headers["ETag"]
-    )
-
-
-def test_etag_off_sends_no_etag(frozen_simulator):
-    tag = send_request(frozen_simulator.endpoints["vm1"]).headers["ETag"]
+    changed = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
+    older = send_request(vm1, "/metadata/scheduledevents?api-version=2019-08-01")
+    assert changed.status == 200 and len({tag, changed.headers["ETag"], older.headers["ETag"]}) == 3
     frozen_simulator.post("/knobs", {"etag": False})
-    answer = send_request(frozen_simulator.endpoints["vm1"], headers={**HEADER, "If-None-Match": tag})
-    assert answer.status == 200 and "ETag" not in answer.headers
+    without = send_request(vm1, headers={**HEADER, "If-None-Match": changed.headers["ETag"]})
+    assert without.status == 200 and "ETag" not in without.headers
 
 
-def test_keep_alive_connection_serves_many_requests(frozen_simulator):
-    with connect(frozen_simulator.endpoints["vm1"]) as connection:
-        for _each in range(3):
-            connection.sendall(request_bytes(more=""))
-            assert read_response(connection).startswith(b"HTTP/1.1 200 OK")
+def test_connection_serves_many_requests_in_order(vm1):
+    with connect(vm1) as connection:
+        # without waiting for an answer
+        connection.sendall(request_bytes(more="") + request_bytes(NAME, more=""))
+        received = b""
+        while not received.endswith(b"\r\n\r\nvm1"):
+            received += connection.recv(65536)
+        assert b"DocumentIncarnation" in received and received.count(b"HTTP/1.1 200 OK") == 2
+        connection.sendall(request_bytes(more=""))
+        assert read_response(connection).startswith(b"HTTP/1.1 200 OK")
 
 
 # -- approvals
 
 
-def test_approval_of_one_id_is_200_and_not_visible(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    before = events(frozen_simulator)
-    answer = approve(frozen_simulator.endpoints["vm1"], event_id)
+def test_approval_of_one_id_is_200_and_not_visible(frozen_simulator, vm1, event):
+    before = send_request(vm1).json
+    answer = approve(vm1, event)
     assert (answer.status, answer.body, answer.headers["Content-Length"]) == (200, b"", "0")
-    assert events(frozen_simulator) == before
-    assert frozen_simulator.get("/events/" + event_id)["approved_by"] == ["vm1"]
+    assert send_request(vm1).json == before
+    assert frozen_simulator.get("/events/" + event)["approved_by"] == ["vm1"]
 
 
-def test_approval_repeated_by_any_vm_is_200(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    for vm in ("vm1", "vm1", "vm2"):
-        assert approve(frozen_simulator.endpoints[vm], event_id).status == 200
+def test_approval_by_group_members_is_200_and_by_others_400(frozen_simulator, event):
+    assert approve(frozen_simulator.endpoints["stranger"], event).status == 400
+    assert not is_approved(frozen_simulator, event)
+    for vm in ("vm2", "vm1", "vm1"):
+        assert approve(frozen_simulator.endpoints[vm], event).status == 200
+    assert is_approved(frozen_simulator, event)
 
 
-def test_approval_of_several_ids_in_any_letter_case_is_200(frozen_simulator):
-    event_ids = [schedule(frozen_simulator), schedule(frozen_simulator, type="Reboot")]
-    assert approve(frozen_simulator.endpoints["vm1"], event_ids[0].lower(), event_ids[1], event_ids[0]).status == 200
-    assert [frozen_simulator.get("/events/" + each)["approved"] for each in event_ids] == [True, True]
-
-
-def test_approval_by_group_member_is_200_and_by_others_400(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    assert approve(frozen_simulator.endpoints["stranger"], event_id).status == 400
-    assert not frozen_simulator.get("/events/" + event_id)["approved"]
-    assert approve(frozen_simulator.endpoints["vm2"], event_id).status == 200
+def test_approval_of_several_ids_in_any_letter_case_is_200(frozen_simulator, vm1, event):
+    # it is Started
+    other = schedule(frozen_simulator, starts="automatic_approval")
+    third = schedule(frozen_simulator, type="Reboot")
+    assert approve(vm1, event.lower(), third, event, other).status == 200
+    assert is_approved(frozen_simulator, event) and is_approved(frozen_simulator, third)
 
 
 @pytest.mark.parametrize("status", [400, 200, 404])
-def test_approval_of_unknown_id_has_unknown_event_status(frozen_simulator, status):
+def test_approval_of_unknown_id_has_unknown_event_status(frozen_simulator, vm1, event, status):
     frozen_simulator.post("/knobs", {"unknown_event_status": status})
-    assert approve(frozen_simulator.endpoints["vm1"], GUID).status == status
-    gone = schedule(frozen_simulator)
-    frozen_simulator.post(f"/events/{gone}/cancel")
-    assert approve(frozen_simulator.endpoints["vm1"], gone).status == status
+    assert approve(vm1, GUID).status == status
+    frozen_simulator.post(f"/events/{event}/cancel")
+    assert approve(vm1, event).status == status
 
 
-def test_approval_of_known_and_unknown_ids_follows_partial_batch(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    assert approve(frozen_simulator.endpoints["vm1"], event_id, GUID).status == 400
-    assert not frozen_simulator.get("/events/" + event_id)["approved"]
+def test_approval_of_known_and_unknown_ids_follows_partial_batch(frozen_simulator, vm1, event):
+    assert approve(vm1, event, GUID).status == 400
+    assert not is_approved(frozen_simulator, event)
     frozen_simulator.post("/knobs", {"partial_batch": "apply_valid"})
-    assert approve(frozen_simulator.endpoints["vm1"], GUID, event_id).status == 200
-    assert frozen_simulator.get("/events/" + event_id)["approved"]
+    assert approve(vm1, GUID, event).status == 200
+    assert is_approved(frozen_simulator, event)
 
 
-def test_approval_of_started_event_is_200(frozen_simulator):
-    event_id = schedule(frozen_simulator, starts="automatic_approval")
-    assert approve(frozen_simulator.endpoints["vm1"], event_id).status == 200
-
-
-def test_approval_answer_is_the_document_with_post_body(frozen_simulator):
-    event_id = schedule(frozen_simulator)
+def test_approval_answer_is_the_document_with_post_body(frozen_simulator, vm1, event):
     frozen_simulator.post("/knobs", {"post_body": "document"})
-    assert approve(frozen_simulator.endpoints["vm1"], event_id).json == events(frozen_simulator)
+    assert approve(vm1, event).json == send_request(vm1).json
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "application/json", "text/plain"])
-def test_approval_with_any_content_type_is_200(frozen_simulator, content_type):
-    event_id = schedule(frozen_simulator)
+def test_approval_with_any_content_type_and_further_members_is_200(frozen_simulator, vm1, event, content_type):
     headers = {**HEADER, **({"Content-Type": content_type} if content_type else {})}
-    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers=headers).status == 200
-    assert frozen_simulator.get("/events/" + event_id)["approved"]
-
-
-def test_approval_with_other_members_ignores_them(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    for incarnation in (5, "5"):
-        body = {"DocumentIncarnation": incarnation, "StartRequests": [{"EventId": event_id, "Why": "x"}]}
-        assert (
-            send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=json.dumps(body).encode()).status
-            == 200
-        )
+    body = {"DocumentIncarnation": "5", "StartRequests": [{"EventId": event, "Why": "x"}]}
+    assert send_request(vm1, EVENTS, "POST", headers, json.dumps(body).encode()).status == 200
+    assert is_approved(frozen_simulator, event)
 
 
 @pytest.mark.parametrize(
@@ -337,83 +289,63 @@ def test_approval_with_other_members_ignores_them(frozen_simulator):
         b'{"StartRequests":[{}]}',
         b'{"StartRequests":[{"EventId":7}]}',
         b'{"StartRequests":[{"EventId":""}]}',
+        b'{"StartRequests":[{"EventId":"\\ud800"}]}',
         b'{"StartRequests":["' + GUID.encode() + b'"]}',
         b"\xff\xfe",
         b"StartRequests=x",
         b"[" * 30000,
     ],
 )
-def test_approval_with_malformed_body_is_400_and_changes_nothing(frozen_simulator, body):
-    schedule(frozen_simulator)
+def test_approval_with_malformed_body_is_400_and_changes_nothing(frozen_simulator, vm1, event, body):
     before = frozen_simulator.get("/events")
-    answer = send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body)
-    assert answer.status == 400 and list(answer.json) == ["error"]
+    expect_error(send_request(vm1, EVENTS, "POST", body=body), 400)
     assert frozen_simulator.get("/events") == before
 
 
-@pytest.mark.parametrize(
-    "body, headers",
-    [
-        (json.dumps({"StartRequests": [{"EventId": "\ud800"}]}).encode(), HEADER),
-        (b"this is no gzip", {**HEADER, "Content-Encoding": "gzip"}),
-        (b"", {**HEADER, "Content-Encoding": "deflate"}),
-    ],
-)
-def test_approval_with_unreadable_body_is_400(frozen_simulator, body, headers):
-    answer = send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", headers, body)
+@pytest.mark.parametrize("body, encoding", [(b"this is no gzip", "gzip"), (b"", "deflate")])
+def test_approval_with_unreadable_body_is_400(vm1, body, encoding):
+    answer = send_request(vm1, EVENTS, "POST", {**HEADER, "Content-Encoding": encoding}, body)
     assert answer.status == 400 and answer.body
-    assert send_request(frozen_simulator.endpoints["vm1"]).status == 200
+    assert send_request(vm1).status == 200
 
 
-def test_description_with_lone_surrogate_is_escaped(frozen_simulator):
+def test_description_with_lone_surrogate_is_escaped(frozen_simulator, vm1):
     schedule(frozen_simulator, description="half \ud800")
-    answer = send_request(frozen_simulator.endpoints["vm1"])
-    assert answer.status == 200 and answer.json["Events"][0]["Description"] == "half \ud800"
+    assert send_request(vm1).json["Events"][0]["Description"] == "half \ud800"
 
 
-def test_expect_100_continue_is_answered_before_the_body(frozen_simulator):
-    body = json.dumps({"StartRequests": [{"EventId": schedule(frozen_simulator)}]}).encode()
-    head = "POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (
-        EVENTS,
-        len(body),
-    )
-    with connect(frozen_simulator.endpoints["vm1"]) as connection:
-        connection.sendall(head.encode())
+def test_expect_100_continue_is_answered_before_the_body(vm1, event):
+    body = json.dumps({"StartRequests": [{"EventId": event}]}).encode()
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    with connect(vm1) as connection:
+        connection.sendall(head % (EVENTS.encode(), len(body)))
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)
         assert read_response(connection).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_log_of_approval_truncates_long_and_many_ids(frozen_simulator):
+def test_log_of_approval_truncates_long_and_many_ids(frozen_simulator, vm1, event):
     last = frozen_simulator.get("/log")["lines"][-1]["number"]
-    approve(frozen_simulator.endpoints["vm1"], "x" * 60000)
-    approve(frozen_simulator.endpoints["vm1"], *(f"y{number}" for number in range(1000)))
+    approve(vm1, "x" * 60000)
+    approve(vm1, *(f"y{number}" for number in range(1000)))
     long, many = frozen_simulator.get(f"/log?what=approval&after={last}")["lines"]
     assert long["ids"] == ["x" * 64] and len(long["refused"]) == 200
     assert many["ids"] == [f"y{number}" for number in range(20)]
 
 
-def test_approval_with_body_over_64_kib_is_400(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode()
-    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65536)).status == 200
-    assert send_request(frozen_simulator.endpoints["vm1"], EVENTS, "POST", body=body.ljust(65537)).status == 400
+@pytest.mark.parametrize("size, status", [(65536, 200), (65537, 400)])
+def test_approval_with_body_over_64_kib_is_400(vm1, event, size, status):
+    body = json.dumps({"StartRequests": [{"EventId": event}]}).encode()
+    assert send_request(vm1, EVENTS, "POST", body=body.ljust(size)).status == status
 
 
 @pytest.mark.parametrize(
-    "headers, path",
-    [({}, EVENTS), ({"Metadata": "true", "X-Forwarded-For": "x"}, EVENTS), (HEADER, "/metadata/scheduledevents")],
+    "headers, path, status",
+    [({}, EVENTS, 400), (FORWARDED, EVENTS, 400), (HEADER, "/metadata/scheduledevents", 400), ({}, PREVIEW, 200)],
 )
-def test_approval_obeys_the_rules_for_get(frozen_simulator, headers, path):
-    event_id = schedule(frozen_simulator)
-    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers=headers, path=path).status == 400
-    assert not frozen_simulator.get("/events/" + event_id)["approved"]
-
-
-def test_approval_with_the_preview_version_needs_no_header(frozen_simulator):
-    event_id = schedule(frozen_simulator)
-    path = "/metadata/scheduledevents?api-version=2017-03-01"
-    assert approve(frozen_simulator.endpoints["vm1"], event_id, headers={}, path=path).status == 200
+def test_approval_obeys_the_rules_for_get(frozen_simulator, vm1, event, headers, path, status):
+    assert approve(vm1, event, headers=headers, path=path).status == status
+    assert is_approved(frozen_simulator, event) == (status == 200)
 
 
 # -- rate limit and clients
@@ -421,120 +353,92 @@ def test_approval_with_the_preview_version_needs_no_header(frozen_simulator):
 
 def test_rate_limit_of_five_per_second_then_429(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
-    statuses = [
-        send_request(sim.endpoints["vm1"], path).status
-        for path in (EVENTS, EVENTS, "/metadata/versions", EVENTS, "/metadata/instance?api-version=2021-02-01", EVENTS)
-    ]
+    vm1, vm2 = sim.endpoints.values()
+    statuses = [send_request(vm1, path).status for path in (EVENTS, EVENTS, VERSIONS, EVENTS, INSTANCE, EVENTS)]
     assert statuses[-1] == 429 and 429 not in statuses[:5]
-    assert send_request(sim.endpoints["vm1"]).json == {"error": "Too many requests"}
-    assert send_request(sim.endpoints["vm2"]).status == 200
+    assert send_request(vm1).json == {"error": "Too many requests"}
+    assert send_request(vm2).status == 200
     sim.post("/knobs", {"rate_limit": "off"})
-    assert {send_request(sim.endpoints["vm1"]).status for _each in range(12)} == {200}
+    assert {send_request(vm1).status for _each in range(12)} == {200}
 
 
 def test_rate_limit_is_a_sliding_second():
-    from imds_simulator.protocol.rate_limit import RateLimit
-
     limit = RateLimit()
-    assert [limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)] == [
-        True,
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
+    allowed = {moment: limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)}
+    assert allowed == {0: True, 0.5: True, 0.9: False, 1.0: True, 1.1: False, 1.5: True}
     assert limit.allows("b", 2, 0.9)
     # a limit that Python cannot count to, as a value for "no limit"
     assert limit.allows("b", 10**20, 0.9)
 
 
 def scenario_by_source(**more):
-    return {
-        "groups": {
-            "one": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.1.1"}}},
-            "two": {"kind": "standalone", "vms": {"vm2": {"source": "127.0.1.2"}}},
-        },
-        **more,
-    }
+    vms = {"vm1": {"source": "127.0.1.1"}, "vm2": {"source": "127.0.1.2"}}
+    return {"groups": {name: {"kind": "standalone", "vms": {name: vm}} for name, vm in vms.items()}, **more}
 
 
-def send_request_from(source, endpoint):
-    import http.client
-    from urllib.parse import urlsplit
-
+def name_for(source, endpoint):
+    """Return status and body of the answer to a client with the address ``source``, which asks for its name."""
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60, source_address=(source, 0))
     try:
-        connection.request("GET", "/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=HEADER)
+        connection.request("GET", NAME, headers=HEADER)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:
         connection.close()
 
 
-def test_shared_address_identifies_vms_by_source_address(start_simulator):
-    sim = start_simulator(scenario_by_source())
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::]:0"])
+def test_shared_address_identifies_vms_by_source_address(start_simulator, listen):
+    if "::" in listen and not (socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")):
+        pytest.skip("no IPv6 here")
+    sim = start_simulator(scenario_by_source(), listen=listen)
     assert sim.endpoints["vm1"] == sim.endpoints["vm2"]
-    assert send_request_from("127.0.1.1", sim.endpoints["vm1"]) == (200, "vm1")
-    assert send_request_from("127.0.1.2", sim.endpoints["vm1"]) == (200, "vm2")
-    status, body = send_request_from("127.0.1.3", sim.endpoints["vm1"])
-    assert status == 404 and "127.0.1.3" in json.loads(body)["error"]
-    assert any(line["what"] == "unknown-client" and line["address"] == "127.0.1.3" for line in sim.get("/log")["lines"])
-
-
-@pytest.mark.skipif(not socket.has_ipv6 or not os.path.exists("/proc/net/if_inet6"), reason="no IPv6 here")
-def test_shared_ipv6_address_identifies_ipv4_clients(start_simulator):
-    sim = start_simulator(scenario_by_source(), listen="[::]:0")
     endpoint = sim.endpoints["vm1"].replace("[::]", "127.0.0.1")
-    assert send_request_from("127.0.1.1", endpoint) == (200, "vm1")
-    assert send_request_from("127.0.1.2", endpoint) == (200, "vm2")
-    status, body = send_request_from("127.0.1.3", endpoint)
+    assert name_for("127.0.1.1", endpoint) == (200, "vm1")
+    assert name_for("127.0.1.2", endpoint) == (200, "vm2")
+    status, body = name_for("127.0.1.3", endpoint)
     assert status == 404 and "source address 127.0.1.3" in json.loads(body)["error"]
+    assert [line["address"] for line in sim.get("/log?what=unknown-client")["lines"]] == ["127.0.1.3"]
     assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
 def test_default_vm_is_used_for_unknown_sources(start_simulator):
     sim = start_simulator("live-migration", args=["--source", "vm2=127.0.1.2"])
-    assert send_request_from("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
+    assert name_for("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
     assert sim.endpoints["vm1"] != sim.endpoints["vm2"]
     default = start_simulator(scenario_by_source(default_vm="vm2"))
-    assert send_request_from("127.0.1.9", default.endpoints["vm1"]) == (200, "vm2")
+    assert name_for("127.0.1.9", default.endpoints["vm1"]) == (200, "vm2")
 
 
 def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
-    import threading
-
-    sim = start_simulator(
-        {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"]
-    )
+    scenario = {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}
+    sim = start_simulator(scenario, args=["--clock", "manual"])
+    vm1, vm2 = sim.endpoints.values()
     got = []
-    threads = [
-        threading.Thread(target=lambda vm=vm: got.append(send_request(sim.endpoints[vm]).json)) for vm in ("vm1", "vm2")
-    ]
+    threads = [threading.Thread(target=lambda vm=vm: got.append(send_request(vm).json)) for vm in (vm1, vm2)]
     for thread in threads:
         thread.start()
-    while not sim.get("/log")["lines"]:
-        pass
+    wait_until(lambda: sim.get("/log")["lines"])
     sim.advance(118)
-    assert send_request(sim.endpoints["vm1"], "/metadata/versions").status == 200
-    assert got == []
+    assert send_request(vm1, VERSIONS).status == 200 and got == []
     sim.advance(1)
     for thread in threads:
         thread.join(60)
     assert got == [{"DocumentIncarnation": 1, "Events": []}] * 2
     sim.post("/knobs", {"empty_body_until_enabled": True})
     sim.post("/disable", {"group": "web"})
-    empty = send_request(sim.endpoints["vm1"])
+    empty = send_request(vm1)
     assert (empty.status, empty.body) == (200, b"")
     sim.advance(119)
-    assert send_request(sim.endpoints["vm2"]).json["Events"] == []
+    assert send_request(vm2).json["Events"] == []
 
 
 def test_idle_disable_after_a_day_disables_the_service(start_simulator):
     sim = start_simulator("live-migration", args=["--clock", "manual"])
-    send_request(sim.endpoints["vm1"])
+    vm1, vm2 = sim.endpoints.values()
+    send_request(vm1)
     sim.advance(10)
-    assert send_request(sim.endpoints["vm1"]).json["DocumentIncarnation"] == 2
+    assert send_request(vm1).json["DocumentIncarnation"] == 2
     sim.advance(86401)
-    assert send_request(sim.endpoints["vm2"]).json == {"DocumentIncarnation": 1, "Events": []}
+    assert send_request(vm2).json == {"DocumentIncarnation": 1, "Events": []}
     assert [line["by"] for line in sim.get("/log?what=enabled")["lines"]] == ["vm1", "vm2"]

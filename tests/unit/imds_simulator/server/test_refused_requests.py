@@ -7,6 +7,8 @@ See docs/reference/scheduled-events.md 1.6.12, 1.7.5, 4.1.8.
 
 from __future__ import annotations
 
+import pytest
+
 from support.simulator.raw_http import EVENTS, HEADER, approve, send_raw, send_request
 
 DAY = 86400
@@ -22,10 +24,15 @@ REFUSED = [
     ("POST", EVENTS, HEADER, b"not json"),
     ("POST", EVENTS, HEADER, b'{"StartRequests":[{"EventId":"5EED0000-0000-4000-8000-0000000000FF"}]}'),
 ]
+GROUPS = {"web": {"vms": {"vm1": {}, "vm2": {}}}}
 
 
-def scenario(**more):
-    return {"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}, "knobs": {"rate_limit": 0}, **more}
+@pytest.fixture
+def start(start_simulator):
+    """Return a function that starts a simulator without a rate limit, with a clock that only the test moves."""
+    return lambda **more: start_simulator(
+        {"groups": GROUPS, **more}, args=["--clock", "manual", "--knob", "rate_limit=off"]
+    )
 
 
 def send_refused(endpoint):
@@ -35,38 +42,31 @@ def send_refused(endpoint):
 
 
 def test_probe_of_missing_route_does_not_count_for_the_rate_limit(start_simulator):
-    sim = start_simulator({**scenario(), "knobs": {}})
-    endpoint = sim.endpoints["vm1"]
-    statuses = [send_request(endpoint, path).status for path in OTHER_CLOUDS * 3]
-    assert statuses == [404] * 12
+    endpoint = start_simulator({"groups": GROUPS}).endpoints["vm1"]
+    assert {send_request(endpoint, path).status for path in OTHER_CLOUDS * 3} == {404}
     assert [send_request(endpoint).status for _each in range(6)] == [200] * 5 + [429]
 
 
-def test_refused_request_neither_begins_time_nor_enables_the_service(start_simulator):
-    events = [{"name": "patch", "at": 60, "type": "Reboot", "resources": ["vm1"]}]
-    sim = start_simulator(scenario(begin="first_request", events=events), args=["--clock", "manual"])
-    send_refused(sim.endpoints["vm1"])
-    assert send_request(sim.endpoints["vm1"], "/metadata/instance?api-version=2021-02-01").status == 200
+def test_refused_request_neither_begins_time_nor_enables_the_service(start):
+    sim = start(begin="first_request", events=[{"name": "patch", "at": 60, "type": "Reboot", "resources": ["vm1"]}])
+    vm1, vm2 = sim.endpoints.values()
+    send_refused(vm1)
+    assert send_request(vm1, "/metadata/instance?api-version=2021-02-01").status == 200
     sim.advance(3600)
-    assert sim.get("/state")["epoch"] is None
-    assert sim.get("/log?what=enabled")["lines"] == []
-    assert send_request(sim.endpoints["vm2"]).json["Events"] == []
+    assert sim.get("/state")["epoch"] is None and sim.get("/log?what=enabled")["lines"] == []
+    assert send_request(vm2).json["Events"] == []
     assert sim.get("/state")["epoch"] is not None
     sim.advance(60)
-    assert len(send_request(sim.endpoints["vm2"]).json["Events"]) == 1
+    assert len(send_request(vm2).json["Events"]) == 1
 
 
-def test_refused_request_does_not_keep_the_service_enabled(start_simulator):
-    sim = start_simulator(scenario(), args=["--clock", "manual"])
+def test_refused_request_does_not_keep_the_service_enabled_and_an_approval_does(start):
+    sim = start()
     endpoint = sim.endpoints["vm1"]
     event_id = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "5d", "hold": True})["id"]
-    assert send_request(endpoint).status == 200
-    sim.advance(DAY - 10)
-    assert approve(endpoint, event_id).status == 200
-    sim.advance(20)
-    # the approval has kept the service enabled
-    assert send_request(endpoint).status == 200
-    sim.advance(DAY - 10)
+    for send in (send_request, lambda endpoint: approve(endpoint, event_id), send_request):
+        assert send(endpoint).status == 200
+        sim.advance(DAY - 10)
     send_refused(endpoint)
     assert len(sim.get("/log?what=enabled")["lines"]) == 1
     sim.advance(20)
@@ -83,12 +83,11 @@ MALFORMED = [
     b"GET /metadata/scheduledevents?x=" + b"y" * 20000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /metadata HTTP/1.1\r\nHost: x\r\nMetadata: " + b"y" * 20000 + b"\r\n\r\n",
 ]
-
 UNREADABLE = [b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd", b"Transfer-Encoding: chunked\r\n\r\nx\r\n"]
 
 
 def test_malformed_request_is_400_and_closes_its_connection(start_process):
-    sim = start_process(scenario())
+    sim = start_process({"groups": GROUPS}, args=["--knob", "rate_limit=off"])
     for data in MALFORMED:
         for url in (sim.endpoints["vm1"], sim.control):
             # returns when the simulator has closed the connection
