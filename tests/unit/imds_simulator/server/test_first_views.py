@@ -18,8 +18,8 @@ def seen(sim):
 
 @pytest.fixture
 def sim(start_simulator):
-    web = {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}
-    return start_simulator({"groups": {"web": web}}, args=["--clock", "manual", "--knob", "rate_limit=off"])
+    scenario = {"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}
+    return start_simulator(scenario, args=["--clock", "manual", "--knob", "rate_limit=off"])
 
 
 def schedule(sim, name, kind="Reboot"):
