@@ -19,19 +19,23 @@ EVENT = f"{RESOURCE}/providers/microsoft.maintenance/scheduledevents/{ID.lower()
 FREEZE = {"type": "Freeze", "resources": ["vm1", "vm2"], "id": ID, "notice": "15m", "duration": 5, "description": "d"}
 
 
-def notifications(*events, until=10000.0, schema="eventgrid", **more):
+def notifications(plan, until=10000.0, schema="eventgrid", **more):
     """Return the notifications until ``until`` seconds after T0, as (headers, data)."""
-    simulation = make_simulation(*events, **more)
+    simulation = make_simulation(plan, **more)
     world, ids = simulation.world, ResourceIds(simulation.world.groups)
-    made = [
-        notification(each, f"id{number}", schema, ids, world.vms)
-        for number, each in enumerate(simulation.advance_to(T0 + until))
-    ]
+    occurrences = enumerate(simulation.advance_to(T0 + until))
+    made = [notification(each, f"id{number}", schema, ids, world.vms) for number, each in occurrences]
     return [(each.headers, json.loads(each.body)) for each in made if each is not None]
 
 
 def properties(body):
-    return (body[0] if isinstance(body, list) else body)["data"]["resourceInfo"]["properties"]
+    return body[0]["data"]["resourceInfo"]["properties"]
+
+
+def shown(**more):
+    """Return status, type and time of NotBefore in each notification about an event."""
+    all_properties = [properties(body) for _headers, body in notifications({**FREEZE, **more})]
+    return [(each["EventStatus"], each["EventType"], each["NotBefore"][-12:-4]) for each in all_properties]
 
 
 def test_event_grid_schema_is_that_of_the_document():
@@ -88,9 +92,7 @@ def test_cloudevents_schema_has_the_same_data():
 
 def test_each_notification_shows_the_event_as_it_was():
     changes = [{"after": 60, "type": "Reboot", "notice": "30m"}]
-    bodies = [body for _headers, body in notifications({**FREEZE, "approve_after": 120, "changes": changes})]
-    shown = [(each["EventStatus"], each["EventType"], each["NotBefore"][-12:-4]) for each in map(properties, bodies)]
-    assert shown == [
+    assert shown(approve_after=120, changes=changes) == [
         ("Scheduled", "Freeze", "08:15:00"),
         ("Scheduled", "Reboot", "08:31:00"),
         ("Started", "Reboot", "08:31:00"),
@@ -98,15 +100,16 @@ def test_each_notification_shows_the_event_as_it_was():
     ]
 
 
-def test_cancelled_event_is_canceled():
-    bodies = [body for _headers, body in notifications({**FREEZE, "cancel_after": 60})]
-    assert [properties(body)["EventStatus"] for body in bodies] == ["Scheduled", "Canceled"]
-
-
-@pytest.mark.parametrize("starts", ["hardware_failure", "automatic_approval"])
-def test_event_that_begins_as_started_has_no_scheduled_notification(starts):
-    bodies = [body for _headers, body in notifications({**FREEZE, "starts": starts})]
-    assert [properties(body)["EventStatus"] for body in bodies] == ["Started", "Completed"]
+@pytest.mark.parametrize(
+    "plan, expected",
+    [
+        ({"cancel_after": 60}, ["Scheduled", "Canceled"]),
+        ({"starts": "hardware_failure"}, ["Started", "Completed"]),
+        ({"starts": "automatic_approval"}, ["Started", "Completed"]),
+    ],
+)
+def test_notifications_begin_and_end_with_the_event(plan, expected):
+    assert [status for status, _type, _not_before in shown(**plan)] == expected
 
 
 def test_names_in_resources_are_those_of_the_vms():
