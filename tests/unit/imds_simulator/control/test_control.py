@@ -10,18 +10,30 @@ import re
 import pytest
 
 from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server import activity_log
 from imds_simulator.server.clock import ManualClock
 from imds_simulator.server.engine import Engine
 from support.simulator.raw_http import approve, send_request
 from support.simulator_process import ControlError
 
+FREEZE = {"type": "Freeze", "resources": ["vm1"]}
+
+
+@pytest.fixture
+def sim(frozen_simulator):
+    return frozen_simulator
+
 
 def schedule(sim, **more):
-    return sim.post("/events", {"type": "Freeze", "resources": ["vm1"], **more})
+    return sim.post("/events", {**FREEZE, **more})
 
 
 def visible_events(sim, vm="vm1"):
     return send_request(sim.endpoints[vm]).json["Events"]
+
+
+def visible_statuses(sim):
+    return [event["EventStatus"] for event in visible_events(sim)]
 
 
 def expect_error(status, call, *arguments):
@@ -31,63 +43,53 @@ def expect_error(status, call, *arguments):
     return caught.value.body["error"]
 
 
-def test_schedule_returns_the_event_with_hidden_state(frozen_simulator):
-    made = schedule(frozen_simulator, name="mine", notice="5m", source="User", description="d", duration=3)
+def test_schedule_returns_the_event_with_hidden_state(sim):
+    made = schedule(sim, name="mine", notice="5m", source="User", description="d", duration=3)
     assert (made["status"], made["name"], made["approved"], made["approved_by"]) == ("Scheduled", "mine", False, [])
-    (event,) = visible_events(frozen_simulator)
-    assert (event["EventId"], event["Description"], event["EventSource"], event["DurationInSeconds"]) == (
-        made["id"],
-        "d",
-        "User",
-        3,
-    )
-    assert (
-        frozen_simulator.get("/events/mine")["id"]
-        == frozen_simulator.get("/events/" + made["id"].lower())["id"]
-        == made["id"]
-    )
-    assert "mine" in [each["name"] for each in frozen_simulator.get("/events")["events"]]
+    (event,) = visible_events(sim)
+    assert (event["EventId"], event["Description"], event["EventSource"]) == (made["id"], "d", "User")
+    assert event["DurationInSeconds"] == 3
+    assert sim.get("/events/mine")["id"] == sim.get("/events/" + made["id"].lower())["id"] == made["id"]
+    assert "mine" in [each["name"] for each in sim.get("/events")["events"]]
 
 
-def test_schedule_with_at_and_after_appears_later(frozen_simulator):
-    first = schedule(frozen_simulator, at=30, starts="automatic_approval", started_for=60)
-    schedule(frozen_simulator, name="next", after=first["name"], at=5)
-    assert visible_events(frozen_simulator) == []
-    frozen_simulator.advance(30)
-    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Started"]
-    frozen_simulator.advance(60)
-    assert visible_events(frozen_simulator) == []
-    frozen_simulator.advance(5)
-    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Scheduled"]
+def test_schedule_with_at_and_after_appears_later(sim):
+    first = schedule(sim, at=30, starts="automatic_approval", started_for=60)
+    schedule(sim, name="next", after=first["name"], at=5)
+    found = [visible_statuses(sim)]
+    for seconds in (30, 60, 5):
+        sim.advance(seconds)
+        found.append(visible_statuses(sim))
+    assert found == [[], ["Started"], [], ["Scheduled"]]
 
 
 @pytest.mark.parametrize(
     "body, text",
     [
         ({"type": "Freeze"}, "the key resources is missing"),
-        ({"type": "Freez", "resources": ["vm1"]}, "did you mean Freeze?"),
-        ({"type": "Freeze", "resources": ["vm8"]}, "there is no VM vm8"),
+        ({**FREEZE, "type": "Freez"}, "did you mean Freeze?"),
+        ({**FREEZE, "resources": ["vm8"]}, "there is no VM vm8"),
         ({"resources": ["vm1"]}, "the key type is missing"),
-        ({"type": "Freeze", "resources": ["vm1", "stranger"]}, "an event affects VMs of one group"),
-        ({"type": "Freeze", "resources": ["vm1"], "after": "nothing"}, "there is no event nothing"),
-        ({"type": "Freeze", "resources": ["vm1"], "notise": 1}, "notise: unknown key (did you mean notice?)"),
+        ({**FREEZE, "resources": ["vm1", "stranger"]}, "an event affects VMs of one group"),
+        ({**FREEZE, "after": "nothing"}, "there is no event nothing"),
+        ({**FREEZE, "notise": 1}, "notise: unknown key (did you mean notice?)"),
         ([], "not a JSON object"),
     ],
 )
-def test_schedule_of_invalid_event_is_400(frozen_simulator, body, text):
-    assert text in expect_error(400, frozen_simulator.post, "/events", body)
+def test_schedule_of_invalid_event_is_400(sim, body, text):
+    assert text in expect_error(400, sim.post, "/events", body)
 
 
-def test_every_wrong_member_of_a_request_is_named(frozen_simulator):
+def test_every_wrong_member_of_a_request_is_named(sim):
     event = {"type": "F", "resources": ["vm8", 7], "notise": 1, "at": "soon", "after": "nothing", "not_before": "30s"}
     change = {"after": 5, "type": "F", "resources": ["vm8"], "notice": [], "stauts": "Started", "action": "go"}
     fault = {"kind": "gone", "route": 7, "vm": [], "requests": "0", "from": "soon", "retry_after": "x", "bdy": ""}
     bodies = {"/events": event, "/events/changing/change": change, "/faults": fault}
     bodies["/incarnation"] = {"group": "x", "to": -1, "add": "y", "by": 1}
     bodies["/notes"] = {"vm": "vm8", "what": "", "event": 7, "who": 1}
-    schedule(frozen_simulator, name="changing")
+    schedule(sim, name="changing")
     for path, body in bodies.items():
-        named = [each.partition(":")[0].partition("[")[0] for each in problems_of(frozen_simulator, path, body)]
+        named = [each.partition(":")[0].partition("[")[0] for each in problems_of(sim, path, body)]
         assert {*named} == {*body} - {"kind"}, path
 
 
@@ -95,49 +97,36 @@ def problems_of(sim, path, body):
     return re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
 
 
-def test_schedule_with_a_used_name_is_400(frozen_simulator):
-    schedule(frozen_simulator, name="only-once")
-    assert "only-once already" in expect_error(
-        400, frozen_simulator.post, "/events", {"type": "Freeze", "resources": ["vm1"], "name": "only-once"}
-    )
+def test_schedule_with_a_used_name_is_400(sim):
+    schedule(sim, name="only-once")
+    assert "only-once already" in expect_error(400, sim.post, "/events", {**FREEZE, "name": "only-once"})
 
 
-def test_approve_as_control_plane_other_tenants_or_vm(frozen_simulator):
-    held = schedule(frozen_simulator, hold=True)["id"]
-    assert frozen_simulator.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
-    assert frozen_simulator.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
-    frozen_simulator.advance(5)
-    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Scheduled"
-    frozen_simulator.post(f"/events/{held}/approve", {"as": "other-tenants"})
-    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Scheduled"
-    frozen_simulator.advance(1)
-    assert visible_events(frozen_simulator)[0]["EventStatus"] == "Started"
-    assert "not Scheduled" in expect_error(409, frozen_simulator.post, f"/events/{held}/approve")
-    other = schedule(frozen_simulator)["id"]
-    assert "there is no approver" in expect_error(400, frozen_simulator.post, f"/events/{other}/approve", {"as": "vm9"})
-    assert "does not see" in expect_error(409, frozen_simulator.post, f"/events/{other}/approve", {"as": "stranger"})
+def test_approve_as_control_plane_other_tenants_or_vm(sim):
+    held, other = schedule(sim, hold=True)["id"], schedule(sim, hold=True)["id"]
+    assert sim.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
+    assert sim.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
+    sim.advance(5)
+    assert visible_statuses(sim) == ["Scheduled", "Scheduled"]
+    sim.post(f"/events/{held}/approve", {"as": "other-tenants"})
+    assert visible_statuses(sim) == ["Scheduled", "Scheduled"]
+    sim.advance(1)
+    assert visible_statuses(sim) == ["Started", "Scheduled"]
+    assert "not Scheduled" in expect_error(409, sim.post, f"/events/{held}/approve")
+    assert "there is no approver" in expect_error(400, sim.post, f"/events/{other}/approve", {"as": "vm9"})
+    assert "does not see" in expect_error(409, sim.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
-def test_cancel_complete_and_change_act_on_events(frozen_simulator):
-    event = schedule(frozen_simulator)["id"]
-    assert (
-        frozen_simulator.post(f"/events/{event}/change", {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": 60})[
-            "type"
-        ]
-        == "Reboot"
-    )
-    assert visible_events(frozen_simulator)[0]["Resources"] == ["vm1", "vm2"]
-    assert frozen_simulator.post(f"/events/{event}/change", {"status": "Started"})["status"] == "Started"
-    assert "cancelled" in expect_error(409, frozen_simulator.post, f"/events/{event}/cancel")
-    assert (
-        frozen_simulator.post(f"/events/{event}/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
-    )
-    assert frozen_simulator.post(f"/events/{event}/cancel")["cancelled"]
-    assert visible_events(frozen_simulator) == [] and "it has ended" in expect_error(
-        409, frozen_simulator.post, f"/events/{event}/complete"
-    )
-    other = schedule(frozen_simulator)["id"]
-    assert frozen_simulator.post(f"/events/{other}/complete")["status"] == "Gone"
+def test_cancel_complete_and_change_act_on_events(sim):
+    event = "/events/" + schedule(sim)["id"]
+    assert sim.post(event + "/change", {"type": "Reboot", "resources": ["vm1", "vm2"]})["type"] == "Reboot"
+    assert visible_events(sim)[0]["Resources"] == ["vm1", "vm2"]
+    assert sim.post(event + "/change", {"status": "Started"})["status"] == "Started"
+    assert "cancelled" in expect_error(409, sim.post, event + "/cancel")
+    assert sim.post(event + "/change", {"status": "Scheduled", "notice": 60})["status"] == "Scheduled"
+    assert sim.post(event + "/cancel")["cancelled"] and visible_events(sim) == []
+    assert "it has ended" in expect_error(409, sim.post, event + "/complete")
+    assert sim.post(f"/events/{schedule(sim)['id']}/complete")["status"] == "Gone"
 
 
 @pytest.mark.parametrize(
@@ -150,135 +139,130 @@ def test_cancel_complete_and_change_act_on_events(frozen_simulator):
         ({"action": "impact"}, "impact_for is missing"),
     ],
 )
-def test_change_with_invalid_body_is_400(frozen_simulator, body, text):
-    event = schedule(frozen_simulator)["id"]
-    assert text in expect_error(400, frozen_simulator.post, f"/events/{event}/change", body)
+def test_change_with_invalid_body_is_400(sim, body, text):
+    assert text in expect_error(400, sim.post, f"/events/{schedule(sim)['id']}/change", body)
 
 
-def test_fail_adds_a_started_event(frozen_simulator):
-    failed = frozen_simulator.post("/fail", {"vm": "vm2"})
+def test_change_before_appearance_is_409(sim):
+    event = f"/events/{schedule(sim, at=60)['id']}/change"
+    for body in ({"notice": 60}, {"status": "Started"}, {"action": "impact", "impact_for": 5}):
+        assert "has not appeared yet" in expect_error(409, sim.post, event, body)
+    assert sim.post(event, {"description": "new"})["description"] == "new"
+    sim.advance(60)
+    assert visible_events(sim)[0]["Description"] == "new"
+
+
+def test_fail_adds_a_started_event(sim):
+    failed = sim.post("/fail", {"vm": "vm2"})
     assert (failed["status"], failed["type"], failed["resources"]) == ("Started", "Reboot", ["vm2"])
-    assert frozen_simulator.post("/fail", {"resources": ["vm1", "vm2"], "type": "Redeploy"})["type"] == "Redeploy"
-    assert [event["EventStatus"] for event in visible_events(frozen_simulator)] == ["Started", "Started"]
-    assert "resources" in expect_error(400, frozen_simulator.post, "/fail", {})
+    assert sim.post("/fail", {"resources": ["vm1", "vm2"], "type": "Redeploy"})["type"] == "Redeploy"
+    assert visible_statuses(sim) == ["Started", "Started"]
+    assert "resources" in expect_error(400, sim.post, "/fail", {})
 
 
-def test_unknown_events_and_paths_are_404_with_json(frozen_simulator):
-    assert "nothing" in expect_error(404, frozen_simulator.post, "/events/nothing/cancel")
-    expect_error(404, frozen_simulator.get, "/nowhere")
-    expect_error(405, frozen_simulator.delete, "/events")
+def test_unknown_events_and_paths_are_404_with_json(sim):
+    assert "nothing" in expect_error(404, sim.post, "/events/nothing/cancel")
+    expect_error(404, sim.get, "/nowhere")
+    expect_error(405, sim.delete, "/events")
 
 
-def test_advance_moves_the_clock_and_rejects_nonsense(frozen_simulator):
-    before = frozen_simulator.get("/state")["unix"]
-    assert frozen_simulator.post("/advance", {"seconds": "2m"})["unix"] == before + 120
-    assert "missing" in expect_error(400, frozen_simulator.post, "/advance", {})
-    assert "not a duration" in expect_error(400, frozen_simulator.post, "/advance", {"seconds": -1})
+def test_advance_moves_the_clock_and_rejects_nonsense(sim):
+    before = sim.get("/state")["unix"]
+    assert sim.post("/advance", {"seconds": "2m"})["unix"] == before + 120
+    assert "missing" in expect_error(400, sim.post, "/advance", {})
+    assert "not a duration" in expect_error(400, sim.post, "/advance", {"seconds": -1})
 
 
-def test_knobs_can_be_read_and_set(frozen_simulator):
-    assert frozen_simulator.get("/knobs")["etag"] is True
-    assert (
-        frozen_simulator.post("/knobs", {"etag": False, "notice_overrides": {"Freeze": 60}})["notice_overrides"][
-            "Freeze"
-        ]
-        == 60
-    )
-    assert "unknown key" in expect_error(400, frozen_simulator.post, "/knobs", {"nope": 1})
+def test_knobs_can_be_read_and_set(sim):
+    assert sim.get("/knobs")["etag"] is True
+    changed = sim.post("/knobs", {"etag": False, "notice_overrides": {"Freeze": 60}})
+    assert changed["notice_overrides"]["Freeze"] == 60 and sim.get("/knobs") == changed
+    assert "unknown key" in expect_error(400, sim.post, "/knobs", {"nope": 1})
 
 
-def test_incarnation_and_disable_change_a_group(frozen_simulator):
-    send_request(frozen_simulator.endpoints["vm1"])
-    assert frozen_simulator.post("/incarnation", {"group": "web", "to": 500}) == {"incarnation": [500]}
-    assert frozen_simulator.post("/incarnation", {"group": "web", "add": -3}) == {"incarnation": [497]}
-    assert send_request(frozen_simulator.endpoints["vm2"]).json["DocumentIncarnation"] == 497
-    assert frozen_simulator.post("/disable", {"group": "web"}) == {"scopes": ["web"]}
-    assert not frozen_simulator.get("/state")["scopes"]["web"]["enabled"]
-    assert send_request(frozen_simulator.endpoints["vm2"]).json["DocumentIncarnation"] == 1
-    assert "there is no group" in expect_error(400, frozen_simulator.post, "/disable", {"group": "x"})
-    assert "not a whole number" in expect_error(400, frozen_simulator.post, "/incarnation", {"group": "web", "to": "x"})
+def test_incarnation_and_disable_change_a_group(sim):
+    send_request(sim.endpoints["vm1"])
+    assert sim.post("/incarnation", {"group": "web", "to": 500}) == {"incarnation": [500]}
+    assert sim.post("/incarnation", {"group": "web", "add": -3}) == {"incarnation": [497]}
+    assert send_request(sim.endpoints["vm2"]).json["DocumentIncarnation"] == 497
+    assert sim.post("/disable", {"group": "web"}) == {"scopes": ["web"]}
+    assert not sim.get("/state")["scopes"]["web"]["enabled"]
+    assert send_request(sim.endpoints["vm2"]).json["DocumentIncarnation"] == 1
+    assert "there is no group" in expect_error(400, sim.post, "/disable", {"group": "x"})
+    assert "not a whole number" in expect_error(400, sim.post, "/incarnation", {"group": "web", "to": "x"})
 
 
-def test_state_has_all_sections(frozen_simulator):
-    schedule(frozen_simulator)
-    frozen_simulator.post("/faults", {"kind": "gone", "vm": "vm2", "for": "70s", "route": "instance"})
-    state = frozen_simulator.get("/state")
-    assert (
-        state["vms"]["vm1"]["endpoint"] == frozen_simulator.endpoints["vm1"] and state["vms"]["vm1"]["scope"] == "web"
-    )
+def test_state_has_all_sections(sim):
+    schedule(sim)
+    sim.post("/faults", {"kind": "gone", "vm": "vm2", "for": "70s", "route": "instance"})
+    state = sim.get("/state")
+    vm1, (fault,) = state["vms"]["vm1"], state["faults"]
+    assert (vm1["endpoint"], vm1["scope"]) == (sim.endpoints["vm1"], "web")
     assert {"now", "unix", "speed", "epoch", "title", "scopes", "events", "faults"} <= set(state)
-    assert (state["faults"][0]["kind"], state["faults"][0]["vms"], state["faults"][0]["active"]) == (
-        "gone",
-        ["vm2"],
-        True,
-    )
+    assert (fault["kind"], fault["vms"], fault["active"]) == ("gone", ["vm2"], True)
 
 
-def test_health_index_and_fault_kinds_answer(frozen_simulator):
-    assert frozen_simulator.get("/health") == {"ok": True, "title": "tests", "vms": 5}
-    assert "POST /events/{event}/approve" in frozen_simulator.get("/")["endpoints"]
-    assert "empty" in frozen_simulator.get("/fault-kinds")
+def test_health_index_and_fault_kinds_answer(sim):
+    assert sim.get("/health") == {"ok": True, "title": "tests", "vms": 5}
+    assert "POST /events/{event}/approve" in sim.get("/")["endpoints"]
+    assert "empty" in sim.get("/fault-kinds")
 
 
-def test_faults_can_be_listed_and_cleared_by_number(frozen_simulator):
-    numbers = [frozen_simulator.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
-    assert [each["number"] for each in frozen_simulator.get("/faults")["faults"]] == numbers
-    assert frozen_simulator.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
-    assert send_request(frozen_simulator.endpoints["vm1"]).status == 410
-    expect_error(400, frozen_simulator.delete, f"/faults/{numbers[0]}")
-    assert frozen_simulator.delete("/faults") == {"cleared": 1}
-    assert "did you mean empty?" in expect_error(400, frozen_simulator.post, "/faults", {"kind": "emty"})
+def test_faults_can_be_listed_and_cleared_by_number(sim):
+    numbers = [sim.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
+    assert [each["number"] for each in sim.get("/faults")["faults"]] == numbers
+    assert sim.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
+    assert send_request(sim.endpoints["vm1"]).status == 410
+    expect_error(400, sim.delete, f"/faults/{numbers[0]}")
+    assert sim.delete("/faults") == {"cleared": 1}
+    assert "did you mean empty?" in expect_error(400, sim.post, "/faults", {"kind": "emty"})
 
 
-def test_log_has_requests_and_approvals_with_times(frozen_simulator):
+def test_log_has_events_and_approvals_with_times(sim):
     # the first request enables the service, which the log has, too
-    send_request(frozen_simulator.endpoints["vm2"])
-    last = frozen_simulator.get("/log")["lines"][-1]["number"]
-    event = schedule(frozen_simulator, name="logged")["id"]
-    approve(frozen_simulator.endpoints["vm2"], event)
-    approve(frozen_simulator.endpoints["vm2"], "nonsense")
-    frozen_simulator.advance(2)
-    lines = frozen_simulator.get(f"/log?after={last}")["lines"]
-    # the first request of all tests enables the service
-    logged = [
-        (line["what"], line.get("vm") or line.get("by"), line.get("status"))
-        for line in lines
-        if line["what"] != "enabled"
-    ]
-    assert logged[:5] == [
+    send_request(sim.endpoints["vm2"])
+    last = sim.get("/log")["lines"][-1]["number"]
+    made = schedule(sim, name="logged")
+    approve(sim.endpoints["vm2"], made["id"])
+    approve(sim.endpoints["vm2"], "nonsense")
+    sim.advance(2)
+    lines = sim.get(f"/log?after={last}")["lines"]
+    assert [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines[:5]] == [
         ("scheduled", None, None),
         ("approval", "vm2", 200),
         ("approved", "vm2", None),
         ("approval", "vm2", 400),
         ("started", None, None),
     ]
-    assert all(line["time"].endswith("Z") for line in lines)
-    assert [line["ids"] for line in lines if line["what"] == "approval"] == [[event], ["nonsense"]]
-    assert [line["what"] for line in frozen_simulator.get(f"/log?what=approval&after={last}")["lines"]] == [
-        "approval",
-        "approval",
+    assert all(line["time"].endswith("Z") for line in lines) and lines[0]["not_before"] == made["not_before"]
+    approvals = sim.get(f"/log?what=approval&after={last}")["lines"]
+    assert [(line["what"], line["ids"]) for line in approvals] == [
+        ("approval", [made["id"]]),
+        ("approval", ["nonsense"]),
     ]
-    expect_error(400, frozen_simulator.get, "/log?after=x")
 
 
-def test_requests_are_counted_and_recent_ones_listed(frozen_simulator):
-    last = frozen_simulator.get("/requests")["requests"][-1]["number"]
-    send_request(frozen_simulator.endpoints["vm2"])
-    send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions", headers={})
-    got = frozen_simulator.get(f"/requests?after={last}")
-    assert [(each["vm"], each["route"], each["method"], each["status"]) for each in got["requests"]] == [
-        ("vm2", "scheduledevents", "GET", 200),
-        ("vm1", "versions", "GET", 400),
-    ]
-    assert [each["vm"] for each in frozen_simulator.get(f"/requests?vm=vm1&after={last}")["requests"]] == ["vm1"]
-    assert {"vm": "vm1", "method": "GET", "route": "versions", "status": 400} in [
-        {key: each[key] for key in ("vm", "method", "route", "status")} for each in got["counts"]
-    ]
+def test_log_has_a_changed_not_before_as_a_date_once_the_event_appeared(sim):
+    planned, dated = schedule(sim, at=60), schedule(sim)
+    changed = [sim.post(f"/events/{each['id']}/change", {"description": "x"}) for each in (planned, dated)]
+    lines = {line["id"]: line["not_before"] for line in sim.get("/log?what=changed")["lines"]}
+    assert [lines[each["id"]] for each in changed] == [None, dated["not_before"]]
+
+
+def test_requests_are_counted_and_recent_ones_listed(sim):
+    send_request(sim.endpoints["vm2"])
+    last = sim.get("/requests")["requests"][-1]["number"]
+    send_request(sim.endpoints["vm2"])
+    send_request(sim.endpoints["vm1"], "/metadata/versions", headers={})
+    got = sim.get(f"/requests?after={last}")
+    names = ("vm", "method", "route", "status")
+    vm1, vm2 = ("vm1", "GET", "versions", 400), ("vm2", "GET", "scheduledevents", 200)
+    assert [tuple(each[name] for name in names) for each in got["requests"]] == [vm2, vm1]
+    assert [each["vm"] for each in sim.get(f"/requests?vm=vm1&after={last}")["requests"]] == ["vm1"]
+    assert vm1 in [tuple(each[name] for name in names) for each in got["counts"]]
 
 
 def test_activity_log_is_bounded():
-    from imds_simulator.server import activity_log
-
     kept = activity_log.ActivityLog()
     for number in range(activity_log.MAX_REQUESTS + 100):
         kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
@@ -295,22 +279,13 @@ def test_printed_log_has_control_characters_escaped():
     assert printed == ["1970-01-01T00:00:00.000Z x event=a\\nb\\x1b[31m note=\u00e9"]
 
 
-def test_body_that_is_not_json_is_400(frozen_simulator):
-    import urllib.error
-    import urllib.request
-
-    request = urllib.request.Request(frozen_simulator.control + "/advance", data=b"{", method="POST")
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
-    assert caught.value.code == 400 and "not JSON" in json.loads(caught.value.read())["error"]
-
-
 NINES = "9" * 5000
 
 
 @pytest.mark.parametrize(
     "method, path, body",
     [
+        ("GET", "/log?after=x", None),
         ("GET", "/log?after=%C2%B2", None),
         ("GET", "/log?after=" + NINES, None),
         ("GET", "/requests?after=-1", None),
@@ -339,32 +314,21 @@ NINES = "9" * 5000
         ("POST", "/fail", {"vm": ["vm1"]}),
     ],
 )
-def test_odd_input_is_400(frozen_simulator, method, path, body):
-    expect_error(400, frozen_simulator.call, method, path, body)
-    assert frozen_simulator.get("/health")["ok"]
+def test_odd_input_is_400(sim, method, path, body):
+    expect_error(400, sim.call, method, path, body)
+    assert sim.get("/health")["ok"]
 
 
 @pytest.mark.parametrize(
     "body, kind",
     [
+        (b"{", "application/json"),
         (b"[" * 100000, "application/json"),
         (b"{}", "application/json; charset=nonsense"),
         (b"\xff\xfe", "application/json"),
         (b'{"seconds": %s}' % NINES.encode(), "application/json"),
     ],
 )
-def test_body_that_cannot_be_decoded_is_400(frozen_simulator, body, kind):
-    assert send_request(frozen_simulator.control, "/advance", "POST", {"Content-Type": kind}, body).status == 400
-
-
-def test_change_before_appearance_is_409(frozen_simulator):
-    schedule(frozen_simulator, name="not-yet", at=60)
-    for body in ({"notice": 60}, {"status": "Started"}, {"action": "impact", "impact_for": 5}):
-        assert "has not appeared yet" in expect_error(409, frozen_simulator.post, "/events/not-yet/change", body)
-    assert frozen_simulator.post("/events/not-yet/change", {"description": "new"})["description"] == "new"
-
-
-def test_log_has_not_before_as_a_date(frozen_simulator):
-    made = schedule(frozen_simulator, name="dated", notice="5m")
-    (line,) = [line for line in frozen_simulator.get("/log?what=scheduled")["lines"] if line["id"] == made["id"]]
-    assert line["not_before"] == made["not_before"]
+def test_body_that_cannot_be_decoded_is_400(sim, body, kind):
+    answer = send_request(sim.control, "/advance", "POST", {"Content-Type": kind}, body)
+    assert answer.status == 400 and list(answer.json) == ["error"]
