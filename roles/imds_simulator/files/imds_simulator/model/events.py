@@ -146,34 +146,19 @@ def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:
     )
 
 
-def notice_of(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Return the simulated seconds from appearance to NotBefore (reference 2.4)."""
-    return knobs.notice_overrides[kind] if plan.notice is None else plan.notice
-
-
-def started_duration(plan: EventPlan, kind: str, knobs: Knobs) -> float:
-    """Return the simulated seconds from Started to removal (reference 2.4.5, 2.4.6)."""
-    return knobs.started_duration[kind] if plan.started_for is None else plan.started_for
-
-
 def ceil_second(moment: float) -> int:
     """Return the first whole second that is not earlier than ``moment``: NotBefore (reference 2.3.1)."""
     # binary fractions are not exact: without the microsecond, 900 s after a whole second could become 901 s
     return math.ceil(moment - 1e-6)
 
 
-def impact_for(event: SimulatedEvent) -> tuple[str, float] | None:
-    """Return the interruption that a start causes: (event type, simulated seconds). None: there is no interruption.
+def impact_for(event: SimulatedEvent) -> tuple[str, float]:
+    """Return the interruption that a start causes: (event type, simulated seconds); 0: there is none.
 
     Infinity means "until the event is removed". A Reboot may turn out to be a freeze (reference 2.4.8).
     """
     kind = event.plan.actual or event.content.type
     if event.plan.impact_for is not None:
-        duration = event.plan.impact_for
-    elif event.content.duration >= 0:
-        duration = float(event.content.duration)
-    else:
-        duration = float(_TYPICAL_DURATIONS.get(kind, -1))
-    if duration == 0:
-        return None
-    return kind, duration if duration > 0 else math.inf
+        return kind, event.plan.impact_for
+    duration = event.content.duration if event.content.duration >= 0 else _TYPICAL_DURATIONS.get(kind, -1)
+    return kind, float(duration) if duration >= 0 else math.inf

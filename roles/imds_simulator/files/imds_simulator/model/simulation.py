@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
-from .due_queue import DueQueue
 from .events import ENDED, SCHEDULED, ScheduledStep, SimulatedEvent
 from .occurrence import Occurrence
 from .timing import next_step
@@ -35,11 +34,12 @@ class Simulation:
         self._plans = tuple(plans)
         self._incarnations = tuple(incarnations)
         self._steps: list[tuple[float, IncarnationStep]] = []
-        self._queue = DueQueue()
+        # number of an event -> when its next step is due, and the number: of equal moments the older event is first
+        self._due: dict[int, tuple[float, int]] = {}
         self._next_due = math.inf
         self._latest = -math.inf
-        # batch -> when its last approval came; None: one is missing; nothing: no event waits
-        self._decisions: dict[BatchKey, tuple[float | None, ...]] = {}
+        # batch -> when its last approval came; None: one is missing, or no event waits
+        self._decisions: dict[BatchKey, float | None] = {}
         if epoch is not None:
             self.begin(epoch)
 
@@ -75,14 +75,15 @@ class Simulation:
                 scope.reveal_events()
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
-        event = self.world.live[self._queue.next()[1]]
+        event = self.world.live[min(self._due.values())[1]]
         occurrences = transitions.run_step(self.world, event, self._next_of(event, self._deciding(event)), moment)
         self._enqueue(event)
         return occurrences
 
     def _update_next_due(self) -> None:
-        moments = [self._queue.next()[0]] + [scope.hidden_until for scope in self.world.hidden_scopes()]
-        self._next_due = min(moments + [moment for moment, _step in self._steps[:1]])
+        moments = [scope.hidden_until for scope in self.world.hidden_scopes()]
+        moments += [moment for moment, _step in self._steps[:1]]
+        self._next_due = min([min(self._due.values(), default=(math.inf, 0))[0], *moments])
 
     def reschedule(self, *events: SimulatedEvent, now: float = -math.inf) -> None:
         """Compute again when the next step is due, after a change of ``events`` (none: of any event) at ``now``.
@@ -99,10 +100,9 @@ class Simulation:
         one_of = {self.world.batch_key(event): event for event in events}
         deciding = {key: self._deciding(event) for key, event in one_of.items()}
         for event in events:
-            found = deciding[self.world.batch_key(event)]
-            self._queue.schedule(event.number, self._next_of(event, found).moment)
+            self._schedule(event, deciding[self.world.batch_key(event)])
             for each in self.world.waiting_for(event):
-                self._queue.schedule(each.number, self._next_of(each, self._deciding(each)).moment)
+                self._schedule(each, self._deciding(each))
         for key, event in one_of.items():
             if key is not None:
                 self._enqueue_batch(key, event, deciding[key])
@@ -110,34 +110,41 @@ class Simulation:
             if event.status == ENDED:
                 self.world.retire(event)
 
-    def _enqueue_batch(self, key: BatchKey, event: SimulatedEvent, deciding: tuple[SimulatedEvent, ...]) -> None:
+    def _enqueue_batch(self, key: BatchKey, event: SimulatedEvent, deciding: SimulatedEvent | None) -> None:
         """Schedule the approved events of the batch of ``event`` if another moment decides when they start."""
-        decision = tuple(each.approved_at for each in deciding)
+        decision = None if deciding is None else deciding.approved_at
         if self._decisions.get(key) == decision:
             return
         self._decisions[key] = decision
         for each in self.world.batch(event):
             # the others start at NotBefore, whatever happens to the batch
             if each.status == SCHEDULED and each.approved_at is not None:
-                self._queue.schedule(each.number, self._next_of(each, deciding).moment)
+                self._schedule(each, deciding)
 
-    def _next_of(self, event: SimulatedEvent, deciding: tuple[SimulatedEvent, ...]) -> ScheduledStep:
+    def _schedule(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> None:
+        moment = self._next_of(event, deciding).moment
+        if math.isinf(moment):
+            self._due.pop(event.number, None)
+        else:
+            self._due[event.number] = (moment, event.number)
+
+    def _next_of(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
         # an event that is no longer a Terminate waits for none, but others had waited for it
         waits = event.plan.batch is not None or event.is_terminate
-        return next_step(event, deciding if waits else (), self.world.rules)
+        return next_step(event, deciding if waits else None, self.world.rules)
 
-    def _deciding(self, event: SimulatedEvent) -> tuple[SimulatedEvent, ...]:
+    def _deciding(self, event: SimulatedEvent) -> SimulatedEvent | None:
         """Return the event that decides when the approved events of the batch start.
 
         That is one without an approval, else the one that was approved last.
         """
-        latest: tuple[SimulatedEvent, ...] = ()
+        latest = None
         for each in self.world.batch(event):
             if each.status == SCHEDULED:
                 if each.approved_at is None:
-                    return (each,)
-                if not latest or each.approved_at > (latest[0].approved_at or 0.0):
-                    latest = (each,)
+                    return each
+                if latest is None or each.approved_at > (latest.approved_at or 0.0):
+                    latest = each
         return latest
 
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:

@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-
 from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
 from .rules import Rules
 
 
-def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> ScheduledStep:
-    """Return the next step of ``event``; ``batch`` are the events of the same delete operation."""
+def next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, rules: Rules) -> ScheduledStep:
+    """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
     if event.status == ENDED:
         return NO_STEP
     if event.status == PLANNED:
@@ -20,24 +17,19 @@ def next_step(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rul
     if event.status == SCHEDULED and event.advises:
         leave = ScheduledStep(float(event.not_before), 2, "finish")
     elif event.status == SCHEDULED:
-        leave = ScheduledStep(start_moment(event, batch, rules), 2, "start")
+        leave = ScheduledStep(_start_moment(event, deciding or event, rules), 2, "start")
     else:
         leave = ScheduledStep(event.ends_at, 2, "finish")
     return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
-def start_moment(event: SimulatedEvent, batch: Iterable[SimulatedEvent], rules: Rules) -> float:
+def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, rules: Rules) -> float:
     """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
 
-    Needed are the approval of the event, the release by the other tenants on the hardware
-    (reference 2.2.3), and for a delete operation the approvals of the other Scheduled events of the
-    batch (reference 2.2.8).
+    Needed are the approval of the event, the release by the other tenants on the hardware (reference 2.2.3), and for
+    a delete operation the approval of the event that decides (reference 2.2.8).
     """
-    if not rules.knobs.approval_shortens:
+    if not rules.knobs.approval_shortens or event.approved_at is None or deciding.approved_at is None:
         return float(event.not_before)
-    approved = event.released_at
-    for each in chain((event,), (other for other in batch if other is not event and other.status == SCHEDULED)):
-        if each.approved_at is None:
-            return float(event.not_before)
-        approved = max(approved, each.approved_at)
+    approved = max(event.released_at, event.approved_at, deciding.approved_at)
     return min(approved + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))

@@ -19,8 +19,6 @@ from .events import (
     SimulatedEvent,
     ceil_second,
     impact_for,
-    notice_of,
-    started_duration,
 )
 from .occurrence import EventSnapshot, Occurrence
 from .world import World
@@ -44,7 +42,9 @@ def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrenc
     """Absent -> Scheduled, or straight to Started (reference 2.1 transitions 1 and 4)."""
     plan, knobs = event.plan, world.knobs
     event.status = SCHEDULED
-    event.not_before = ceil_second(moment + world.to_wall_seconds(notice_of(plan, event.content.type, knobs)))
+    # simulated seconds from appearance to NotBefore (reference 2.4)
+    notice = knobs.notice_overrides[event.content.type] if plan.notice is None else plan.notice
+    event.not_before = ceil_second(moment + world.to_wall_seconds(notice))
     event.released_at = moment + world.to_wall_seconds(knobs.approve_hold if plan.hold is None else plan.hold)
     event.pending = _schedule_changes(world, event, "appearing", moment)
     if plan.starts != BY_NOTICE:
@@ -57,11 +57,14 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
     """Scheduled -> Started: same id, NotBefore blank (reference 2.1 transition 2)."""
     first_time = event.started_at is None
     event.status, event.started_at = STARTED, moment
-    event.ends_at = moment + world.to_wall_seconds(started_duration(event.plan, event.content.type, world.knobs))
+    # simulated seconds from Started to removal (reference 2.4.5, 2.4.6)
+    usual, planned = world.knobs.started_duration[event.content.type], event.plan.started_for
+    event.ends_at = moment + world.to_wall_seconds(usual if planned is None else planned)
     if first_time:
         event.pending += _schedule_changes(world, event, "start", moment)
     world.bump_incarnation(world.scopes_showing(event))
-    return [occurrence(event, moment, "started", why=why), *_begin_impact(world, event, impact_for(event), moment)]
+    begun = _begin_impact(world, event, *impact_for(event), moment)
+    return [occurrence(event, moment, "started", why=why), *begun]
 
 
 def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
@@ -87,7 +90,7 @@ def change(world: World, event: SimulatedEvent, requested: Change, moment: float
         return [occurrence(event, moment, "released")]
     if requested.action == "impact":
         kind = requested.type or event.plan.actual or event.content.type
-        return _begin_impact(world, event, (kind, requested.impact_for), moment)
+        return _begin_impact(world, event, kind, requested.impact_for, moment)
     if requested.action in ("cancel", "complete"):
         return remove(world, event, moment, "cancelled" if requested.action == "cancel" else "finished")
     return _edit(world, event, requested, moment)
@@ -118,17 +121,9 @@ def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list
 
 
 def occurrence(event: SimulatedEvent, moment: float, kind: str, **detail: Any) -> Occurrence:
-    """Return an occurrence with the data of ``event``."""
-    content = event.content
-    return Occurrence(
-        moment,
-        kind,
-        event.group,
-        event.name,
-        event.id,
-        dict(type=content.type, resources=list(content.resources), **detail),
-        _snapshot(event),
-    )
+    """Return an occurrence with the data of ``event``, and ``detail``."""
+    of_event = {"type": event.content.type, "resources": list(event.content.resources)}
+    return Occurrence(moment, kind, event.group, event.name, event.id, {**of_event, **detail}, _snapshot(event))
 
 
 def _snapshot(event: SimulatedEvent) -> EventSnapshot | None:
@@ -149,15 +144,8 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
     if event.visible and before != _visible_state(world, event):
         scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
         world.bump_incarnation(scopes)
-    return [
-        occurrence(
-            event,
-            moment,
-            "changed",
-            status=event.status,
-            not_before=iso(event.not_before) if event.not_before else None,
-        )
-    ]
+    not_before = iso(event.not_before) if event.not_before else None
+    return [occurrence(event, moment, "changed", status=event.status, not_before=not_before)]
 
 
 def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
@@ -174,22 +162,14 @@ def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: f
     ]
 
 
-def _begin_impact(
-    world: World, event: SimulatedEvent, impact: tuple[str, float] | None, moment: float
-) -> list[Occurrence]:
-    if impact is None:
+def _begin_impact(world: World, event: SimulatedEvent, kind: str, duration: float, moment: float) -> list[Occurrence]:
+    if not duration:
         return []
-    kind, duration = impact
     event.impacts.append(kind)
     event.pending.append(ScheduledStep(moment + world.to_wall_seconds(duration), 1, "impact-end", impact=kind))
-    return [_impact_occurrence(event, moment, "impact-start", kind)]
+    return [occurrence(event, moment, "impact-start", type=kind)]
 
 
 def _end_impact(event: SimulatedEvent, kind: str, moment: float) -> list[Occurrence]:
     event.impacts.remove(kind)
-    return [_impact_occurrence(event, moment, "impact-end", kind)]
-
-
-def _impact_occurrence(event: SimulatedEvent, moment: float, kind: str, impact: str) -> Occurrence:
-    found = occurrence(event, moment, kind)
-    return replace(found, detail=dict(found.detail, type=impact))
+    return [occurrence(event, moment, "impact-end", type=kind)]
