@@ -13,7 +13,7 @@ from imds_simulator.model import operations
 from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
-from imds_simulator.protocol.document import document
+from imds_simulator.protocol.document import Documents
 from imds_simulator.scenario.files import parse
 
 # a whole second, so that "900 s later" is one too
@@ -49,7 +49,9 @@ def sequential_ids() -> Callable[[], str]:
 def document_at(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:
     """Return the document that ``vm`` sees ``now`` seconds after T0 on the clock."""
     simulation.advance_to(T0 + now)
-    return document(simulation.world, simulation.world.scope_for(simulation.world.vms[vm]), version)
+    scope = simulation.world.scope_for(simulation.world.vms[vm])
+    shown: dict[str, Any] = json.loads(Documents(simulation.world).document(scope, version).reply.body)
+    return shown
 
 
 def statuses(simulation: Simulation, vm: str, now: float) -> list[str]:

@@ -88,11 +88,11 @@ def test_document_is_compact_json_and_cached_until_a_change():
     simulation.advance_to(T0)
     second = documents.document(scope, "2020-07-01")
     assert second is documents.document(scope, "2020-07-01")
-    assert second.body == json.dumps(json.loads(second.body), separators=(",", ":")).encode()
-    assert second.body.startswith(b'{"DocumentIncarnation":2,"Events":[{"EventId":"')
+    assert second.reply.body == json.dumps(json.loads(second.reply.body), separators=(",", ":")).encode()
+    assert second.reply.body.startswith(b'{"DocumentIncarnation":2,"Events":[{"EventId":"')
     simulation.advance_to(T0 + 1000)
     third = documents.document(scope, "2020-07-01")
-    assert len({first.etag, second.etag, third.etag}) == 3 and b'"DocumentIncarnation":1,' in third.body
+    assert len({first.etag, second.etag, third.etag}) == 3 and b'"DocumentIncarnation":1,' in third.reply.body
 
 
 @pytest.mark.parametrize("name", ["de_DE.UTF-8", "ru_RU.UTF-8", "fr_FR.UTF-8", "C"])

@@ -85,6 +85,7 @@ def test_acknowledge_works_while_the_vm_refuses_connections(frozen_simulator, ev
         str.upper,
         lambda text: text.replace("resourcegroups", "resourceGroups").replace("vm1", "VM1"),
         lambda text: text.replace("vm1", "vm%31"),
+        lambda text: f"/{text}/",
     ],
 )
 def test_acknowledge_path_matches_in_any_spelling(frozen_simulator, event, spelling):

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
-from http import HTTPStatus
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
-from .arm_target import Acknowledge, parse_acknowledge
 from .contract import Result
 from .resource_ids import ResourceIds
 from .responses import Reply, json_reply
@@ -28,6 +28,11 @@ STABLE = "2025-11-01"
 # what each version says about an approved event
 _APPROVED = {PREVIEW: "Successfully approved scheduled event", STABLE: "Successfully Approved"}
 _CHALLENGE = 'Bearer authorization_uri="https://login.microsoftonline.com/", error="invalid_token"'
+_PATH = re.compile(
+    "subscriptions/([^/]+)/resourcegroups/([^/]+)/providers/microsoft[.]compute/([^/]+)/([^/]+)"
+    "/providers/microsoft[.]maintenance/scheduledevents(?:/([^/]+)/acknowledge)?",
+    re.IGNORECASE,
+)
 
 
 class ArmRequest(NamedTuple):
@@ -43,12 +48,14 @@ class ArmRequest(NamedTuple):
     body: bytes = b""
 
 
-class _Refusal(NamedTuple):
-    """Why an event is not approved."""
+class _Target(NamedTuple):
+    """The resource that a path names, and the event to acknowledge; without ``event_id`` the body names the events."""
 
-    status: int
-    code: str
-    message: str
+    subscription: str
+    group: str
+    kind: str
+    name: str
+    event_id: str | None
 
 
 class ArmContract:
@@ -65,54 +72,52 @@ class ArmContract:
 
     def vm(self, request: ArmRequest) -> Vm | None:
         """Return the first VM that the path of ``request`` names, if any."""
-        target = parse_acknowledge(request.path)
-        vms = self._ids.vms_of(target.group, target.kind, target.name) if target is not None else ()
-        return vms[0] if vms else None
+        return next(iter(self._vms(_target(request.path))), None)
 
     def reply(self, request: ArmRequest, now: float) -> Result:
         """Return the reply, and approve the events of a valid request; ``now`` is the time of the simulator's clock."""
-        target = parse_acknowledge(request.path)
+        target = _target(request.path)
         rejection = self._unauthorized(request.authorization) or self._invalid(request, target)
         if rejection is not None or target is None:
             return _refused(rejection or _no_such_path(request), target)
         ids = [target.event_id] if target.event_id else _ids_in(request.body)
-        if isinstance(ids, Reply):
-            return _refused(ids, target)
-        return self._approve(target, ids, _APPROVED[request.versions[0].lower()], now)
-
-    def _approve(self, target: Acknowledge, ids: list[str], approved: str, now: float) -> Result:
-        names = {vm.name for vm in self._ids.vms_of(target.group, target.kind, target.name)}
-        found = {event_id: self._events(event_id, names) for event_id in ids}
-        refusals = {event_id: each for event_id, each in found.items() if isinstance(each, _Refusal)}
-        if refusals and target.event_id:
-            return _refused(arm_error(*refusals[target.event_id]), target)
-        events = [event for each in found.values() if not isinstance(each, _Refusal) for event in each]
+        if not ids:
+            message = "The request content has no list 'value' of scheduled event ids."
+            return _refused(arm_error(400, "InvalidRequestContent", message), target)
+        found = {each: self._events(each, target) for each in ids}
+        approved = _APPROVED[request.versions[0].lower()]
+        if target.event_id and not found[target.event_id]:
+            return _refused(arm_error(404, "NotFound", _not_found(target.event_id)), target)
+        events = [event for each in found.values() for event in each]
         occurrences = operations.approve(self._simulation, events, ARM, now)
         note = {"ids": [event_id[:64] for event_id in ids], "new": [each.event for each in occurrences]}
-        reply = _multi_status(ids, refusals, approved) if refusals else json_reply({"value": approved})
-        return Result(reply, occurrences, note)
+        is_whole = all(found.values())
+        return Result(
+            json_reply({"value": approved}) if is_whole else _multi_status(ids, found, approved), occurrences, note
+        )
+
+    def _vms(self, target: _Target | None) -> Sequence[Vm]:
+        return self._ids.vms_of(*target[:4]) if target is not None else ()
 
     def _unauthorized(self, authorization: str) -> Reply | None:
         scheme, _space, token = authorization.partition(" ")
+        challenge = (("WWW-Authenticate", _CHALLENGE),)
         if scheme.lower() != "bearer" or not token.strip():
             message = "Authentication failed. The 'Authorization' header is missing."
-            return _unauthorized("AuthenticationFailed", message)
+            return arm_error(401, "AuthenticationFailed", message, challenge)
         wanted = self.world.knobs.arm_token or self._token
         if wanted and not hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), wanted.encode()):
-            return _unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
+            return arm_error(401, "InvalidAuthenticationToken", "The access token is invalid.", challenge)
         return None
 
-    def _invalid(self, request: ArmRequest, target: Acknowledge | None) -> Reply | None:
+    def _invalid(self, request: ArmRequest, target: _Target | None) -> Reply | None:
         if target is None:
             return _no_such_path(request)
         if request.method != "POST":
             return _unsupported(request.method)
         if not request.versions or not request.versions[0]:
-            return arm_error(
-                400,
-                "MissingApiVersionParameter",
-                "The api-version query parameter (?api-version=) is required for all requests.",
-            )
+            message = "The api-version query parameter (?api-version=) is required for all requests."
+            return arm_error(400, "MissingApiVersionParameter", message)
         supported = (PREVIEW, STABLE) if self.world.knobs.arm_stable_version else (PREVIEW,)
         version = request.versions[-1].lower()
         if len(request.versions) > 1 or version not in supported:
@@ -125,33 +130,31 @@ class ArmContract:
             )
         if version == PREVIEW and not target.event_id:
             return _unsupported(request.method)
-        if target.group.folded() not in self._ids.resource_groups:
+        if not self._ids.has_resource_group(target.subscription, target.group):
             return arm_error(
                 403,
                 "AuthorizationFailed",
                 "The client does not have authorization to perform action "
-                "'Microsoft.Maintenance/scheduledevents/acknowledge/action' "
-                f"over scope '{target.group.id}' or the scope is invalid.",
+                "'Microsoft.Maintenance/scheduledevents/acknowledge/action' over scope "
+                f"'/subscriptions/{target.subscription}/resourceGroups/{target.group}' or the scope is invalid.",
             )
-        if not self._ids.vms_of(target.group, target.kind, target.name):
+        if not self._vms(target):
             return arm_error(
                 404,
                 "ResourceNotFound",
                 f"The Resource 'Microsoft.Compute/{target.kind}/{target.name}' under resource group "
-                f"'{target.group.name}' was not found.",
+                f"'{target.group}' was not found.",
             )
         return None
 
-    def _events(self, event_id: str, vms: set[str]) -> list[SimulatedEvent] | _Refusal:
-        """Return the visible events with that id that affect one of the VMs, or why they are not approved."""
-        found = [
+    def _events(self, event_id: str, target: _Target) -> list[SimulatedEvent]:
+        """Return the visible events with that id that affect a VM of ``target``."""
+        vms = {vm.name for vm in self._vms(target)}
+        return [
             event
             for event in self.world.events
             if event.visible and event.id.upper() == event_id.upper() and vms & set(event.content.resources)
         ]
-        if not found:
-            return _Refusal(404, "NotFound", f"The scheduled event '{event_id[:64]}' was not found.")
-        return found
 
 
 def arm_error(status: int, code: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
@@ -164,29 +167,38 @@ def arm_error_body(code: str, message: str) -> Mapping[str, object]:
     return {"error": {"code": code, "message": message}}
 
 
-def _ids_in(body: bytes) -> list[str] | Reply:
-    """Return the ids of the body of a list, or the error."""
+def _target(path: str) -> _Target | None:
+    """Return the parts of an acknowledge path; None for any other path. Fixed parts match in any letter case."""
+    match = _PATH.fullmatch(unquote(path.strip("/")))
+    return _Target(*match.groups()) if match is not None else None
+
+
+def _ids_in(body: bytes) -> list[str]:
+    """Return the ids of the body of a list; empty if it has none, or others than text."""
     try:
         document: Any = json.loads(body)
     except (ValueError, RecursionError):
-        document = None
+        return []
     ids = document.get("value") if isinstance(document, dict) else None
-    if not isinstance(ids, list) or not ids or not all(isinstance(each, str) and each for each in ids):
-        return arm_error(
-            400, "InvalidRequestContent", "The request content has no list 'value' of scheduled event ids."
-        )
-    return ids
+    return ids if isinstance(ids, list) and all(isinstance(each, str) and each for each in ids) else []
 
 
-def _multi_status(ids: list[str], refusals: Mapping[str, _Refusal], approved: str) -> Reply:
+def _multi_status(ids: Sequence[str], found: Mapping[str, Sequence[SimulatedEvent]], approved: str) -> Reply:
     """Return the answer to a list of which not each event is approved."""
-    answers = ((each, refusals.get(each, _Refusal(200, "OK", approved))) for each in ids)
     details = [
-        {"target": each, "code": HTTPStatus(answer.status).phrase.replace(" ", ""), "message": answer.message}
-        for each, answer in answers
+        {
+            "target": event_id,
+            "code": "OK" if found[event_id] else "NotFound",
+            "message": approved if found[event_id] else _not_found(event_id),
+        }
+        for event_id in ids
     ]
     error = {"code": "MultiStatusResponse", "message": "The events have different results.", "details": details}
-    return json_reply({"error": error}, HTTPStatus.MULTI_STATUS)
+    return json_reply({"error": error}, 207)
+
+
+def _not_found(event_id: str) -> str:
+    return f"The scheduled event '{event_id[:64]}' was not found."
 
 
 def _unsupported(method: str) -> Reply:
@@ -194,14 +206,10 @@ def _unsupported(method: str) -> Reply:
     return arm_error(405, "HttpMethodNotSupported", message, (("Allow", "POST"),))
 
 
-def _unauthorized(code: str, message: str) -> Reply:
-    return arm_error(401, code, message, (("WWW-Authenticate", _CHALLENGE),))
-
-
 def _no_such_path(request: ArmRequest) -> Reply:
     return arm_error(404, "InvalidRequestUri", f"No resource of the simulator has the path '{request.path[:200]}'.")
 
 
-def _refused(reply: Reply, target: Acknowledge | None) -> Result:
+def _refused(reply: Reply, target: _Target | None) -> Result:
     ids = [target.event_id[:64]] if target is not None and target.event_id else []
     return Result(reply, [], {"ids": ids, "refused": reply.body.decode()[:200]})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
@@ -20,9 +20,8 @@ from .responses import JSON_TYPE, Reply, compact
 
 
 class Document(NamedTuple):
-    """A rendered document and its entity tag, and the replies for a client that has it not yet, or has it."""
+    """The entity tag of a document, and the replies for a client that has it not yet, or has it."""
 
-    body: bytes
     etag: str
     reply: Reply
     not_modified: Reply
@@ -40,43 +39,24 @@ class Documents:
         cached = self._cache.get((scope.key, version))
         if cached is not None and cached[0] == scope.revision:
             return cached[1]
-        events = _listed(self._world, scope, _shown_as(version))
-        body = compact(_rendered(self._world, scope, version, events))
+        shown_as = version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
+        world, type_gating = self._world, self._world.knobs.type_gating
+        events = [
+            event
+            for event in world.events_visible_to(scope)
+            if type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
+        ]
+        underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"
+        members = [_member(event, world.vms, world.knobs, shown_as, "_" if underscore else "") for event in events]
+        body = compact({"DocumentIncarnation": scope.incarnation, "Events": members})
         # a tag of the content: the incarnation can have the same value again after a reset
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         # a change of the knob is a new revision, too
-        headers = (("ETag", etag),) if self._world.knobs.etag else ()
+        headers = (("ETag", etag),) if world.knobs.etag else ()
         reply = Reply(200, body, JSON_TYPE, headers, tuple(events))
-        fresh = Document(body, etag, reply, Reply(304, b"", "", headers))
+        fresh = Document(etag, reply, Reply(304, b"", "", headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
-
-
-def document(world: World, scope: Scope, version: str) -> dict[str, Any]:
-    """Return the document of ``scope`` with the members that ``version`` has."""
-    return _rendered(world, scope, version, _listed(world, scope, _shown_as(version)))
-
-
-def _shown_as(version: str) -> str:
-    return version if version in SCHEDULED_EVENTS_VERSIONS else LATEST_EVENTS_VERSION
-
-
-def _listed(world: World, scope: Scope, shown_as: str) -> list[SimulatedEvent]:
-    """Return the events that the document lists, in its order."""
-    return [
-        event
-        for event in world.events_visible_to(scope)
-        if world.knobs.type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
-    ]
-
-
-def _rendered(world: World, scope: Scope, version: str, events: Sequence[SimulatedEvent]) -> dict[str, Any]:
-    shown_as = _shown_as(version)
-    underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"
-    return {
-        "DocumentIncarnation": scope.incarnation,
-        "Events": [_member(event, world.vms, world.knobs, shown_as, "_" if underscore else "") for event in events],
-    }
 
 
 def _member(event: SimulatedEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str, prefix: str) -> dict[str, Any]:

@@ -16,23 +16,21 @@ from ..scenario.groups import Vm
 from ..scenario.notify import CLOUD_EVENTS
 from ..times import http_date, iso
 from .resource_ids import ResourceIds
-from .responses import compact
+from .responses import JSON_TYPE, compact
 
-COMPLETED = "Completed"
-CANCELED = "Canceled"
 # the origin that Event Grid names in the handshake of CloudEvents
 ORIGIN = "eventgrid.azure.net"
 
-_ENDS = {"finished": COMPLETED, "cancelled": CANCELED}
+_ENDS = {"finished": "Completed", "cancelled": "Canceled"}
 _PUBLISHED = frozenset(("scheduled", "started", "changed", *_ENDS))
 _EVENT_TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 _API_VERSION = "2024-07-01"
+_CLOUD_EVENTS_TYPE = "application/cloudevents+json; charset=utf-8"
 
 
 class Notification(NamedTuple):
     """One notification as HTTP data, and ``fields`` for the log."""
 
-    id: str
     headers: Mapping[str, str]
     body: bytes
     fields: Mapping[str, str]
@@ -58,50 +56,43 @@ def notification(
         return None
     status = _ENDS.get(occurrence.kind, snapshot.status)
     resources = snapshot.content.resources
-    location = ids.location(resources[0])
-    resource_id = ids.event_id(occurrence.group, resources, occurrence.event_id)
+    place = ids.identity(resources[0])
+    subject = ids.event_id(occurrence.group, resources, occurrence.event_id)
     data = {
         "resourceInfo": {
-            "id": resource_id,
+            "id": subject,
             "name": occurrence.event_id.lower(),
             "type": "microsoft.maintenance/scheduledEvents",
-            "location": location.region,
+            "location": place.location,
             "properties": _properties(occurrence.event_id, snapshot, status, vms),
         },
         "apiVersion": _API_VERSION,
     }
-    topic, kind, moment = (
-        f"/subscriptions/{location.group.subscription}",
-        _EVENT_TYPE,
-        iso(occurrence.moment),
-    )
+    topic, moment = f"/subscriptions/{place.subscription}", iso(occurrence.moment)
     fields = {"event": occurrence.event, "id": occurrence.event_id, "status": status, "notification": notification_id}
     if schema == CLOUD_EVENTS:
-        value: Any = {
+        cloud_event = {
             "specversion": "1.0",
             "id": notification_id,
             "source": topic,
-            "subject": resource_id,
-            "type": kind,
+            "subject": subject,
+            "type": _EVENT_TYPE,
             "time": moment,
             "data": data,
         }
-        headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
-    else:
-        value = [
-            {
-                "id": notification_id,
-                "topic": topic,
-                "subject": resource_id,
-                "data": data,
-                "eventType": kind,
-                "dataVersion": "3.0",
-                "metadataVersion": "1",
-                "eventTime": moment,
-            }
-        ]
-        headers = {"Content-Type": "application/json; charset=utf-8", "aeg-event-type": "Notification"}
-    return Notification(notification_id, headers, compact(value), fields)
+        return Notification({"Content-Type": _CLOUD_EVENTS_TYPE}, compact(cloud_event), fields)
+    grid_event = {
+        "id": notification_id,
+        "topic": topic,
+        "subject": subject,
+        "data": data,
+        "eventType": _EVENT_TYPE,
+        "dataVersion": "3.0",
+        "metadataVersion": "1",
+        "eventTime": moment,
+    }
+    headers = {"Content-Type": JSON_TYPE, "aeg-event-type": "Notification"}
+    return Notification(headers, compact([grid_event]), fields)
 
 
 def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
@@ -121,8 +112,7 @@ def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
         "metadataVersion": "1",
         "dataVersion": "1",
     }
-    headers = {"Content-Type": "application/json; charset=utf-8", "aeg-event-type": "SubscriptionValidation"}
-    return Handshake("POST", headers, compact([event]))
+    return Handshake("POST", {"Content-Type": JSON_TYPE, "aeg-event-type": "SubscriptionValidation"}, compact([event]))
 
 
 def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str], answer: Any) -> bool:

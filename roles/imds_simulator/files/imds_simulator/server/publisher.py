@@ -164,7 +164,7 @@ class Publisher:
         """Return True when the web hook permits notifications, False after the last attempt."""
         code = self._new_id().upper()
         first_vm = next(iter(self._world.vms))
-        topic = f"/subscriptions/{self._ids.location(first_vm).group.subscription}"
+        topic = f"/subscriptions/{self._ids.identity(first_vm).subscription}"
         for attempt in range(1, self._notify.attempts + 1):
             made = handshake(self._notify.schema, code, self._clock.now(), topic)
             answer = await self._request(session, made.method, made.headers, made.body)
