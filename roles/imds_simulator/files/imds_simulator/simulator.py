@@ -19,7 +19,7 @@ from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
 from .server.client_errors import LOGGER
-from .server.clock import Clock, ManualClock, WallClock
+from .server.clock import Clock, ManualClock
 from .server.engine import Engine
 from .server.listeners import Listeners, bind, bound, cannot_listen
 
@@ -61,7 +61,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
-    clock: Clock = ManualClock(time.time()) if options.manual_clock else WallClock()
+    clock = ManualClock(time.time()) if options.manual_clock else Clock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
     sock = bind(options.control)

@@ -11,52 +11,16 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import Callable, Protocol
+from typing import Callable
 
 
-class Clock(Protocol):
-    """The interface of both clocks."""
-
-    def now(self) -> float:
-        """Return the Unix time in seconds."""
-
-    def advance(self, wall_seconds: float) -> None:
-        """Move the clock forward and wake the coroutines that wait for it."""
-
-    async def wait_until(self, moment: float) -> None:
-        """Return when the clock has reached ``moment``."""
-
-
-class _Sleepers:
-    """Wakes sleeping coroutines when the clock is moved."""
-
-    def __init__(self) -> None:
-        self._futures: set[asyncio.Future[None]] = set()
-
-    def wake_all(self) -> None:
-        for sleeper in self._futures:
-            if not sleeper.done():
-                sleeper.set_result(None)
-
-    async def sleep(self, wall_seconds: float) -> None:
-        """Sleep for ``wall_seconds``, or until the clock is moved."""
-        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._futures.add(sleeper)
-        try:
-            await asyncio.wait_for(sleeper, wall_seconds)
-        except asyncio.TimeoutError:
-            pass
-        finally:
-            self._futures.discard(sleeper)
-
-
-class WallClock:
+class Clock:
     """Real time plus the seconds that ``advance`` added."""
 
     def __init__(self, real: Callable[[], float] = time.time) -> None:
         self._real = real
         self._offset = 0.0
-        self._sleepers = _Sleepers()
+        self._sleepers: set[asyncio.Future[None]] = set()
 
     def now(self) -> float:
         """Return the Unix time in seconds."""
@@ -65,32 +29,35 @@ class WallClock:
     def advance(self, wall_seconds: float) -> None:
         """Move the clock forward and wake the coroutines that wait for it."""
         self._offset += wall_seconds
-        self._sleepers.wake_all()
+        for sleeper in self._sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
 
     async def wait_until(self, moment: float) -> None:
         """Return when the clock has reached ``moment``."""
         while self.now() < moment:
             # the system clock may be set while this sleeps
-            await self._sleepers.sleep(min(moment - self.now(), 3600.0))
+            await self._sleep(min(moment - self.now(), 3600.0))
+
+    async def _sleep(self, wall_seconds: float) -> None:
+        """Sleep for ``wall_seconds``, or until the clock is moved."""
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.add(sleeper)
+        try:
+            await asyncio.wait_for(sleeper, wall_seconds)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._sleepers.discard(sleeper)
 
 
-class ManualClock:
+class ManualClock(Clock):
     """A clock that only ``advance`` moves, for tests."""
 
     def __init__(self, start: float) -> None:
-        self._now = float(math.floor(start))
-        self._sleepers = _Sleepers()
-
-    def now(self) -> float:
-        """Return the Unix time in seconds."""
-        return self._now
-
-    def advance(self, wall_seconds: float) -> None:
-        """Move the clock forward and wake the coroutines that wait for it."""
-        self._now += wall_seconds
-        self._sleepers.wake_all()
+        super().__init__(lambda: float(math.floor(start)))
 
     async def wait_until(self, moment: float) -> None:
         """Return when the clock has reached ``moment``."""
-        while self._now < moment:
-            await self._sleepers.sleep(3600.0)
+        while self.now() < moment:
+            await self._sleep(3600.0)
