@@ -11,7 +11,6 @@ from typing import Any
 
 from ..scenario.groups import Group, Vm
 from .identity import Identity
-from .storage import storage_profile
 
 _ADMIN = "azureuser"
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -49,7 +48,7 @@ def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]
         if uniform
         else identity.compute_provider + f"virtualMachines/{name}",
         "securityProfile": {"encryptionAtHost": False, "secureBootEnabled": False, "virtualTpmEnabled": False},
-        "storageProfile": storage_profile(name, identity),
+        "storageProfile": _storage_profile(name, identity),
         "subscriptionId": identity.subscription,
         "virtualMachineScaleSet": {"id": scale_set if in_scale_set and not uniform else ""},
         "vmId": _guid("vm", vm.name),
@@ -65,6 +64,29 @@ def placement_group_id(scale_set: str, name: str) -> str:
         return str(uuid.UUID(name))
     except ValueError:
         return _guid("placement", f"{scale_set}/{name}" if name else scale_set)
+
+
+def _storage_profile(vm: str, identity: Identity) -> dict[str, Any]:
+    """Return the disks of the VM with the name ``vm``: one managed OS disk, and no disk for temporary data."""
+    disk = f"{vm}_OsDisk_1"
+    return {
+        "dataDisks": [],
+        "osDisk": {
+            "caching": "ReadWrite",
+            "createOption": "FromImage",
+            "diskSizeGB": 30,
+            "encryptionSettings": {"enabled": False},
+            "managedDisk": {
+                "id": identity.compute_provider + f"disks/{disk}",
+                "storageAccountType": "Premium_LRS",
+            },
+            "name": disk,
+            "osType": identity.os_type,
+            "writeAcceleratorEnabled": False,
+        },
+        # in kilobytes; 0 for a size of VM without a local disk, as the default one is (reference 3.3.5)
+        "resourceDisk": {"size": 0},
+    }
 
 
 def _host_name(group: Group, number: str) -> str:

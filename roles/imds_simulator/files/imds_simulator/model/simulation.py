@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
-from .events import ENDED, SCHEDULED, ScheduledStep, SimulatedEvent
+from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
 from .occurrence import Occurrence
-from .timing import next_step
+from .rules import Rules
 from .world import BatchKey, World
 
 
@@ -131,7 +131,7 @@ class Simulation:
     def _next_of(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
         # an event that is no longer a Terminate waits for none, but others had waited for it
         waits = event.plan.batch is not None or event.is_terminate
-        return next_step(event, deciding if waits else None, self.world.rules)
+        return _next_step(event, deciding if waits else None, self.world.rules)
 
     def _deciding(self, event: SimulatedEvent) -> SimulatedEvent | None:
         """Return the event that decides when the approved events of the batch start.
@@ -157,3 +157,30 @@ class Simulation:
         """Replace the knobs; ``now`` as for reschedule."""
         self.world.set_knobs(knobs)
         self.reschedule(now=now)
+
+
+def _next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, rules: Rules) -> ScheduledStep:
+    """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
+    if event.status == ENDED:
+        return NO_STEP
+    if event.status == PLANNED:
+        return ScheduledStep(event.appears_at, 0, "appear")
+    if event.status == SCHEDULED and event.advises:
+        leave = ScheduledStep(float(event.not_before), 2, "finish")
+    elif event.status == SCHEDULED:
+        leave = ScheduledStep(_start_moment(event, deciding or event, rules), 2, "start")
+    else:
+        leave = ScheduledStep(event.ends_at, 2, "finish")
+    return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
+
+
+def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, rules: Rules) -> float:
+    """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
+
+    Needed are the approval of the event, the release by the other tenants on the hardware (reference 2.2.3), and for
+    a delete operation the approval of the event that decides (reference 2.2.8).
+    """
+    if not rules.knobs.approval_shortens or event.approved_at is None or deciding.approved_at is None:
+        return float(event.not_before)
+    approved = max(event.released_at, event.approved_at, deciding.approved_at)
+    return min(approved + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))
