@@ -162,6 +162,7 @@ def test_fail_adds_a_started_event(sim):
 
 def test_unknown_events_and_paths_are_404_with_json(sim):
     assert "nothing" in expect_error(404, sim.post, "/events/nothing/cancel")
+    expect_error(404, sim.post, "/notes", {"vm": "vm1", "what": "prepared", "event": "nothing"})
     expect_error(404, sim.get, "/nowhere")
     expect_error(405, sim.delete, "/events")
 
@@ -262,14 +263,24 @@ def test_requests_are_counted_and_recent_ones_listed(sim):
     assert vm1 in [tuple(each[name] for name in names) for each in got["counts"]]
 
 
-def test_activity_log_is_bounded():
+def test_activity_log_is_bounded_and_first_views_displace_no_other_line():
     kept = activity_log.ActivityLog()
     for number in range(activity_log.MAX_REQUESTS + 100):
         kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
     for number in range(activity_log.MAX_LINES + 50):
-        kept.add_line(float(number), "x")
-    assert (len(kept.requests), len(kept.lines), kept.dropped()) == (20000, 10000, {"lines": 50, "requests": 100})
+        kept.add_line(float(number), "x", nth=number)
+    for number in range(activity_log.MAX_SEEN + 5):
+        kept.add_line(1.0, "seen", nth=number)
+    kept.add_line(2.0, "started")
+    lines = kept.lines_after(0, None)
+    assert [(line["what"], line.get("nth")) for line in (lines[0], lines[9999], lines[-1])] == [
+        ("x", 51),
+        ("seen", 5),
+        ("started", None),
+    ]
+    assert (len(kept.requests), len(lines), kept.dropped()) == (20000, 20000, {"lines": 56, "requests": 100})
     assert sum(each["count"] for each in kept.request_counts()) == 20100
+    assert [line["what"] for line in kept.lines_after(lines[-2]["number"], None)] == ["started"]
 
 
 def test_printed_log_has_control_characters_escaped():
@@ -277,6 +288,22 @@ def test_printed_log_has_control_characters_escaped():
     engine = Engine(default_scenario(), ManualClock(0), printed.append)
     engine.log("x", event="a\nb\x1b[31m", note="\u00e9")
     assert printed == ["1970-01-01T00:00:00.000Z x event=a\\nb\\x1b[31m note=\u00e9"]
+
+
+def notes(sim):
+    return [(line["vm"], line["event"], line["note"]) for line in sim.get("/log?what=note")["lines"]]
+
+
+def test_note_is_in_the_log_with_the_name_of_its_event(sim):
+    before = len(notes(sim))
+    event_id = schedule(sim, name="noted")["id"]
+    assert sim.post("/notes", {"vm": "vm1", "what": "prepared"}) == {"vm": "vm1", "what": "prepared", "event": None}
+    for event in ("noted", event_id.lower()):
+        sim.post("/notes", {"vm": "vm2", "what": "is <empty>", "event": event})
+    sim.post("/events/noted/complete")
+    sim.post("/notes", {"vm": "vm1", "what": "recovered", "event": event_id})
+    in_words = [("vm1", "", "prepared"), *[("vm2", "noted", "is <empty>")] * 2, ("vm1", "noted", "recovered")]
+    assert notes(sim)[before:] == in_words
 
 
 NINES = "9" * 5000
@@ -310,13 +337,24 @@ NINES = "9" * 5000
         ("POST", "/advance", {"seconds": "9999999d"}),
         ("POST", "/events", {"type": "Freeze", "resources": ["vm1"], "at": "40000d"}),
         ("POST", "/events", {"type": "Freeze", "resources": [[]]}),
+        ("POST", "/notes", {"vm": "vm9", "what": "prepared"}),
+        ("POST", "/notes", {"vm": ["vm1"], "what": "prepared"}),
+        ("POST", "/notes", {"what": "prepared"}),
+        ("POST", "/notes", {"vm": "vm1"}),
+        ("POST", "/notes", {"vm": "vm1", "what": ""}),
+        ("POST", "/notes", {"vm": "vm1", "what": 3}),
+        ("POST", "/notes", {"vm": "vm1", "what": "x" * 201}),
+        ("POST", "/notes", {"vm": "vm1", "what": "two\nlines"}),
+        ("POST", "/notes", {"vm": "vm1", "what": "\x1b[2J"}),
+        ("POST", "/notes", {"vm": "vm1", "what": "prepared", "evnt": "x"}),
         ("POST", "/fail", {"resources": 5}),
         ("POST", "/fail", {"vm": ["vm1"]}),
     ],
 )
 def test_odd_input_is_400(sim, method, path, body):
+    before = notes(sim)
     expect_error(400, sim.call, method, path, body)
-    assert sim.get("/health")["ok"]
+    assert sim.get("/health")["ok"] and notes(sim) == before
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,17 @@ def test_notifications_begin_and_end_with_the_event(plan, expected):
     assert [status for status, _type, _not_before in shown(**plan)] == expected
 
 
-def test_names_in_resources_are_those_of_the_vms():
-    groups = {"pool": {"kind": "scale_set", "vms": {"a": {"resource_name": "pool_7"}}}}
-    ((_headers, body),) = notifications({**FREEZE, "resources": ["a"]}, until=1, groups=groups)
-    assert properties(body)["Resources"] == ["pool_7"]
-    assert "/virtualMachineScaleSets/pool/providers/" in body[0]["subject"]
+def test_resource_ids_follow_instance_metadata_and_the_names_of_vms():
+    compute = {"subscriptionId": "of-mine", "resourceGroupName": "rg-Web", "location": "north"}
+    vms = {"a": {"resource_name": "pool_7"}}
+    groups = {"pool": {"kind": "scale_set", "instance": {"compute": compute}, "vms": vms}}
+    ((_headers, (body,)),) = notifications({**FREEZE, "resources": ["a"]}, until=1, groups=groups)
+    assert properties([body])["Resources"] == ["pool_7"]
+    assert (body["topic"], body["data"]["resourceInfo"]["location"]) == ("/subscriptions/of-mine", "north")
+    assert body["subject"] == (
+        "/subscriptions/of-mine/resourceGroups/rg-Web/providers/Microsoft.Compute"
+        f"/virtualMachineScaleSets/pool/providers/microsoft.maintenance/scheduledevents/{ID.lower()}"
+    )
 
 
 def test_handshake_is_passed_only_with_the_right_answer():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from imds_simulator.server import activity_log
 from support.simulator.raw_http import send_request
 
 OLD = "/metadata/scheduledevents?api-version=2017-03-01"
@@ -58,15 +57,3 @@ def test_first_view_needs_a_whole_document_that_lists_the_event(sim):
     sim.post("/faults", {"kind": "date-skew", "skew": "1h"})
     send_request(vm1)
     assert seen(sim) == [("vm1", "one")]
-
-
-def test_first_views_displace_no_other_line_of_the_log():
-    log = activity_log.ActivityLog()
-    log.add_line(0.0, "scheduled", event="one")
-    for number in range(activity_log.MAX_SEEN + 5):
-        log.add_line(1.0, "seen", vm=f"vm{number}")
-    log.add_line(2.0, "started", event="one")
-    lines = log.lines_after(0, None)
-    assert [lines[0]["what"], lines[1]["vm"], lines[-1]["what"]] == ["scheduled", "vm5", "started"]
-    assert log.dropped()["lines"] == 5
-    assert [line["number"] for line in log.lines_after(lines[-2]["number"], None)] == [lines[-1]["number"]]

@@ -431,14 +431,3 @@ def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
     assert (empty.status, empty.body) == (200, b"")
     sim.advance(119)
     assert send_request(vm2).json["Events"] == []
-
-
-def test_idle_disable_after_a_day_disables_the_service(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual"])
-    vm1, vm2 = sim.endpoints.values()
-    send_request(vm1)
-    sim.advance(10)
-    assert send_request(vm1).json["DocumentIncarnation"] == 2
-    sim.advance(86401)
-    assert send_request(vm2).json == {"DocumentIncarnation": 1, "Events": []}
-    assert [line["by"] for line in sim.get("/log?what=enabled")["lines"]] == ["vm1", "vm2"]
