@@ -18,7 +18,7 @@ from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
-from .contract import Result
+from .contract import Result, approved, refused
 from .resource_ids import ResourceIds
 from .responses import Reply, json_reply
 
@@ -77,24 +77,26 @@ class ArmContract:
     def reply(self, request: ArmRequest, now: float) -> Result:
         """Return the reply, and approve the events of a valid request; ``now`` is the time of the simulator's clock."""
         target = _target(request.path)
-        rejection = self._unauthorized(request.authorization) or self._invalid(request, target)
-        if rejection is not None or target is None:
-            return _refused(rejection or _no_such_path(request), target)
-        ids = [target.event_id] if target.event_id else _ids_in(request.body)
+        rejection = self._unauthorized(request.authorization)
+        if target is None:
+            message = f"No resource of the simulator has the path '{request.path[:200]}'."
+            return refused(rejection or arm_error(404, "InvalidRequestUri", message), [])
+        in_path = [target.event_id] if target.event_id else []
+        rejection = rejection or self._invalid(request, target)
+        if rejection is not None:
+            return refused(rejection, in_path)
+        ids = in_path or _ids_in(request.body)
         if not ids:
             message = "The request content has no list 'value' of scheduled event ids."
-            return _refused(arm_error(400, "InvalidRequestContent", message), target)
+            return refused(arm_error(400, "InvalidRequestContent", message), [])
         found = {each: self._events(each, target) for each in ids}
-        approved = _APPROVED[request.versions[0].lower()]
-        if target.event_id and not found[target.event_id]:
-            return _refused(arm_error(404, "NotFound", _not_found(target.event_id)), target)
+        if in_path and not found[in_path[0]]:
+            return refused(arm_error(404, "NotFound", _not_found(in_path[0])), in_path)
         events = [event for each in found.values() for event in each]
         occurrences = operations.approve(self._simulation, events, ARM, now)
-        note = {"ids": [event_id[:64] for event_id in ids], "new": [each.event for each in occurrences]}
-        is_whole = all(found.values())
-        return Result(
-            json_reply({"value": approved}) if is_whole else _multi_status(ids, found, approved), occurrences, note
-        )
+        text = _APPROVED[request.versions[0].lower()]
+        reply = json_reply({"value": text}) if all(found.values()) else _multi_status(ids, found, text)
+        return approved(reply, ids, occurrences)
 
     def _vms(self, target: _Target | None) -> Sequence[Vm]:
         return self._ids.vms_of(*target[:4]) if target is not None else ()
@@ -110,9 +112,7 @@ class ArmContract:
             return arm_error(401, "InvalidAuthenticationToken", "The access token is invalid.", challenge)
         return None
 
-    def _invalid(self, request: ArmRequest, target: _Target | None) -> Reply | None:
-        if target is None:
-            return _no_such_path(request)
+    def _invalid(self, request: ArmRequest, target: _Target) -> Reply | None:
         if request.method != "POST":
             return _unsupported(request.method)
         if not request.versions or not request.versions[0]:
@@ -183,13 +183,13 @@ def _ids_in(body: bytes) -> list[str]:
     return ids if isinstance(ids, list) and all(isinstance(each, str) and each for each in ids) else []
 
 
-def _multi_status(ids: Sequence[str], found: Mapping[str, Sequence[SimulatedEvent]], approved: str) -> Reply:
+def _multi_status(ids: Sequence[str], found: Mapping[str, Sequence[SimulatedEvent]], text: str) -> Reply:
     """Return the answer to a list of which not each event is approved."""
     details = [
         {
             "target": event_id,
             "code": "OK" if found[event_id] else "NotFound",
-            "message": approved if found[event_id] else _not_found(event_id),
+            "message": text if found[event_id] else _not_found(event_id),
         }
         for event_id in ids
     ]
@@ -204,12 +204,3 @@ def _not_found(event_id: str) -> str:
 def _unsupported(method: str) -> Reply:
     message = f"The requested resource does not support http method '{method}'."
     return arm_error(405, "HttpMethodNotSupported", message, (("Allow", "POST"),))
-
-
-def _no_such_path(request: ArmRequest) -> Reply:
-    return arm_error(404, "InvalidRequestUri", f"No resource of the simulator has the path '{request.path[:200]}'.")
-
-
-def _refused(reply: Reply, target: _Target | None) -> Result:
-    ids = [target.event_id[:64]] if target is not None and target.event_id else []
-    return Result(reply, [], {"ids": ids, "refused": reply.body.decode()[:200]})

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
 from ..model import operations
@@ -20,13 +20,12 @@ from .request_validation import Request
 from .responses import JSON_TYPE, Reply, error, json_reply, not_found
 
 
-@dataclass(frozen=True)
-class Result:
-    """The reply, the occurrences that the request caused, and ``note`` for the log."""
+class Result(NamedTuple):
+    """The reply to an approval, the occurrences that it caused, and ``note`` for the log."""
 
     reply: Reply
-    occurrences: list[Occurrence] = field(default_factory=list)
-    note: Mapping[str, object] | None = None
+    occurrences: Sequence[Occurrence]
+    note: Mapping[str, object]
 
 
 class ImdsContract:
@@ -64,11 +63,11 @@ class ImdsContract:
         """
         knobs = self.world.knobs
         if len(body) > approval_request.MAX_BODY:
-            return _rejected(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
+            return refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
             ids = approval_request.event_ids(body)
         except approval_request.MalformedApproval as error_text:
-            return _rejected(error(400, f"Bad request. {error_text}"), [])
+            return refused(error(400, f"Bad request. {error_text}"), [])
         found = operations.approvable_events(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
@@ -76,19 +75,24 @@ class ImdsContract:
             mixed_status = 200 if knobs.partial_batch == "apply_valid" else 400
             status = mixed_status if mixed else knobs.unknown_event_status
             if status != 200:
-                return _rejected(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
+                return refused(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
         events = [event for each in ids for event in found[each]]
         occurrences = operations.approve(self._simulation, events, vm.name, now)
-        note = {"ids": _loggable(ids), "new": [each.event for each in occurrences]}
         if knobs.post_body == "document":
-            return Result(self.events(Request("GET", request.target, {}), vm), occurrences, note)
-        return Result(Reply(200, b"", JSON_TYPE), occurrences, note)
+            return approved(self.events(Request("GET", request.target, {}), vm), ids, occurrences)
+        return approved(Reply(200, b"", JSON_TYPE), ids, occurrences)
 
 
-def _rejected(reply: Reply, ids: list[str]) -> Result:
-    return Result(reply, [], {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
+def approved(reply: Reply, ids: Sequence[str], occurrences: Sequence[Occurrence]) -> Result:
+    """Return the result of an approval of the events ``ids``."""
+    return Result(reply, occurrences, {"ids": _loggable(ids), "new": [each.event for each in occurrences]})
 
 
-def _loggable(ids: list[str]) -> list[str]:
+def refused(reply: Reply, ids: Sequence[str]) -> Result:
+    """Return the result of an approval that is refused with ``reply``."""
+    return Result(reply, (), {"ids": _loggable(ids), "refused": reply.body.decode()[:200]})
+
+
+def _loggable(ids: Sequence[str]) -> list[str]:
     """Return the part of ``ids`` that the log keeps, which bounds its memory."""
     return [each[:64] for each in ids[:20]]

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
 from ..scenario.knobs import Knobs
 from .request_target import EVENTS, INSTANCE, ROOT, UNKNOWN, VERSIONS, Target
-from .responses import Reply, error, header_error, method_not_allowed, not_found, unknown_version_error, version_error
+from .responses import Reply, error, header_error, json_reply, method_not_allowed, not_found
 
+_VERSION_ERROR = {
+    "new": "Bad request. api-version is invalid or was not specified in the request. "
+    "For more information refer to aka.ms/azureimds",
+    "old": "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds",
+}
 _METHODS = {EVENTS: ("GET", "POST"), INSTANCE: ("GET",), VERSIONS: ("GET",), ROOT: ("GET",)}
 
 
@@ -45,7 +50,7 @@ def reject_headers(request: Request, knobs: Knobs) -> Reply | None:
     if "X-Forwarded-For" in request.headers:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
     headerless = request.target.route == EVENTS and request.target.version == PREVIEW_VERSION
-    if not headerless and not _is_metadata_header(request.headers.get("Metadata", "")):
+    if not headerless and request.headers.get("Metadata", "").strip().lower() != "true":
         return header_error(knobs.error_wording)
     return None
 
@@ -57,21 +62,15 @@ def reject_duplicates(target: Target) -> Reply | None:
     return None
 
 
-def _is_metadata_header(value: str) -> bool:
-    return value.strip().lower() == "true"
-
-
 def _version_error(target: Target, knobs: Knobs) -> Reply | None:
     if target.route == VERSIONS:
         return None
-    if target.route in (INSTANCE, ROOT):
-        if target.version in INSTANCE_VERSIONS:
-            return None
-        if target.version and knobs.error_wording == "old":
-            return unknown_version_error()
-        return version_error(knobs.error_wording, newest(INSTANCE_VERSIONS))
-    if target.version in SCHEDULED_EVENTS_VERSIONS or target.version in knobs.extra_api_versions:
+    is_events = target.route == EVENTS
+    known = SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions if is_events else INSTANCE_VERSIONS
+    if target.version in known:
         return None
-    if target.version and knobs.unknown_version_status == 404:
-        return unknown_version_error()
-    return version_error(knobs.error_wording, newest(SCHEDULED_EVENTS_VERSIONS + knobs.extra_api_versions))
+    # some services list no versions for one that they do not know (reference 1.6.11)
+    lists_none = knobs.unknown_version_status == 404 if is_events else knobs.error_wording == "old"
+    if target.version and lists_none:
+        return error(404, "Not found. Invalid version requested")
+    return json_reply({"error": _VERSION_ERROR[knobs.error_wording], "newest-versions": newest(known)}, 400)

@@ -14,11 +14,6 @@ from ..model.events import SimulatedEvent
 JSON_TYPE = "application/json; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
-_VERSION_ERROR = {
-    "new": "Bad request. api-version is invalid or was not specified in the request. "
-    "For more information refer to aka.ms/azureimds",
-    "old": "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds",
-}
 _HEADER_ERROR = {
     "new": "Bad request. Required metadata header not specified",
     "old": "Bad request: . Required metadata header not specified",
@@ -57,16 +52,6 @@ def error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) 
 def header_error(wording: str) -> Reply:
     """Return the error for a missing Metadata header; ``wording`` is "new" or "old"."""
     return error(400, _HEADER_ERROR[wording])
-
-
-def version_error(wording: str, newest: list[str]) -> Reply:
-    """Return the error for an api-version that is missing or unknown; ``wording`` is "new" or "old"."""
-    return json_reply({"error": _VERSION_ERROR[wording], "newest-versions": newest}, 400)
-
-
-def unknown_version_error() -> Reply:
-    """Return the error of a service that lists no versions for one that it does not know (reference 1.6.11)."""
-    return error(404, "Not found. Invalid version requested")
 
 
 def not_found() -> Reply:
