@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from ..scenario.groups import Vm
@@ -40,7 +39,7 @@ def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, n
 
 def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[SimulatedEvent, list[Occurrence]]:
     """Add an event that appears ``plan.at`` simulated seconds from now."""
-    event = simulation.add(plan, now)
+    event = simulation.world.add(plan, now)
     simulation.reschedule(event, now=now)
     return event, simulation.advance_to(now)
 
@@ -63,6 +62,6 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
         )
     if requested.action in ("approve", "release") and event.status != SCHEDULED:
         raise InvalidState(f"event {event.name}: it is {event.status}, not Scheduled")
-    occurrences = transitions.change(simulation.world, event, dataclasses.replace(requested, after=0.0), now)
+    occurrences = transitions.change(simulation.world, event, requested, now)
     simulation.reschedule(event, now=now)
     return occurrences + simulation.advance_to(now)

@@ -47,10 +47,10 @@ class Simulation:
         """Begin the scenario: ``epoch`` is simulated time 0 on the simulator's clock."""
         self.world.epoch = epoch
         for plan in self._plans:
-            self.add(plan, epoch)
+            self.world.add(plan, epoch)
         moments = [(max(epoch, self.world.rules.moment_of(step.at, epoch)), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
-        self._update_next_due()
+        self.reschedule()
 
     def next_due(self) -> float:
         """Return the moment of the next step, or infinity; every request calls this, therefore it is precomputed."""
@@ -146,12 +146,6 @@ class Simulation:
                 if latest is None or each.approved_at > (latest.approved_at or 0.0):
                     latest = each
         return latest
-
-    def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
-        """Add an event to the world; ``plan.at`` counts from ``base``."""
-        event = self.world.add(plan, base)
-        self._enqueue(event)
-        return event
 
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
         """Replace the knobs; ``now`` as for reschedule."""
