@@ -169,7 +169,6 @@ class EventRoutes:
         more: Mapping[str, Any] | None = None,
     ) -> web.Response:
         self._engine.record(occurrences)
-        self._engine.wake_ticker()
         return web.json_response({**event_state(event), **(more or {})}, status=status)
 
     def _find(self, request: web.Request) -> SimulatedEvent:

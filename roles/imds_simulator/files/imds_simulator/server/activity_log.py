@@ -9,7 +9,6 @@ import time
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
-from ..model.occurrence import Occurrence
 from ..times import iso
 
 MAX_LINES = 10_000
@@ -58,17 +57,6 @@ class ActivityLog:
         line = {"number": self._line_number, "time": iso(moment), "what": what, **fields}
         (self.seen if what == SEEN else self.lines).append(line)
         return line
-
-    def add_occurrence(self, occurrence: Occurrence) -> dict[str, Any]:
-        """Add a line for an occurrence and return it."""
-        return self.add_line(
-            occurrence.moment,
-            occurrence.kind,
-            group=occurrence.group,
-            event=occurrence.event,
-            id=occurrence.event_id,
-            **occurrence.detail,
-        )
 
     def add_request(
         self, moment: float, vm: str, method: str, route: str, version: str, status: int, fault: str, address: str

@@ -61,9 +61,8 @@ class _Exchange(ServiceExchange):
         except (web.RequestPayloadError, ConnectionResetError):
             body = b""
         result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())
-        engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **(result.note or {}))
+        engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **result.note)
         engine.record(result.occurrences)
-        engine.wake_ticker()
         return result.reply
 
     def error_reply(self, status: int, message: str) -> Reply:

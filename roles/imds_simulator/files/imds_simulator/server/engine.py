@@ -98,12 +98,10 @@ class Engine:
     # -- occurrences
 
     def begin_on_first_request(self, now: float) -> None:
-        """Begin simulated time at the first request, if the scenario waits for it."""
-        if self.world.epoch is None:
-            self.simulation.begin(now)
-            self._begin_faults()
-            self.record(self.simulation.advance_to(now))
-            self.wake_ticker()
+        """Begin simulated time at the first request, for which the scenario waits."""
+        self.simulation.begin(now)
+        self._begin_faults()
+        self.record(self.simulation.advance_to(now))
 
     def within_rate(self, vm: Vm, route: str) -> bool:
         """Return True, and count the request, if ``vm`` is below the rate limit (reference 1.7)."""
@@ -120,17 +118,8 @@ class Engine:
         scope = self.world.scope_for(vm)
         if scope.record_request(now, self.world.rules):
             self.simulation.reschedule(now=now)
-            self.record(
-                [
-                    Occurrence(
-                        now,
-                        "enabled",
-                        scope.group,
-                        detail={"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation},
-                    )
-                ]
-            )
-            self.wake_ticker()
+            detail = {"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation}
+            self.record([Occurrence(now, "enabled", scope.group, detail=detail)])
         return scope
 
     def note_views(self, vm: Vm, events: tuple[SimulatedEvent, ...]) -> None:
@@ -139,17 +128,23 @@ class Engine:
             self.record(self._first_views.receive(vm.name, events, self.clock.now()))
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
-        """Log ``occurrences``, start their impact commands and queue their notifications."""
+        """Log ``occurrences`` of a change, start their impact commands, and queue their notifications.
+
+        It wakes the ticker, because after a change another step may be due first, also without an occurrence.
+        """
         for each in occurrences:
-            line = self.activity_log.add_occurrence(each)
+            self._log_at(each.moment, each.kind, group=each.group, event=each.event, id=each.event_id, **each.detail)
             self.impact.run_for(each)
             if self.publisher is not None:
                 self.publisher.publish(each)
-            self._print_line(_line_text(line))
+        self.wake_ticker()
 
     def log(self, what: str, **fields: Any) -> None:
         """Log a line that is not an occurrence of the model."""
-        self._print_line(_line_text(self.activity_log.add_line(self.clock.now(), what, **fields)))
+        self._log_at(self.clock.now(), what, **fields)
+
+    def _log_at(self, moment: float, what: str, **fields: Any) -> None:
+        self._print_line(_line_text(self.activity_log.add_line(moment, what, **fields)))
 
     # -- faults
 

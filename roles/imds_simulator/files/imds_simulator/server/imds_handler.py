@@ -127,7 +127,6 @@ class _Exchange(ServiceExchange):
         result = engine.service.approve(request, vm, body, engine.settle())
         if result.reply.status == 200:
             engine.register_request(vm, engine.clock.now())
-        engine.log("approval", vm=vm.name, status=result.reply.status, **(result.note or {}))
+        engine.log("approval", vm=vm.name, status=result.reply.status, **result.note)
         engine.record(result.occurrences)
-        engine.wake_ticker()
         return result.reply
