@@ -14,26 +14,17 @@ from .request_validation import Request, reject_duplicates, reject_headers
 from .responses import Reply, method_not_allowed, not_found
 
 
-class StaticAnswers:
-    """The static answers of a scenario. The first one that fits a request is used."""
-
-    def __init__(self, answers: Sequence[Answer]) -> None:
-        self._answers = answers
-
-    def __bool__(self) -> bool:
-        return bool(self._answers)
-
-    def resolve(self, method: str, raw_path: str, target: Target, vm: Vm) -> Target:
-        """Return ``target`` with the answers of its path, and with the name of their route."""
-        path = normalised_path(raw_path.partition("?")[0])
-        found = tuple(each for each in self._answers if each.is_for(path, vm.name, vm.group))
-        if not found:
-            return target
-        return target._replace(answers=found, route=(_fitting(method, target, found) or found[0]).route)
+def with_answers(target: Target, answers: Sequence[Answer], method: str, raw_path: str, vm: Vm) -> Target:
+    """Return ``target`` with those of ``answers`` that are for its path and ``vm``, and with their route."""
+    path = normalised_path(raw_path.partition("?")[0])
+    found = tuple(each for each in answers if each.is_for(path, vm.name, vm.group))
+    if not found:
+        return target
+    return target._replace(answers=found, route=(_fitting(method, target, found) or found[0]).route)
 
 
 def static_reply(request: Request, knobs: Knobs) -> Reply:
-    """Return the reply to a request whose path has static answers."""
+    """Return the reply to a request whose path has static answers; the first one that fits is used."""
     target, answers = request.target, request.target.answers
     answer = _fitting(request.method, target, answers)
     if (answer or answers[0]).needs_metadata_header:

@@ -14,7 +14,7 @@ from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
-from ..protocol.static_answers import StaticAnswers, static_reply
+from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
 from .client_errors import LOGGER
 from .engine import Engine
@@ -31,7 +31,6 @@ class ImdsHandler:
         self._by_source = {vm.source: vm for vm in engine.world.vms.values() if vm.source}
         self._default = engine.world.vms.get(engine.scenario.default_vm or "")
         self._unknown_addresses: set[str] = set()
-        self._static = StaticAnswers(engine.scenario.answers)
 
     def listener(self, vm: Vm | None) -> web.Server:
         """Return the protocol factory of the address of ``vm``; None: the source address identifies the clients."""
@@ -46,8 +45,8 @@ class ImdsHandler:
         engine = self._engine
         now = engine.settle()
         target = parse_target(request.raw_path)
-        if target.route == UNKNOWN and self._static and vm is not None:
-            target = self._static.resolve(request.method, request.raw_path, target, vm)
+        if target.route == UNKNOWN and vm is not None:
+            target = with_answers(target, engine.scenario.answers, request.method, request.raw_path, vm)
         exchange = _Exchange(engine, request, vm, target)
         if vm is None:
             return exchange.send(self._unknown_client(source_of(request) or "?"))
