@@ -174,6 +174,14 @@ def test_errors_follow_the_knob_for_wording(frozen_simulator, vm1):
     assert send_request(vm1, headers={}).json == no_header
 
 
+def test_version_unknown_has_the_status_of_its_knob(frozen_simulator, vm1):
+    frozen_simulator.post("/knobs", {"unknown_version_status": 404})
+    unknown = send_request(vm1, "/metadata/scheduledevents?api-version=2031-01-01")
+    assert (unknown.status, unknown.json) == (404, {"error": "Not found. Invalid version requested"})
+    missing = send_request(vm1, "/metadata/scheduledevents")
+    assert (missing.status, missing.json["newest-versions"]) == (400, NEWEST)
+
+
 def test_extra_api_versions_are_accepted(frozen_simulator, vm1, event):
     path = "/metadata/scheduledevents?api-version=2024-07-09"
     assert send_request(vm1, path).status == 400
