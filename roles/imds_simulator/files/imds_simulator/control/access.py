@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from typing import Callable
 
 from aiohttp import web
@@ -24,7 +24,6 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _SAFE_METHODS = frozenset(("GET", "HEAD"))
 # these show no state; the simulated Azure Resource Manager checks the token itself
 _OPEN_PATHS = frozenset(("/health", "/", "/page.css", "/page.js", "/favicon.ico"))
-_OPEN_PREFIX = ARM_PREFIX + "/"
 
 
 class Access:
@@ -35,14 +34,15 @@ class Access:
 
     def __init__(self, token: str = "", host: str = "localhost") -> None:
         self.token = token
-        self._names = frozenset(_names(host))
+        # the name of this machine without its domain, for which the resolver may ask a slow server
+        self._names = frozenset(("localhost", host.lower(), socket.gethostname().lower()))
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Refuse requests from other sites, and those without the token."""
         self._check_host(request)
         _check_origin(request)
-        is_open = request.path in _OPEN_PATHS or request.path.startswith(_OPEN_PREFIX)
+        is_open = request.path in _OPEN_PATHS or request.path.startswith(ARM_PREFIX + "/")
         if not is_open and not self._has_token(request):
             raise web.HTTPUnauthorized(
                 reason="the token is missing or wrong; send Authorization: Bearer TOKEN, or set "
@@ -82,13 +82,6 @@ def _check_origin(request: web.Request) -> None:
         is_foreign = is_foreign or origin.partition("://")[2].lower() != request.headers.get("Host", "").lower()
     if is_foreign:
         raise web.HTTPForbidden(reason="Origin: a page of another site sent this request; use the simulator's own page")
-
-
-def _names(host: str) -> Iterable[str]:
-    yield "localhost"
-    yield host.lower()
-    # without the domain, for which the resolver may ask a slow server
-    yield socket.gethostname().lower()
 
 
 def _host_name(header: str) -> str:
