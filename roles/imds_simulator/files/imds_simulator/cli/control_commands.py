@@ -17,9 +17,10 @@ from ..faults.fault import Window
 from ..faults.kinds import KINDS
 from ..keys import keys_of
 from ..scenario.plans import Change, EventPlan, IncarnationStep
+from ..value_types import one_of
 from .control_client import Call, send
 from .options import control_options
-from .parsing import Command, choice, fail, flag, option, parse
+from .parsing import Command, fail, flag, option, parse, typed
 from .program import program_name
 
 
@@ -112,6 +113,7 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
 
 _EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
+_FAILURES = one_of("Reboot", "Redeploy")
 _AFTER = option("after", "NUMBER", "only what has a higher number")
 _WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
 
@@ -144,7 +146,10 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "fail",
         "simulate a failure of the hardware under VMs",
         _post("/fail"),
-        (_argument("resources", "VM...", nargs=-1, required=True), choice("type", ["Reboot", "Redeploy"])),
+        (
+            _argument("resources", "VM...", nargs=-1, required=True),
+            option("type", _FAILURES.metavar, "the EventType", typed(_FAILURES)),
+        ),
     ),
     (
         "fault",

@@ -4,19 +4,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 from urllib.parse import urlsplit
 
 import click
 
+from ..keys import keys_of
 from ..scenario.groups import Address, parse_address, source_address
-from .parsing import CONTROL, CONTROL_TOKEN, Option, choice, flag, option
+from ..scenario.plans import Scenario
+from ..value_types import one_of
+from .parsing import CONTROL, CONTROL_TOKEN, Option, flag, option, typed
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
 DEFAULT_CONTROL = Address("127.0.0.1", 8168)
 FREE_PORT = Address("127.0.0.1", 0)
 _SHORTEST_TOKEN = 8
+_SPEED = keys_of(Scenario)["speed"].type
+_CLOCK = one_of("real", "manual")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -38,16 +42,6 @@ def _token(text: str) -> str:
             f"the token is not one word of at least {_SHORTEST_TOKEN} ASCII characters; openssl rand -hex 16 makes one"
         )
     return text
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = math.nan
-    if not 0 < speed < math.inf:
-        raise ValueError(f"{text!r} is not a number above 0")
-    return speed
 
 
 def _control_url(text: str) -> str:
@@ -100,7 +94,7 @@ def serving_options(listen: Address, control: Address) -> list[Option]:
         ),
         flag("control-anywhere", "allow a --control address that is not loopback without --control-token"),
         _token_option("clients of the control API have to send this token; the page asks for it"),
-        option("speed", "N", "simulated seconds per second (default 1, or the scenario's)", _speed),
+        option("speed", "N", "simulated seconds per second (default 1, or the scenario's)", typed(_SPEED)),
         option(
             "vm",
             "NAME",
@@ -116,7 +110,7 @@ def serving_options(listen: Address, control: Address) -> list[Option]:
             multiple=True,
         ),
         option("knob", "NAME=VALUE", "set a knob; repeatable", _pair, multiple=True),
-        choice("clock", ["real", "manual"], "manual: only 'advance' moves the clock (default real)", default="real"),
+        option("clock", _CLOCK.metavar, "manual: only 'advance' moves the clock", typed(_CLOCK), default="real"),
         option("report", "FILE", "write the run as an HTML file with a time line when the simulator stops"),
         flag("quiet", "print the addresses, but not the log"),
     ]

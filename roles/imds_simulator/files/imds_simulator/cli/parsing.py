@@ -17,6 +17,7 @@ from typing import Any, Callable, NoReturn
 
 import click
 
+from ..keys import Problems, Type
 from ..suggestions import suggestion
 from .program import program_name
 
@@ -53,6 +54,19 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # older versions of cl
         return [each.strip() for each in parts if each.strip()]
 
 
+def typed(type_: Type) -> Callable[[str], Any]:
+    """Return the function that makes a value of the type of a key from a text."""
+
+    def parse_value(text: str) -> Any:
+        problems = Problems()
+        value = type_.read(type_.from_text(text), (), problems)
+        for _path, problem in problems.found:
+            raise ValueError(problem)
+        return value
+
+    return parse_value
+
+
 class Option(click.Option):
     """An option that keeps in ``Context.meta`` the name of the variable that it has its value from."""
 
@@ -84,17 +98,6 @@ def option(
 def flag(name: str, meaning: str, **more: Any) -> Option:
     """Return an option without a value."""
     return Option(["--" + name], is_flag=True, help=meaning, **more)
-
-
-def choice(name: str, choices: Sequence[str], meaning: str = "", **more: Any) -> Option:
-    """Return an option whose value is one of ``choices``."""
-
-    def parse_choice(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"{text!r} is not one of {', '.join(choices)}{suggestion(text, choices)}")
-        return text
-
-    return option(name, "|".join(choices), meaning, parse_choice, **more)
 
 
 class Command(click.Command):
