@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 from aiohttp import web
 
@@ -21,7 +21,10 @@ from .scenario.plans import Scenario
 from .server.client_errors import LOGGER
 from .server.clock import Clock, ManualClock
 from .server.engine import Engine
-from .server.listeners import Listeners, bind, bound, cannot_listen
+from .server.listeners import ListenAddress, Listener, Listeners
+
+# serves the control API at a socket that is bound, or at its address, and returns the URL
+ServeControl = Callable[[Optional[socket.socket]], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class RunningSimulator:
     engine: Engine
     listeners: Listeners
     control: str
-    serve_control: Callable[[socket.socket], Awaitable[None]]
+    serve_control: ServeControl
 
     @property
     def endpoints(self) -> Mapping[str, str]:
@@ -64,12 +67,13 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     clock = ManualClock(time.time()) if options.manual_clock else Clock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
-    sock = bind(options.control)
-    # before the control API answers: a client that found it ready uses the addresses of the VMs next
-    await listeners.open()
-    await listeners.apply_refusals()
     access = Access(options.control_token, options.control.host)
-    async with _control(engine, listeners, sock, access) as (control, serve_control):
+    app = control_app(engine, listeners.endpoints, listeners.apply_refusals, access)
+    async with _control(app, options.control) as serve_control:
+        # before the control API answers: a client that found it ready uses the addresses of the VMs next
+        await listeners.open()
+        await listeners.apply_refusals()
+        control = await serve_control(None)
         ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
         if engine.publisher is not None:
             engine.publisher.run()
@@ -88,30 +92,23 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
 
 
 @contextlib.asynccontextmanager
-async def _control(
-    engine: Engine, listeners: Listeners, sock: socket.socket, access: Access
-) -> AsyncIterator[tuple[str, Callable[[socket.socket], Awaitable[None]]]]:
-    """Serve the control API; yield its URL, and the function that serves it at a further socket."""
-    app = control_app(engine, listeners.endpoints, listeners.apply_refusals, access)
+async def _control(app: web.Application, address: Address) -> AsyncIterator[ServeControl]:
+    """Yield the function that serves the control API at ``address``, or at a socket that is bound."""
     runner = web.AppRunner(app, access_log=None, logger=LOGGER)
     await runner.setup()
-    factory = runner.server
-    if factory is None:
+    server = runner.server
+    if server is None:
         raise RuntimeError("aiohttp: AppRunner.setup() made no server")
-    servers: list[asyncio.AbstractServer] = []
+    listeners: list[Listener] = []
 
-    async def serve(each: socket.socket) -> None:
-        try:
-            servers.append(await asyncio.get_running_loop().create_server(factory, sock=each))
-        except OSError as error:
-            # a VM may have the same address: two sockets can be bound to it, but only one of them can listen
-            raise cannot_listen(bound(each), error) from None
+    async def serve(sock: socket.socket | None) -> str:
+        listeners.append(Listener(ListenAddress(address, (), None), server, sock))
+        await listeners[-1].open()
+        return listeners[-1].url
 
-    await serve(sock)
     try:
-        yield f"http://{bound(sock)}", serve
+        yield serve
     finally:
-        for server in servers:
-            server.close()
-        await factory.shutdown(0.1)
+        for each in listeners:
+            await each.close()
         await runner.cleanup()

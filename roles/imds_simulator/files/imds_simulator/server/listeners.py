@@ -80,7 +80,7 @@ class Listener:
         self._web_server = web_server
         self._foreign = foreign
         self._sock: socket.socket | None = self._bind(listen_address.address)
-        self.address = bound(self._sock)
+        self.address = _bound(self._sock)
         self.listen_address = listen_address._replace(address=self.address)
         self._server: asyncio.AbstractServer | None = None
 
@@ -108,7 +108,7 @@ class Listener:
         except OSError as error:
             # another process bound the same address and listened first
             sock.close()
-            raise cannot_listen(self.address, error) from None
+            raise _cannot_listen(self.address, error) from None
 
     def refuse(self) -> None:
         """Close the socket and all connections; clients get "connection refused"."""
@@ -129,7 +129,7 @@ class Listener:
         await self._web_server.shutdown(SHUTDOWN_TIMEOUT)
 
     def _bind(self, address: Address) -> socket.socket:
-        return bind(address) if self._foreign is None else self._foreign.dup()
+        return _bind(address) if self._foreign is None else self._foreign.dup()
 
     def _stop_accepting(self) -> None:
         if self._server is not None:
@@ -142,7 +142,7 @@ class Listener:
         self._server, self._sock = None, None
 
 
-def bind(address: Address) -> socket.socket:
+def _bind(address: Address) -> socket.socket:
     """Return a socket that is bound to ``address``.
 
     Raises:
@@ -156,17 +156,17 @@ def bind(address: Address) -> socket.socket:
         sock.bind((address.host, address.port))
     except (OSError, OverflowError) as error:
         sock.close()
-        raise cannot_listen(address, error) from None
+        raise _cannot_listen(address, error) from None
     return sock
 
 
-def cannot_listen(address: Address, error: Exception) -> CannotListen:
+def _cannot_listen(address: Address, error: Exception) -> CannotListen:
     """Return the error for ``address``, at which ``error`` occurred."""
     reason = getattr(error, "strerror", None) or error
     return CannotListen(f"cannot listen on {address}: {reason}{bind_advice(address, getattr(error, 'errno', None))}")
 
 
-def bound(sock: socket.socket) -> Address:
+def _bound(sock: socket.socket) -> Address:
     """Return the address of ``sock``, with the real port."""
     name = sock.getsockname()
     return Address(name[0], name[1])
