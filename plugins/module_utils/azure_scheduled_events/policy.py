@@ -154,38 +154,40 @@ class Policy:
         return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
 
     @classmethod
-    def from_rules(cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules") -> Policy:
+    def from_rules(
+        cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules", path: tuple[object, ...] = ()
+    ) -> Policy:
         """Return a policy of rules as plain data: a list of ``{name, when, approve}`` or ``{name, when, hold}``.
 
-        ``locations`` are for error texts.
+        ``locations`` are for error texts; ``path`` leads to the policy in them.
 
         Raises:
             PolicyError: a rule cannot be used.
         """
         locations = locations or SourceLocations()
         if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{locations.describe(('rules',))}: expected a list of at least one rule")
-        return cls(name, [_rule(rule, ("rules", index), locations) for index, rule in enumerate(rules)])
+            raise PolicyError(f"{locations.describe((*path, 'rules'))}: expected a list of at least one rule")
+        return cls(name, [_rule(rule, (*path, "rules", index), locations) for index, rule in enumerate(rules)])
 
     @classmethod
-    def from_mapping(cls, data: Any, locations: SourceLocations | None = None) -> Policy:
+    def from_mapping(cls, data: Any, locations: SourceLocations | None = None, path: tuple[object, ...] = ()) -> Policy:
         """Return a policy as plain data: ``{name, preset}`` or ``{name, rules}``.
 
-        ``locations`` are for error texts.
+        ``locations`` are for error texts; ``path`` leads to the policy in them.
 
         Raises:
             PolicyError: the data cannot be used.
         """
         locations = locations or SourceLocations()
-        _check_keys(data, ("name", "preset", "rules"), (), locations)
+        _check_keys(data, ("name", "preset", "rules"), path, locations)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError(f"{locations.describe(())}: expected either preset or rules")
+            raise PolicyError(f"{locations.describe(path)}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{locations.describe(('preset',))}: {error}") from None
-        return cls.from_rules(data["rules"], locations, str(data.get("name", "rules")))
+                raise PolicyError(f"{locations.describe((*path, 'preset'))}: {error}") from None
+        return cls.from_rules(data["rules"], locations, str(data.get("name", "rules")), path)
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""

@@ -18,7 +18,7 @@ from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.hook_input import HookInput
 from azure_scheduled_events.policy import PRESETS, RULE_KEYS
 from hook_runner.cli.verbs import parser
-from hook_runner.config.settings import HookSettings, Settings, load_settings
+from hook_runner.config.settings import KEYS, HookSettings, load_settings
 from hook_runner.records import STAGES
 from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
@@ -59,7 +59,7 @@ def words() -> set[str]:
     metrics = {PREFIX + name + ("_total" if metric.kind == "Counter" else "") for name, metric in METRICS.items()}
     of_hooks = {option.name for name in hooks.NAMES for option in hooks.load(name).options}
     return {
-        *Settings._fields,
+        *KEYS,
         *HookSettings._fields,
         *CONDITIONS,
         *RULE_KEYS,

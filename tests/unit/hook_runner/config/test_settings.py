@@ -18,15 +18,12 @@ from hook_runner.config import settings as settings_file
 from hook_runner.config.listing import as_text, changed_keys, entries
 from hook_runner.config.removed_keys import REMOVED_KEYS
 from hook_runner.config.settings import (
-    HOOK_SCHEMA,
+    KEYS,
     LIMITS,
-    SCHEMA,
     ConfigError,
-    ConfigFile,
     HookSettings,
     Settings,
     load_settings,
-    read_config,
 )
 from support.daemon.documents import REFERENCE, quoted, rows
 
@@ -91,7 +88,7 @@ def test_only_the_default_file_may_be_missing(tmp_path: Path, monkeypatch: pytes
 
 def test_every_key_is_read(tmp_path: Path) -> None:
     settings = load(tmp_path, EVERYTHING)
-    assert settings._replace(policy=Settings().policy, hooks={}) == Settings(
+    assert settings._replace(policy=Settings().policy, hooks={}, sources={}) == Settings(
         endpoint="http://169.254.169.254",
         api_version=("2020-07-01", "2019-08-01"),
         resource_name="vm-1",
@@ -118,11 +115,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     decision = settings.policy.decide(FREEZE, PolicyContext(NOW))
     assert decision.due
     assert "config.yml:11: policy.rules[0]" in decision.reason
-
-
-def test_each_setting_has_a_reader() -> None:
-    assert set(SCHEMA.schemas) == set(Settings._fields)
-    assert set(HOOK_SCHEMA.schemas) == set(HookSettings._fields)
 
 
 def test_limits_are_documented() -> None:
@@ -264,14 +256,14 @@ def test_each_key_is_listed_with_value_default_and_source(tmp_path: Path) -> Non
     text = "interval: 2\npolicy: documented\nhooks:\n  10-drain:\n    timeout: 5m\n    types: Freeze\n"
     path = tmp_path / "config.yml"
     path.write_text(text)
-    found = {each.key: each[1:] for each in entries(read_config(str(path)))}
-    assert list(found)[:-2] == [key for key in Settings._fields if key != "hooks"]
+    found = {each.key: each[1:] for each in entries(load_settings(str(path)))}
+    assert list(found)[:-2] == [key for key in KEYS if key != "hooks"]
     assert found["interval"] == (2.0, 1.0, f"{path}:1")
     assert found["policy"] == ("documented", "observe", f"{path}:2")
     assert found["margin"] == (5.0, 5.0, "default")
     assert found["hooks.10-drain.timeout"] == (300.0, 600.0, f"{path}:5")
     assert found["hooks.10-drain.types"] == (["Freeze"], [], f"{path}:6")
-    lines = as_text(entries(read_config(str(path)))).splitlines()
+    lines = as_text(entries(load_settings(str(path)))).splitlines()
     assert len(lines) == len(found) + 1 and lines[4].split() == ["interval", "2.0", "1.0", f"{path}:1"]
 
 
@@ -279,7 +271,7 @@ def test_keys_that_differ_from_their_defaults_are_one_line_without_the_values_of
     settings = load(tmp_path, "margin: 5\ninterval: 2\nenvironment: {TOKEN: secret}\nhooks: {10-a: {persists: true}}\n")
     assert changed_keys(settings) == 'interval 2.0, environment {"TOKEN": "..."}, hooks.10-a.persists true'
     assert changed_keys(Settings()) == ""
-    assert {each.source for each in entries(ConfigFile(Settings(), "config.yml"))} == {"default"}
+    assert {each.source for each in entries(Settings())} == {"default"}
 
 
 def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
@@ -312,15 +304,31 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
         load_settings(str(link))
 
 
-def test_all_removed_keys_are_named_in_one_error(tmp_path: Path) -> None:
+def test_all_mistakes_are_named_in_one_error(tmp_path: Path) -> None:
+    text = "push_url: https://eda\nintervall: 1\npolicy: {rules: []}\nhooks:\n  10-x: {needs: no, rerun: 1}\ndry_run: 2"
     with pytest.raises(ConfigError) as raised:
-        load(tmp_path, "push_url: https://eda\nintervall: 1\npush_token_file: token\n")
+        load(tmp_path, text)
     config = tmp_path / "config.yml"
-    assert str(raised.value) == (
-        f"{config}:1: push_url: no longer a key; use the ready hook notify"
-        f"; {config}:3: push_token_file: no longer a key; use the ready hook notify"
-    )
+    assert [problem.split(": ")[:2] for problem in raised.value.problems] == [
+        [f"{config}:1", "push_url"],
+        [f"{config}:2", "intervall"],
+        [f"{config}:3", "policy.rules"],
+        [f"{config}:5", "hooks.10-x.needs"],
+        [f"{config}:5", "hooks.10-x.rerun"],
+        [f"{config}:6", "dry_run"],
+    ]
+    assert str(raised.value) == "; ".join(raised.value.problems)
+    assert raised.value.problems[0].endswith("push_url: no longer a key; use the ready hook notify")
+
+
+def test_unknown_event_types_are_warnings_with_file_and_line(tmp_path: Path) -> None:
+    policy = "policy:\n  rules:\n  - when: {type: Hibernate}\n    approve: now\n"
+    settings = load(tmp_path, policy + "hooks:\n  10-x:\n    types: [Freeze, Relocate]\n")
+    assert [text.split(" is unknown")[0] for text in settings.warnings] == [
+        f"{tmp_path}/config.yml:3: policy.rules[0].when.type: event type 'Hibernate'",
+        f"{tmp_path}/config.yml:7: hooks.10-x.types: event type 'Relocate'",
+    ]
 
 
 def test_no_removed_key_is_a_key() -> None:
-    assert not set(REMOVED_KEYS) & set(Settings._fields)
+    assert not set(REMOVED_KEYS) & set(KEYS)

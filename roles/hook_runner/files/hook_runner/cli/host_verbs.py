@@ -12,7 +12,7 @@ from typing import Any
 from hook_runner import record_files
 from hook_runner.cli.output import NO_SUCH_EVENT, OK, PROBLEM, CommandError, print_error, print_result
 from hook_runner.config import listing
-from hook_runner.config.settings import Settings, load_settings, read_config
+from hook_runner.config.settings import Settings, load_settings
 from hook_runner.log import LogHandler, log_to
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight import trial
@@ -55,7 +55,7 @@ def show_history(options: argparse.Namespace) -> int:
 
 def show_config(options: argparse.Namespace) -> int:
     """Run the verb `config`."""
-    listed = listing.entries(read_config(options.config))
+    listed = listing.entries(load_settings(options.config))
     print_result([each._asdict() for each in listed], listing.as_text(listed), options.json)
     return OK
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Sequence
 
 from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.printable import printable
-from hook_runner.config.settings import DEFAULTS, ConfigFile, HookSettings, Settings
+from hook_runner.config.settings import DEFAULTS, KEYS, HookSettings, Settings
 
 
 class Entry(NamedTuple):
@@ -27,18 +27,17 @@ class Entry(NamedTuple):
     source: str
 
 
-def entries(config: ConfigFile) -> list[Entry]:
+def entries(settings: Settings) -> list[Entry]:
     """Return all keys in the order of `Settings`; of the hooks those that are set."""
-    settings, defaults = config.settings, HookSettings()
     found = [
-        Entry(key, _plain(getattr(settings, key)), _plain(getattr(DEFAULTS, key)), config.source(key))
-        for key in Settings._fields
+        Entry(key, _plain(getattr(settings, key)), _plain(getattr(DEFAULTS, key)), settings.source(key))
+        for key in KEYS
         if key != "hooks" or not settings.hooks
     ]
     for name, keys in settings.hooks.items():
         for key, value in keys.items():
-            source = config.source("hooks", name, key)
-            found.append(Entry(f"hooks.{name}.{key}", _plain(value), _plain(getattr(defaults, key)), source))
+            default = _plain(getattr(HookSettings(), key))
+            found.append(Entry(f"hooks.{name}.{key}", _plain(value), default, settings.source("hooks", name, key)))
     return found
 
 
@@ -46,17 +45,16 @@ def as_text(listed: Sequence[Entry]) -> str:
     """Return the keys as a table; no final line break."""
     lines = [("KEY", "VALUE", "DEFAULT", "SOURCE")]
     lines += [(key, json.dumps(value), json.dumps(default), source) for key, value, default, source in listed]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join(
-        printable("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths)), line[3]])) for line in lines
+        printable("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()) for line in lines
     )
 
 
 def changed_keys(settings: Settings) -> str:
     """Return the keys that differ from their defaults, on one line; of variables for hooks only the names."""
     shown = settings._replace(environment=dict.fromkeys(settings.environment, "..."))
-    changed = (each for each in entries(ConfigFile(shown, "")) if each.value != each.default)
-    return ", ".join(f"{each.key} {json.dumps(each.value)}" for each in changed)
+    return ", ".join(f"{each.key} {json.dumps(each.value)}" for each in entries(shown) if each.value != each.default)
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-REMOVED_KEYS: dict[str, str] = {
+_REMEDIES = {
     "facts_file": "set hook_runner_facts of the role, which installs an executable fact",
     "facts_stale_after": "remove it, the executable fact of the role is never stale",
     "hook_timeout": "set timeout of single hooks below hooks, without it a hook has 10 minutes",
@@ -31,3 +31,4 @@ REMOVED_KEYS: dict[str, str] = {
         "use the ready hook notify",
     ),
 }
+REMOVED_KEYS = {key: f"no longer a key; {remedy}" for key, remedy in _REMEDIES.items()}

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The configuration: the keys of config.yml and their defaults."""
+"""The configuration: the table of all keys of config.yml, and how the file is read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
@@ -25,7 +25,7 @@ from azure_scheduled_events.policy import Policy, SourceLocations
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.removed_keys import REMOVED_KEYS
-from hook_runner.config.schema import Keys, Named, read
+from hook_runner.config.schema import Keys, Reader, Schema, known_keys, names
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
@@ -36,105 +36,6 @@ NO_APPROVAL_WARNING = (
     " and short freezes of this VM as soon as its prepare hooks have succeeded."
 )
 DEFAULT_PATH = "/etc/azure-scheduled-events/config.yml"
-
-
-class ConfigError(ValueError):
-    """An unusable configuration; the text has file, line and key, and a suggestion if there is one."""
-
-
-class HookSettings(NamedTuple):
-    """The settings of one hook.
-
-    Attributes:
-        timeout: most seconds of a run.
-        types: event types for which it is run; empty for all.
-        on_failure: "continue" (run the later hooks), "stop" (do not run them) or "ignore" (the hook
-            counts as succeeded).
-        needs: skip the hook if fewer seconds are left before the deadline; in stage prepare only.
-        rerun: whether it may run again after a reboot interrupted it.
-        persists: whether its effect outlives a reboot of the host; if not, it runs again after a
-            reboot. In stage prepare only.
-        unit: limits of its transient unit, as texts with the names that unit files have.
-    """
-
-    timeout: float = 600.0
-    types: tuple[str, ...] = ()
-    on_failure: str = "continue"
-    needs: float = 0.0
-    rerun: bool = True
-    persists: bool = False
-    unit: Mapping[str, str] = {}
-
-
-class Settings(NamedTuple):
-    """The content of config.yml; see docs/configuration.md for the meaning of each key. Times are seconds.
-
-    `hooks` has the keys that are set for each "NAME" and "STAGE/NAME"; `hook` merges them.
-    """
-
-    endpoint: str = DEFAULT_ENDPOINT
-    api_version: tuple[str, ...] = (API_VERSION,)
-    resource_name: str = ""
-    interval: float = 1.0
-    timeout: float = 10.0
-    first_timeout: float = 130.0
-    policy: Policy = Policy.preset("observe")
-    leader: str = "self-only"
-    takeover_after: float = 60.0
-    margin: float = MARGIN
-    kill_after: float = 5.0
-    when_started: str = "stop"
-    dry_run: bool = False
-    hooks_directory: str = "/etc/azure-scheduled-events/hooks.d"
-    state_directory: str = "/var/lib/azure-scheduled-events/hook-runner"
-    run_directory: str = "/run/azure-scheduled-events"
-    control_group: str = ""
-    status_group: str = ""
-    history_events: int = 200
-    metrics_file: str = ""
-    metrics_address: str = ""
-    environment: Mapping[str, str] = {}
-    gates: Mapping[str, str] = {}
-    log_level: str = "info"
-    hooks: Mapping[str, Mapping[str, Any]] = {}
-
-    def hook(self, stage: str, name: str) -> HookSettings:
-        """Return the settings of one hook: those of "STAGE/NAME" override those of "NAME"."""
-        found = HookSettings()
-        for key in (name, f"{stage}/{name}"):
-            found = found._replace(**self.hooks.get(key, {}))
-        return found if stage == PREPARE else found._replace(needs=0.0)
-
-    def warnings(self) -> list[str]:
-        """Return a sentence for each event type of the policy and the hooks that is unknown."""
-        texts = (
-            f"hooks.{name}.types: {text}"
-            for name, keys in self.hooks.items()
-            for text in map(warning_about, keys.get("types", ()))
-            if text is not None
-        )
-        return [*self.policy.warnings, *texts]
-
-
-# the result of `load_settings` for a file that does not exist or sets nothing
-DEFAULTS = Settings()
-
-# a reload does not change these settings; the daemon uses their new values after its next start
-RESTART_ONLY_SETTINGS = (
-    "endpoint",
-    "api_version",
-    "resource_name",
-    "interval",
-    "timeout",
-    "first_timeout",
-    "state_directory",
-    "run_directory",
-    "control_group",
-    "status_group",
-    "metrics_file",
-    "metrics_address",
-)
-
 # the limits of a hook's unit; systemd reads the values, and `check` asks it whether it accepts them
 LIMITS = (
     "CPUQuota",
@@ -147,67 +48,107 @@ LIMITS = (
     "OOMScoreAdjust",
     "TasksMax",
 )
-HOOK_SCHEMA = Keys(
-    {
-        "timeout": partial(parse_seconds, least=0.1, most=30 * 86400),
-        "types": parse_event_types,
-        "on_failure": partial(parse_choice, known=("continue", "stop", "ignore")),
-        "needs": partial(parse_seconds, most=30 * 86400),
-        "rerun": parse_boolean,
-        "persists": parse_boolean,
-        "unit": Keys(dict.fromkeys(LIMITS, values.limit)),
-    }
-)
-SCHEMA = Keys(
-    {
-        "endpoint": parse_endpoint,
-        "api_version": parse_api_versions,
-        "resource_name": values.text,
-        "interval": partial(parse_seconds, least=0.2, most=60),
-        "timeout": partial(parse_seconds, least=0.5, most=600),
-        "first_timeout": partial(parse_seconds, least=0.5, most=3600),
-        "policy": Policy,
-        "leader": partial(parse_choice, known=("self-only", "first", "external")),
-        "takeover_after": partial(parse_seconds, most=86400),
-        "margin": partial(parse_seconds, most=3600),
-        "kill_after": partial(parse_seconds, most=600),
-        "when_started": partial(parse_choice, known=("stop", "finish")),
-        "dry_run": parse_boolean,
-        "hooks_directory": values.path,
-        "state_directory": values.path,
-        "run_directory": values.path,
-        "control_group": values.text,
-        "status_group": values.text,
-        "history_events": partial(parse_integer, least=1, most=100000),
-        "metrics_file": values.optional_path,
-        "metrics_address": values.loopback_address,
-        "environment": Named(values.variable, values.text),
-        "gates": Named(values.text, values.path),
-        "log_level": partial(parse_choice, known=("debug", "info", "warning", "error")),
-        "hooks": Named(values.hook_key, HOOK_SCHEMA),
-    }
-)
+# marks a key in the table below that is in RESTART_ONLY_SETTINGS
+RESTART = "restart"
+_MONTH = 30 * 86400
 
 
-class ConfigFile(NamedTuple):
-    """The settings of a file, and the line of each key and item that it has, by the keys that lead to it."""
+class ConfigError(ValueError):
+    """An unusable configuration. Each of `problems` has file, line and key, and a suggestion if there is one."""
 
-    settings: Settings
-    path: str
-    lines: Mapping[tuple[object, ...], int] = {}
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def _declared(table: type[tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return for each key that a class of settings declares its schema, and RESTART if it has that."""
+    hints = get_type_hints(table, include_extras=True)
+    return {key: hint.__metadata__ for key, hint in hints.items() if hasattr(hint, "__metadata__")}
+
+
+def _schemas(table: type[tuple[Any, ...]]) -> dict[str, Schema]:
+    return {key: declared[0] for key, declared in _declared(table).items()}
+
+
+class HookSettings(NamedTuple):
+    """The settings of one hook; see docs/configuration.md for the meaning of each key. Times are seconds."""
+
+    timeout: Annotated[float, partial(parse_seconds, least=0.1, most=_MONTH)] = 600.0
+    types: Annotated[tuple[str, ...], parse_event_types] = ()
+    on_failure: Annotated[str, partial(parse_choice, known=("continue", "stop", "ignore"))] = "continue"
+    needs: Annotated[float, partial(parse_seconds, most=_MONTH)] = 0.0
+    rerun: Annotated[bool, parse_boolean] = True
+    persists: Annotated[bool, parse_boolean] = False
+    unit: Annotated[Mapping[str, str], known_keys(dict.fromkeys(LIMITS, values.limit))] = {}
+
+
+def _hook_schema(name: str) -> Keys:
+    """Return the schema of the settings of a "NAME" or "STAGE/NAME"."""
+    has_deadline = "/" not in name or name.startswith(PREPARE + "/")
+    refused = {} if has_deadline else {"needs": "only hooks of stage prepare have a deadline; remove needs"}
+    return known_keys(_schemas(HookSettings), refused)
+
+
+class Settings(NamedTuple):
+    """The keys of config.yml; see docs/configuration.md for the meaning of each. Times are seconds.
+
+    `hooks` has the keys that are set for each "NAME" and "STAGE/NAME"; `hook` merges them. Two attributes are not keys:
+
+    Attributes:
+        sources: FILE:LINE of each key and item of the file, by the keys that lead to it.
+        warnings: a sentence with FILE:LINE for each event type of the policy and the hooks that is unknown.
+    """
+
+    endpoint: Annotated[str, parse_endpoint, RESTART] = DEFAULT_ENDPOINT
+    api_version: Annotated[tuple[str, ...], parse_api_versions, RESTART] = (API_VERSION,)
+    resource_name: Annotated[str, values.text, RESTART] = ""
+    interval: Annotated[float, partial(parse_seconds, least=0.2, most=60), RESTART] = 1.0
+    timeout: Annotated[float, partial(parse_seconds, least=0.5, most=600), RESTART] = 10.0
+    first_timeout: Annotated[float, partial(parse_seconds, least=0.5, most=3600), RESTART] = 130.0
+    policy: Annotated[Policy, Policy] = Policy.preset("observe")
+    leader: Annotated[str, partial(parse_choice, known=("self-only", "first", "external"))] = "self-only"
+    takeover_after: Annotated[float, partial(parse_seconds, most=86400)] = 60.0
+    margin: Annotated[float, partial(parse_seconds, most=3600)] = MARGIN
+    kill_after: Annotated[float, partial(parse_seconds, most=600)] = 5.0
+    when_started: Annotated[str, partial(parse_choice, known=("stop", "finish"))] = "stop"
+    dry_run: Annotated[bool, parse_boolean] = False
+    hooks_directory: Annotated[str, values.path] = "/etc/azure-scheduled-events/hooks.d"
+    state_directory: Annotated[str, values.path, RESTART] = "/var/lib/azure-scheduled-events/hook-runner"
+    run_directory: Annotated[str, values.path, RESTART] = "/run/azure-scheduled-events"
+    control_group: Annotated[str, values.text, RESTART] = ""
+    status_group: Annotated[str, values.text, RESTART] = ""
+    history_events: Annotated[int, partial(parse_integer, least=1, most=100000)] = 200
+    metrics_file: Annotated[str, values.optional_path, RESTART] = ""
+    metrics_address: Annotated[str, values.loopback_address, RESTART] = ""
+    environment: Annotated[Mapping[str, str], names(values.variable, values.text)] = {}
+    gates: Annotated[Mapping[str, str], names(values.text, values.path)] = {}
+    log_level: Annotated[str, partial(parse_choice, known=("debug", "info", "warning", "error"))] = "info"
+    hooks: Annotated[Mapping[str, Mapping[str, Any]], Keys(values.hook_key, _hook_schema)] = {}
+    sources: Mapping[tuple[object, ...], str] = {}
+    warnings: tuple[str, ...] = ()
+
+    def hook(self, stage: str, name: str) -> HookSettings:
+        """Return the settings of one hook: those of "STAGE/NAME" override those of "NAME"."""
+        found = HookSettings()
+        for key in (name, f"{stage}/{name}"):
+            found = found._replace(**self.hooks.get(key, {}))
+        return found if stage == PREPARE else found._replace(needs=0.0)
 
     def source(self, *keys: object) -> str:
         """Return FILE:LINE of a key, or "default" for a key that the file does not have."""
-        return f"{self.path}:{self.lines[keys]}" if keys in self.lines else "default"
+        return self.sources.get(keys, "default")
+
+
+KEYS = tuple(_declared(Settings))
+# a reload does not change these settings; the daemon uses their new values after its next start
+RESTART_ONLY_SETTINGS = tuple(key for key, declared in _declared(Settings).items() if RESTART in declared)
+# the result of `load_settings` for a file that does not exist or sets nothing
+DEFAULTS = Settings()
 
 
 def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
-    """Return the settings of a file; arguments and errors are those of `read_config`."""
-    return read_config(path, owners).settings
-
-
-def read_config(path: str, owners: frozenset[int] | None = None) -> ConfigFile:
-    """Read the configuration. If the default file does not exist, the defaults hold.
+    """Return the settings of a file. If the default file does not exist, the defaults hold.
 
     With `owners`, a file that other users than these could write is refused.
 
@@ -217,27 +158,28 @@ def read_config(path: str, owners: frozenset[int] | None = None) -> ConfigFile:
     if not os.path.lexists(path):
         if path != DEFAULT_PATH:
             raise ConfigError(f"there is no configuration {path}")
-        return ConfigFile(DEFAULTS, path)
+        return DEFAULTS
     problem = None if owners is None else config_problem(path, owners)
     if problem is not None:
         raise ConfigError(problem)
     try:
         located = load_with_lines(read_text(path, "configuration"), path, "configuration")
-        if located is None:
-            return ConfigFile(DEFAULTS, path)
-        places = SourceLocations(path, located.lines)
-        removed = [key for key in located.data if key in REMOVED_KEYS] if isinstance(located.data, dict) else []
-        if removed:
-            texts = (f"{places.describe((key,))}: no longer a key; {REMOVED_KEYS[key]}" for key in removed)
-            raise ValueError("; ".join(texts))
-        settings = Settings(**read(SCHEMA, located.data, places))
-        for name, keys in settings.hooks.items():
-            if "needs" in keys and "/" in name and not name.startswith(PREPARE + "/"):
-                text = "only hooks of stage prepare have a deadline; remove needs"
-                raise ValueError(f"{places.describe(('hooks', name, 'needs'))}: {text}")
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return ConfigFile(settings, path, located.lines)
+    if located is None:
+        return DEFAULTS
+    reader = Reader(SourceLocations(path, located.lines))
+    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data)
+    if reader.problems:
+        raise ConfigError(*reader.problems)
+    settings = Settings(**read, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
+    unknown = [
+        f"{settings.source('hooks', name, 'types')}: hooks.{name}.types: {sentence}"
+        for name, keys in settings.hooks.items()
+        for sentence in map(warning_about, keys.get("types", ()))
+        if sentence is not None
+    ]
+    return settings._replace(warnings=(*settings.policy.warnings, *unknown))
 
 
 def config_problem(path: str, owners: frozenset[int]) -> str | None:

@@ -12,10 +12,9 @@ from hook_runner.config.settings import (
     DEFAULT_PATH,
     NO_APPROVAL_WARNING,
     ConfigError,
-    ConfigFile,
     Settings,
     config_problem,
-    read_config,
+    load_settings,
 )
 from hook_runner.hooks.discovery import Hook
 from hook_runner.maintenance.leader import EXTERNAL
@@ -53,12 +52,11 @@ def run_checks(
     """
     report = Report()
     owners = trusted_owners() if owners is None else owners
-    config = _config(config_path, owners, report)
-    if config is None:
+    settings = _config(config_path, owners, report)
+    if settings is None:
         return report
-    settings = config.settings
-    hooks = check_hooks(hooks_directory or settings.hooks_directory, config, owners, report)
-    for text in settings.warnings():
+    hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
+    for text in settings.warnings:
         report.add(WARNING, "configuration", config_path, text)
     _check_policy(settings, hooks, report)
     check_host(settings, owners, report)
@@ -73,7 +71,7 @@ def run_checks(
     return report
 
 
-def _config(path: str, owners: frozenset[int], report: Report) -> ConfigFile | None:
+def _config(path: str, owners: frozenset[int], report: Report) -> Settings | None:
     """Return the configuration with which the other checks go on; None if it is not usable.
 
     One that users who are not trusted could change is an error, and is read nevertheless.
@@ -85,9 +83,10 @@ def _config(path: str, owners: frozenset[int], report: Report) -> ConfigFile | N
         if problem is not None:
             report.add(ERROR, "configuration", path, problem)
     try:
-        return read_config(path)
+        return load_settings(path)
     except ConfigError as error:
-        report.add(ERROR, "configuration", path, str(error))
+        for problem in error.problems:
+            report.add(ERROR, "configuration", path, problem)
         return None
 
 

@@ -10,7 +10,7 @@ import re
 from typing import Iterable
 
 from azure_scheduled_events.options import did_you_mean, suggestion
-from hook_runner.config.settings import ConfigFile, Settings
+from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, SkipReason, discover_hooks
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import PATH
@@ -24,10 +24,9 @@ _NUMBER = re.compile(r"^[0-9]+-(?=.)")
 
 
 def check_hooks(
-    directory: str, config: ConfigFile, owners: frozenset[int], report: Report
+    directory: str, settings: Settings, owners: frozenset[int], report: Report
 ) -> dict[str, tuple[Hook, ...]]:
     """Check all hooks, and return them by stage."""
-    settings = config.settings
     hooks, skipped = discover_hooks(directory, settings, owners)
     everywhere = [hook for stage in STAGES for hook in hooks[stage]]
     if not everywhere:
@@ -44,9 +43,9 @@ def check_hooks(
         if reason is not None:
             report.add(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     _check_stages(directory, report)
-    _check_keys(everywhere, config, report)
+    _check_keys(everywhere, settings, report)
     _check_limits(everywhere, settings, report)
-    _check_needs(hooks[PREPARE], config, report)
+    _check_needs(hooks[PREPARE], settings, report)
     undone = {without_number(hook.name) for hook in hooks[RECOVER]}
     for hook in hooks[PREPARE]:
         if hook.problem is None and without_number(hook.name) not in undone:
@@ -74,26 +73,24 @@ def _check_stages(directory: str, report: Report) -> None:
             report.add(WARNING, "hooks", path, f"not a stage, its files are not run{did_you_mean(name, STAGES)}")
 
 
-def _check_keys(hooks: Iterable[Hook], config: ConfigFile, report: Report) -> None:
+def _check_keys(hooks: Iterable[Hook], settings: Settings, report: Report) -> None:
     """Report settings of hooks that do not exist: the hook that was meant runs without them."""
     known = tuple(dict.fromkeys(key for hook in hooks for key in (hook.name, f"{hook.stage}/{hook.name}")))
-    for key in config.settings.hooks:
+    for key in settings.hooks:
         if key not in known:
             similar = suggestion(key, known)
             text = f"hooks.{key}: there is no such hook{(f'; did you mean {similar}?' if similar else '')}"
-            report.add(WARNING, "configuration", config.source("hooks", key), text)
+            report.add(WARNING, "configuration", settings.source("hooks", key), text)
 
 
-def _check_needs(hooks: Iterable[Hook], config: ConfigFile, report: Report) -> None:
+def _check_needs(hooks: Iterable[Hook], settings: Settings, report: Report) -> None:
     """Report hooks that need more time than they may use."""
     for hook in hooks:
         needs, timeout = hook.settings.needs, hook.settings.timeout
         if needs > timeout:
-            key = next(
-                key for key in (f"{PREPARE}/{hook.name}", hook.name) if "needs" in config.settings.hooks.get(key, {})
-            )
+            key = next(key for key in (f"{PREPARE}/{hook.name}", hook.name) if "needs" in settings.hooks.get(key, {}))
             text = f"hooks.{key}: needs is {needs:g} s, and timeout is {timeout:g} s; lower needs, or raise timeout"
-            report.add(ERROR, "configuration", config.source("hooks", key, "needs"), text)
+            report.add(ERROR, "configuration", settings.source("hooks", key, "needs"), text)
 
 
 def _check_limits(hooks: list[Hook], settings: Settings, report: Report) -> None:

@@ -237,7 +237,7 @@ class Service:
         self._parts.notifier.notify("READY=1")
 
     def _log_warnings(self) -> None:
-        for text in self._settings.warnings():
+        for text in self._settings.warnings:
             log.warning(text)
 
     def _log_startup(self) -> None:
