@@ -14,7 +14,7 @@ from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.hook_checks import MOST_LINES, check_hooks_themselves
-from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from hook_runner.preflight.report import ERROR, INFO, WARNING
 from support.daemon.documents import GUIDE, blocks
 from support.wait import wait_until
 
@@ -29,9 +29,7 @@ def hook(folder: Path, text: str, problem: str | None = None) -> Hook:
 
 
 def found(made: Hook, limit: float = 30.0, settings: Settings | None = None) -> list[tuple[str, str]]:
-    report = Report()
-    check_hooks_themselves([made], settings or Settings(), report, limit)
-    return [(each.severity, each.text) for each in report.findings]
+    return [(each.severity, each.text) for each in check_hooks_themselves([made], settings or Settings(), limit)]
 
 
 def test_lines_of_a_successful_check_are_information_and_warnings(tmp_path: Path) -> None:
@@ -61,7 +59,7 @@ def test_hook_that_is_not_trusted_is_not_run(tmp_path: Path) -> None:
 
 def test_check_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
     made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; wait")
-    assert found(made, limit=1.0) == [(ERROR, "its check did not end within 1 s")]
+    assert found(made, limit=1.0) == [(ERROR, "its check did not end within 1 s, or printed more than 16 MiB")]
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: not _runs(child), "the child has ended")
 

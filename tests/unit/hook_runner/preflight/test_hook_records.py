@@ -13,7 +13,7 @@ import pytest
 from hook_runner.config.settings import HookSettings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.preflight.hook_records import check_hook_records
-from hook_runner.preflight.report import ERROR, WARNING, Report
+from hook_runner.preflight.report import ERROR, WARNING
 
 CALL = 'exec "${READY_HOOKS_LIBRARY:-/usr/local/lib/azure-scheduled-events-hooks}/%s" "${1:-recover}" --json \'{}\'\n'
 
@@ -25,9 +25,7 @@ def recover_hook(folder: Path, name: str, use: str) -> Hook:
 
 
 def found(folder: Path, *hooks: Hook) -> list[tuple[str, str]]:
-    report = Report()
-    check_hook_records(str(folder), hooks, report)
-    return [(each.severity, Path(each.where).name) for each in report.findings]
+    return [(each.severity, Path(each.where).name) for each in check_hook_records(str(folder), hooks)]
 
 
 def write_record(folder: Path, name: str, use: str) -> None:

@@ -20,10 +20,12 @@ import pytest
 from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.preflight.check import run_checks
-from hook_runner.preflight.other_handlers import CLUSTER, JETPACK, KUBELET, RECENT, check_other_handlers
+from hook_runner.preflight.other_handlers import JETPACK, RECENT, check_other_handlers
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding, Report
 from support.daemon.child_processes import in_child
 
+CLUSTER = "var/lib/pacemaker/cib/cib.xml"
+KUBELET = "etc/default/kubelet"
 ENDPOINT = "http://169.254.169.254"
 KINDS = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 SAMPLE = 'url = "http://169.254.169.254/metadata/scheduledevents"\nbody = {"StartRequests": []}\n'
@@ -39,8 +41,7 @@ def write(root: Path, name: str, text: str) -> Path:
 
 
 def findings(root: Path, approves: bool = True) -> list[Finding]:
-    report = Report()
-    check_other_handlers(ENDPOINT, approves, ERROR, report, str(root))
+    report = Report(check_other_handlers(ENDPOINT, approves, ERROR, str(root)))
     assert all(each.what == "other handlers" for each in report.findings)
     assert all(line.isprintable() for line in report.as_text().splitlines())
     return report.findings
@@ -95,7 +96,7 @@ def test_jetpack_with_own_scripts_is_an_error_for_each_type(tmp_path: Path) -> N
     jetpack(tmp_path, "Reboot", "Redeploy", text="#!/bin/sh\nsync\n")
     (found,) = findings(tmp_path)
     assert found.severity == ERROR
-    assert "no script (Freeze, Preempt, Terminate)" in found.text and "succeeded (Reboot, Redeploy)" in found.text
+    assert "at once (Freeze, Preempt, Terminate)" in found.text and "succeeded (Reboot, Redeploy)" in found.text
 
 
 def test_jetpack_whose_scripts_only_mention_the_hook_runner_is_an_error(tmp_path: Path) -> None:
@@ -200,8 +201,7 @@ def test_running_copy_of_the_sample_is_found_on_this_host(tmp_path: Path) -> Non
     words = [sys.executable, str(script)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stdout.readline() == b"\n"
-        report = Report()
-        check_other_handlers(ENDPOINT, True, ERROR, report)
+        report = Report(check_other_handlers(ENDPOINT, True, ERROR))
         running.communicate()
     (found,) = [each for each in report.findings if each.where == str(script)]
     assert found.severity == ERROR and f"process {running.pid} " in found.text
@@ -241,12 +241,12 @@ def test_script_with_an_unprintable_name_is_shown_escaped(tmp_path: Path) -> Non
 
 
 def test_file_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
-    jetpack(tmp_path)
     # a loop fails for root, too
-    (tmp_path / JETPACK / "config" / "node.json").symlink_to("node.json")
+    write(tmp_path, CLUSTER, "").unlink()
+    (tmp_path / CLUSTER).symlink_to("cib.xml")
     write(tmp_path, KUBELET, "kubernetes.azure.com/cluster=MC\n")
     first, second = findings(tmp_path)
-    assert first.severity == WARNING and first.where.endswith("node.json") and "; run check as root" in first.text
+    assert first.severity == WARNING and first.where.endswith("cib.xml") and "; run check as root" in first.text
     assert second.where.endswith(KUBELET)
 
 

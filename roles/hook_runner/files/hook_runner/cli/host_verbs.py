@@ -71,8 +71,8 @@ def try_hook(options: argparse.Namespace) -> int:
     print_error(f"{hook.stage}/{hook.name} really runs now, for a made-up event")
     sys.stdout.flush()
     tried = trial.attempt(settings, hook, options.type, options.notice)
-    print_result(trial.as_data(hook, tried), trial.as_text(hook, tried), options.json)
-    return OK if tried.result is not None and tried.result.exit_status == 0 else PROBLEM
+    print_result(tried.as_data(), tried.as_text(), options.json)
+    return OK if tried.result.exit_status == 0 else PROBLEM
 
 
 def check_host(options: argparse.Namespace) -> int:

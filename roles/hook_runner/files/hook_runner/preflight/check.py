@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from typing import Iterator, Sequence
 
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
 from hook_runner.config.settings import (
@@ -16,7 +17,7 @@ from hook_runner.config.settings import (
     config_problem,
     load_settings,
 )
-from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.discovery import Hook, discover_hooks
 from hook_runner.maintenance.leader import EXTERNAL
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hook_checks import check_hooks_themselves
@@ -25,8 +26,8 @@ from hook_runner.preflight.hooks import check_hooks
 from hook_runner.preflight.host import check_host
 from hook_runner.preflight.imds import check_imds
 from hook_runner.preflight.other_handlers import check_other_handlers
-from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
-from hook_runner.records import PREPARE, RECOVER, STAGES
+from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding, Report
+from hook_runner.records import PREPARE, RECOVER
 
 
 def run_checks(
@@ -50,62 +51,51 @@ def run_checks(
             ready hooks with the recover hooks; by default not if `offline`,
             because a stopped workload must not prevent the reload of the daemon.
     """
-    report = Report()
     owners = trusted_owners() if owners is None else owners
-    settings = _config(config_path, owners, report)
-    if settings is None:
-        return report
-    hooks = check_hooks(hooks_directory or settings.hooks_directory, settings, owners, report)
-    for text in settings.warnings:
-        report.add(WARNING, "configuration", config_path, text)
-    _check_policy(settings, hooks, report)
-    check_host(settings, owners, report)
+    findings = [*_check_file(config_path, owners)]
+    try:
+        settings = load_settings(config_path)
+    except ConfigError as error:
+        return Report([*findings, *(Finding(ERROR, "configuration", config_path, text) for text in error.problems)])
+    directory = hooks_directory or settings.hooks_directory
+    hooks, skipped = discover_hooks(directory, settings, owners)
+    findings += check_hooks(directory, hooks, skipped, settings)
+    findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings)
+    findings += _check_policy(settings, hooks[PREPARE])
+    findings += check_host(settings, owners)
     # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
     severity = WARNING if offline else ERROR
-    check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, severity, report, root)
+    findings += check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, severity, root)
     if ask_hooks or (ask_hooks is None and not offline):
-        check_hooks_themselves((hook for stage in STAGES for hook in hooks[stage]), settings, report)
-        check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER], report)
+        findings += check_hooks_themselves([hook for of_stage in hooks.values() for hook in of_stage], settings)
+        findings += check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER])
     if not offline:
-        check_imds(settings, report)
-    return report
+        findings += check_imds(settings)
+    return Report(findings)
 
 
-def _config(path: str, owners: frozenset[int], report: Report) -> Settings | None:
-    """Return the configuration with which the other checks go on; None if it is not usable.
-
-    One that users who are not trusted could change is an error, and is read nevertheless.
-    """
-    if not os.path.lexists(path) and path == DEFAULT_PATH:
-        report.add(INFO, "configuration", path, "there is no such file; the defaults hold")
-    elif os.path.lexists(path):
+def _check_file(path: str, owners: frozenset[int]) -> Iterator[Finding]:
+    """Report a file that does not exist, or that users who are not trusted could change; it is read nevertheless."""
+    if os.path.lexists(path):
         problem = config_problem(path, owners)
         if problem is not None:
-            report.add(ERROR, "configuration", path, problem)
-    try:
-        return load_settings(path)
-    except ConfigError as error:
-        for problem in error.problems:
-            report.add(ERROR, "configuration", path, problem)
-        return None
+            yield Finding(ERROR, "configuration", path, problem)
+    elif path == DEFAULT_PATH:
+        yield Finding(INFO, "configuration", path, "there is no such file; the defaults hold")
 
 
-def _check_policy(settings: Settings, hooks: dict[str, tuple[Hook, ...]], report: Report) -> None:
-    name = settings.policy.name
-    if not settings.policy.may_approve():
-        report.add(WARNING, "policy", name, NO_APPROVAL_WARNING % name)
+def _check_policy(settings: Settings, prepare_hooks: Sequence[Hook]) -> Iterator[Finding]:
+    policy = settings.policy
+    if not policy.may_approve():
+        yield Finding(WARNING, "policy", policy.name, NO_APPROVAL_WARNING % policy.name)
     elif settings.dry_run:
-        report.add(WARNING, "policy", name, "dry_run is set; nothing is approved")
-    if NOW in settings.policy.approval_times() and hooks[PREPARE]:
+        yield Finding(WARNING, "policy", policy.name, "dry_run is set; nothing is approved")
+    if NOW in policy.approval_times() and prepare_hooks:
         text = (
             "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them;"
             " use `approve: after_prepare`"
         )
-        report.add(WARNING, "policy", name, text)
-    if AFTER_PREPARE in settings.policy.approval_times() and not settings.policy.is_preset and not hooks[PREPARE]:
-        report.add(
-            WARNING,
-            "policy",
-            name,
-            "the policy approves after preparation, but there is no prepare hook: it approves at once",
-        )
+        yield Finding(WARNING, "policy", policy.name, text)
+    if AFTER_PREPARE in policy.approval_times() and not policy.is_preset and not prepare_hooks:
+        text = "the policy approves after preparation, but there is no prepare hook: it approves at once"
+        yield Finding(WARNING, "policy", policy.name, text)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import glob
 import json
 import os
-from typing import Sequence
+from typing import Iterator, Sequence
 
 from hook_runner.hooks.discovery import Hook
 from hook_runner.preflight.hooks import without_number
-from hook_runner.preflight.report import ERROR, WARNING, Report
+from hook_runner.preflight.report import ERROR, WARNING, Finding
 
 # the ready hooks keep their records here; one with the option state_directory keeps them elsewhere
 FOLDER = "/var/lib/azure-scheduled-events/ready-hooks"
@@ -22,7 +22,7 @@ REPORTING = ("log", "notify")
 _MOST_BYTES = 256 * 1024
 
 
-def check_hook_records(folder: str, recover_hooks: Sequence[Hook], report: Report) -> None:
+def check_hook_records(folder: str, recover_hooks: Sequence[Hook]) -> Iterator[Finding]:
     """Report each record whose ready hook is not among the recover hooks: its preparation would stay.
 
     The folder of the records need not exist.
@@ -35,14 +35,14 @@ def check_hook_records(folder: str, recover_hooks: Sequence[Hook], report: Repor
         except FileNotFoundError:
             continue
         except (OSError, ValueError, KeyError, TypeError) as error:
-            report.add(WARNING, "hooks", path, f"the record of a preparation cannot be read: {error}")
+            yield Finding(WARNING, "hooks", path, f"the record of a preparation cannot be read: {error}")
             continue
         if use not in REPORTING and not any(_undoes(hook, name, use) for hook in recover_hooks):
             text = (
                 f"the ready hook {use} has prepared this host, and no recover hook undoes that; put the entry {name}"
                 " back until the event is over, or undo the preparation by hand, which removes this file"
             )
-            report.add(ERROR, "hooks", path, text)
+            yield Finding(ERROR, "hooks", path, text)
 
 
 def _undoes(hook: Hook, name: str, use: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import socket
 import tempfile
@@ -25,7 +24,7 @@ from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.record import EventRecord, Maintenance
-from hook_runner.records import PREPARE, RECOVER, STAGES
+from hook_runner.records import PREPARE, RECOVER, STAGES, Cause
 
 # most seconds between two checks for a signal, or for the end of the hook or of its time
 CHECK_INTERVAL = 0.1
@@ -35,20 +34,48 @@ class NoSuchHook(LookupError):
     """No hook has that stage and name; the text lists the existing ones."""
 
 
-class TrialResult(NamedTuple):
+class Trial(NamedTuple):
     """The result of a trial.
 
     Attributes:
         event_id: of the made-up event.
         limit: the hook's time limit in seconds.
-        result: the result of the run; None if the hook was refused.
-        refusal: why it was not run, or "".
+        result: the result of the run; its cause is REFUSED or NOT_STARTED if there was none.
     """
 
+    hook: Hook
     event_id: str
     limit: int
-    result: RunResult | None
-    refusal: str
+    result: RunResult
+
+    def has_run(self) -> bool:
+        """Return True if the hook has been started."""
+        return self.result.cause not in (Cause.REFUSED, Cause.NOT_STARTED)
+
+    def as_data(self) -> dict[str, object]:
+        """Return the result as JSON values."""
+        return {
+            "stage": self.hook.stage,
+            "hook": self.hook.name,
+            "event_id": self.event_id,
+            "ok": self.result.exit_status == 0,
+            "exit_status": self.result.exit_status,
+            "seconds": self.result.seconds if self.has_run() else None,
+            "limit": self.limit,
+            "output": self.result.output,
+            "error": self.result.error,
+        }
+
+    def as_text(self) -> str:
+        """Return the output of the hook, and the result as one line."""
+        status, output, seconds, _cause, error = self.result
+        name = f"{self.hook.stage}/{self.hook.name}"
+        if not self.has_run():
+            return f"{name}: it is not run, and would count as failed: {error}"
+        words = ["ok" if status == 0 else "failed", error]
+        if status is not None:
+            words.append(f"exit status {status}" if status >= 0 else f"signal {-status} ended it")
+        return f"{output}{name}: {', '.join(filter(None, words))}, after {seconds:.1f} s of at most {self.limit} s"
 
 
 def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
@@ -63,18 +90,37 @@ def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
     raise NoSuchHook(f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known or 'none'}")
 
 
-def invented_event(stage: str, kind: str, notice: float, now: datetime) -> EventRecord:
-    """Return an event in which the hooks of a stage run.
+def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
+    """Run the hook and wait for its end; SIGINT and SIGTERM end it.
 
-    `notice` is the seconds until it may start, for stage prepare.
+    A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may start.
     """
+    now = datetime.now(timezone.utc)
+    # milliseconds, like the numbers of the daemon's own runs
+    number = int(time.time() * 1000)
+    record = _invented_event(hook.stage, kind, notice, now)
+    maintenance = Maintenance(number, now, [record])
+    host = Host(settings, {}, settings.resource_name or record.event.resources[0], "")
+    run = HookPlan(host, maintenance, {}, now).begin(Next(hook, record), number)
+    limit = max(1, int((run.limit - now).total_seconds()))
+    if hook.problem is not None:
+        result = RunResult(None, "", 0.0, Cause.REFUSED, hook.problem)
+    else:
+        try:
+            result = _run(settings, hook, number, *input_of(run, maintenance, host.own_name, now), limit)
+        except OSError as error:
+            result = RunResult(None, "", 0.0, Cause.NOT_STARTED, f"it cannot be started: {error}")
+    return Trial(hook, record.event.event_id, limit, result)
+
+
+def _invented_event(stage: str, kind: str, notice: float, now: datetime) -> EventRecord:
+    """Return an event in which the hooks of a stage run."""
     scheduled = stage == PREPARE
-    name = socket.gethostname()
     event = ScheduledEvent(
         str(uuid.uuid4()).upper(),
         kind,
         "Scheduled" if scheduled else "Started",
-        (name,),
+        (socket.gethostname(),),
         "VirtualMachine",
         now + timedelta(seconds=notice) if scheduled else None,
         "Made up by azure-scheduled-events try.",
@@ -86,85 +132,29 @@ def invented_event(stage: str, kind: str, notice: float, now: datetime) -> Event
     return record
 
 
-def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> TrialResult:
-    """Run the hook and wait for its end; SIGINT and SIGTERM end it.
-
-    A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may start.
-    """
-    now = datetime.now(timezone.utc)
-    # milliseconds, like the numbers of the daemon's own runs
-    number = int(time.time() * 1000)
-    record = invented_event(hook.stage, kind, notice, now)
-    maintenance = Maintenance(number, now, [record])
-    host = Host(settings, {}, settings.resource_name or record.event.resources[0], "")
-    run = HookPlan(host, maintenance, {}, now).begin(Next(hook, record), number)
-    limit = max(1, int((run.limit - now).total_seconds()))
-    if hook.problem is not None:
-        return TrialResult(record.event.event_id, limit, None, hook.problem)
-    folder = _folder(settings.run_directory)
-    try:
-        systemd = Systemd()
+def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: dict[str, str], limit: int) -> RunResult:
+    """Run the hook; the first signal ends it. Raises OSError if it cannot be started."""
+    systemd = Systemd()
+    ended_early: list[int] = []
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda signal_number, _frame: ended_early.append(signal_number))
+    # if possible in the run directory: a hook's unit may not allow another one
+    usual = settings.run_directory if os.access(settings.run_directory, os.W_OK | os.X_OK) else None
+    with tempfile.TemporaryDirectory(prefix="try-", dir=usual) as folder:
         runs = HookRuns(
             folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
         )
-        given = input_of(run, maintenance, host.own_name, now)
-        reasons: list[str] = []
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signal_number, lambda _number, _frame: reasons.append("it was ended early"))
-        runs.start(number, hook, *given, limit)
-        result = _wait(runs, number, reasons)
+        runs.start(number, hook, input, variables, limit)
+        waiting = select.poll()
+        waiting.register(runs, select.POLLIN)
+        while True:
+            if ended_early:
+                runs.stop(number)
+            finished = runs.collect_finished()
+            if finished:
+                break
+            waiting.poll(CHECK_INTERVAL * 1000)
         runs.remove(number)
         runs.close()
-        return TrialResult(record.event.event_id, limit, result, "")
-    except OSError as error:
-        return TrialResult(record.event.event_id, limit, None, f"it cannot be started: {error}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folder(run_directory: str) -> str:
-    """Return a new folder, if possible in the run directory: a hook's unit may not allow another one."""
-    usual = run_directory if os.access(run_directory, os.W_OK | os.X_OK) else None
-    return tempfile.mkdtemp(prefix="try-", dir=usual)
-
-
-def _wait(runs: HookRuns, number: int, reasons: list[str]) -> RunResult:
-    """Wait for the end of the hook; the first of `reasons`, which a signal adds, ends it."""
-    waiting = select.poll()
-    waiting.register(runs, select.POLLIN)
-    while True:
-        if reasons:
-            runs.stop(number)
-        for _number, result in runs.collect_finished():
-            return result if result.exit_status == 0 or not reasons else result._replace(error=reasons[0])
-        waiting.poll(CHECK_INTERVAL * 1000)
-
-
-def as_data(hook: Hook, tried: TrialResult) -> dict[str, object]:
-    """Return the result as JSON values."""
-    result = tried.result
-    return {
-        "stage": hook.stage,
-        "hook": hook.name,
-        "event_id": tried.event_id,
-        "ok": result is not None and result.exit_status == 0,
-        "exit_status": None if result is None else result.exit_status,
-        "seconds": None if result is None else result.seconds,
-        "limit": tried.limit,
-        "output": "" if result is None else result.output,
-        "error": tried.refusal if result is None else result.error,
-    }
-
-
-def as_text(hook: Hook, tried: TrialResult) -> str:
-    """Return the output of the hook, and the result as one line."""
-    name = f"{hook.stage}/{hook.name}"
-    if tried.result is None:
-        return f"{name}: it is not run, and would count as failed: {tried.refusal}"
-    status, error = tried.result.exit_status, tried.result.error
-    words = "ok" if status == 0 else "failed"
-    if error:
-        words += ", " + error
-    if status is not None:
-        words += f", exit status {status}" if status >= 0 else ", signal %d ended it" % -status
-    return f"{tried.result.output}{name}: {words}, after {tried.result.seconds:.1f} s of at most {int(tried.limit)} s"
+    ((_number, result),) = finished
+    return result._replace(error="it was ended early") if ended_early and result.exit_status != 0 else result
