@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from hook_runner.permissions import permission_problem
+from hook_runner.permissions import nearest_existing, permission_problem
 
 
 def open_gates(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bool]:
@@ -18,7 +18,5 @@ def open_gates(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bo
 
 def gate_problem(path: str, owners: frozenset[int]) -> str | None:
     """Return why other users than `owners` could open a gate, or None. The file need not exist."""
-    there = path
-    while not os.path.lexists(there) and there != "/":
-        there = os.path.dirname(there)
+    there = nearest_existing(path)
     return permission_problem(there, os.path.dirname(there) if there == path else there, owners)

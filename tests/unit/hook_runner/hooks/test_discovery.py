@@ -14,7 +14,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, Skipped, SkipReason, discover_hooks
 from hook_runner.records import STAGES
 
-Found = tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]
+Found = tuple[dict[str, list[Hook]], list[Skipped]]
 OWNERS = frozenset({0, os.geteuid()})
 
 
@@ -34,8 +34,8 @@ def names(found: Found, stage: str = "prepare") -> list[str]:
 
 
 def test_missing_folders_have_no_hooks(tmp_path: Path) -> None:
-    assert find(tmp_path / "absent") == ({stage: () for stage in STAGES}, ())
-    assert find(tmp_path) == ({stage: () for stage in STAGES}, ())
+    assert find(tmp_path / "absent") == ({stage: [] for stage in STAGES}, [])
+    assert find(tmp_path) == ({stage: [] for stage in STAGES}, [])
 
 
 def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from enum import Enum
 from typing import Mapping, NamedTuple, Sequence
@@ -15,21 +16,11 @@ from hook_runner.config.values import HOOK_NAME
 from hook_runner.permissions import permission_problem, printable_path
 from hook_runner.records import STAGES
 
-# backup files of editors and package managers, and hooks that an operator has disabled
-_BACKUP_SUFFIXES = (
-    "~",
-    ".bak",
-    ".orig",
-    ".swp",
-    ".disabled",
-    ".rpmnew",
-    ".rpmsave",
-    ".rpmorig",
-    ".ucf-dist",
-    ".ucf-new",
-    ".ucf-old",
+# hidden files, README files, files that an operator has disabled, and backups of editors and package managers
+_IGNORED = re.compile(
+    r"\..*|README.*|.*~|.*\.dpkg-.*|.*\.(?:bak|orig|swp|disabled|rpmnew|rpmsave|rpmorig|ucf-dist|ucf-new|ucf-old)",
+    re.DOTALL,
 )
-_DPKG = (".dpkg-",)
 
 # the name that represents all hooks of a refused folder
 WHOLE_DIRECTORY = "."
@@ -60,9 +51,7 @@ Hooks = Mapping[str, Sequence[Hook]]
 class SkipReason(Enum):
     """Why a file of a stage is not a hook."""
 
-    HIDDEN = "its name begins with a dot"
-    README = "its name begins with README"
-    LEFTOVER = "its name ends like that of a backup or of a package manager's file"
+    IGNORED = "its name is that of a hidden file, a README, a disabled hook or a backup"
     NAME = (
         "its name has characters other than letters, digits, dot, dash and underscore,"
         " or does not begin with a letter or digit"
@@ -85,59 +74,51 @@ class Skipped(NamedTuple):
 
 def discover_hooks(
     directory: str, settings: Settings, owners: frozenset[int]
-) -> tuple[dict[str, tuple[Hook, ...]], tuple[Skipped, ...]]:
+) -> tuple[dict[str, list[Hook]], list[Skipped]]:
     """Find the hooks of all stages in the order of their names, and the files that are not hooks.
 
-    `directory` has one folder for each stage; a missing one has no hooks. `owners` are the uids that may own
-    hooks.
+    1. `directory` has one folder for each stage; a missing folder has no hooks.
+    2. A folder that others than `owners` could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY,
+       which is refused.
+    3. Each file is a hook, or is skipped. A hook that others could change is refused.
     """
+    hooks: dict[str, list[Hook]] = {stage: [] for stage in STAGES}
     skipped: list[Skipped] = []
-    return {stage: tuple(_of_stage(directory, stage, settings, owners, skipped)) for stage in STAGES}, tuple(skipped)
+    for stage, found in hooks.items():
+        folder = os.path.join(directory, stage)
+        names, refusal = _names(folder, directory, owners)
+        if refusal is not None:
+            found.append(Hook(stage, WHOLE_DIRECTORY, folder, settings.hook(stage, WHOLE_DIRECTORY), refusal))
+        for name in names:
+            path = os.path.join(folder, name)
+            reason = _skip_reason(name, path)
+            if reason is None:
+                problem = permission_problem(path, directory, owners)
+                found.append(Hook(stage, name, path, settings.hook(stage, name), problem))
+            else:
+                skipped.append(Skipped(path, reason))
+    return hooks, skipped
 
 
-def _of_stage(
-    directory: str, stage: str, settings: Settings, owners: frozenset[int], skipped: list[Skipped]
-) -> list[Hook]:
-    """Return the hooks of a stage, and add the files that are not hooks to `skipped`.
-
-    1. A missing folder has no hooks.
-    2. A folder that other users could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY, which is
-       refused.
-    3. Each file is a hook, or is skipped. A hook that other users could change is refused.
-    """
-    folder = os.path.join(directory, stage)
+def _names(folder: str, directory: str, owners: frozenset[int]) -> tuple[list[str], str | None]:
+    """Return the names in the folder of a stage; or none, and why it is refused."""
     if not os.path.lexists(folder):
-        return []
+        return [], None
     refusal = permission_problem(folder, directory, owners)
-    try:
-        # by bytes: the order must be the same in every locale
-        names = sorted(os.listdir(folder), key=os.fsencode)
-    except OSError as error:
-        refusal = refusal or f"{printable_path(folder)} cannot be listed: {error.strerror}"
     if refusal is not None:
         # the whole folder: a user who can write it may have removed hooks from it
-        return [Hook(stage, WHOLE_DIRECTORY, folder, settings.hook(stage, WHOLE_DIRECTORY), refusal)]
-    found: list[Hook] = []
-    for name in names:
-        path = os.path.join(folder, name)
-        reason = _skip_reason(name, path)
-        if reason is None:
-            found.append(
-                Hook(stage, name, path, settings.hook(stage, name), permission_problem(path, directory, owners))
-            )
-        else:
-            skipped.append(Skipped(path, reason))
-    return found
+        return [], refusal
+    try:
+        # by bytes: the order must be the same in every locale
+        return sorted(os.listdir(folder), key=os.fsencode), None
+    except OSError as error:
+        return [], f"{printable_path(folder)} cannot be listed: {error.strerror}"
 
 
 def _skip_reason(name: str, path: str) -> SkipReason | None:
     """Return why a file is not a hook, or None. A file that cannot be examined counts as a hook, which is refused."""
-    if name.startswith("."):
-        return SkipReason.HIDDEN
-    if name.startswith("README"):
-        return SkipReason.README
-    if name.endswith(_BACKUP_SUFFIXES) or any(part in name for part in _DPKG):
-        return SkipReason.LEFTOVER
+    if _IGNORED.fullmatch(name):
+        return SkipReason.IGNORED
     if not HOOK_NAME.fullmatch(name):
         return SkipReason.NAME
     try:

@@ -127,16 +127,18 @@ def _jetpack(root: str) -> _Found:
         text = "CycleCloud's agent Jetpack ignores events: cyclecloud.monitor_scheduled_events is false in"
         yield INFO, folder, f"{text} {configuration}"
         return
-    # Jetpack has no script for advice
-    scripted = [kind for kind in EVENT_TYPES if not advises(kind)]
-    scripts = {kind: _without_comments(os.path.join(folder, "scripts", f"on{kind}.sh")) for kind in scripted}
-    at_once = ", ".join(kind for kind, script in scripts.items() if not script.strip())
-    by_script = ", ".join(kind for kind, script in scripts.items() if script.strip() and _COMMAND not in script)
-    if at_once or by_script:
+    # Jetpack has no script for advice, and approves at once without a script
+    scripts = {
+        kind: _without_comments(os.path.join(folder, "scripts", f"on{kind}.sh"))
+        for kind in EVENT_TYPES
+        if not advises(kind)
+    }
+    unasked = ", ".join(kind for kind, script in scripts.items() if _COMMAND not in script)
+    if unasked:
         text = (
-            f"CycleCloud's agent Jetpack approves events without asking the hook runner: at once ({at_once or 'none'}),"
-            f" or when its script has succeeded ({by_script or 'none'}); set cyclecloud.monitor_scheduled_events ="
-            f" false for the node, or install the script for these types, see {_PAGE}"
+            f"CycleCloud's agent Jetpack approves {unasked} without asking the hook runner, at once or after its own"
+            " script; set cyclecloud.monitor_scheduled_events = false for the node, or install the script for these"
+            f" types, see {_PAGE}"
         )
         yield ERROR, folder, text
     else:
