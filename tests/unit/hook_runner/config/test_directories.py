@@ -38,17 +38,6 @@ def test_a_folder_that_others_can_write_is_refused(
 
 
 @needs_root
-@pytest.mark.parametrize("name", ["state", "run"])
-def test_folder_of_another_user_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str) -> None:
-    vm = make_daemon()
-    folder = vm.harness.folder / name
-    folder.mkdir(0o755)
-    os.chown(folder, NOBODY, -1)
-    done = vm.command("run")
-    assert done.returncode == 78 and f"belongs to user {NOBODY}" in done.stderr
-
-
-@needs_root
 @pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
 @pytest.mark.parametrize("mode, owner", [(0o755, NOBODY), (0o777, 0), (0o775, 0)])
 def test_a_folder_that_is_not_there_is_not_made_where_others_decide(

@@ -137,16 +137,9 @@ def test_a_hooks_settings_are_those_of_its_name_and_then_those_of_its_stage(tmp_
     assert settings.hook("started", "20-mail") == HookSettings(600.0)
 
 
-@pytest.mark.parametrize("name", ["observe", "documented", "Documented"])
-def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None:
-    if name == "Documented":
-        with pytest.raises(
-            ConfigError, match=r"config.yml:1: policy: unknown policy 'Documented'; did you mean documented\?"
-        ):
-            load(tmp_path, "policy: Documented\n")
-    else:
-        assert load(tmp_path, f"policy: {name}\n").policy.name == name
-        assert load(tmp_path, f"policy: {{preset: {name}}}\n").policy.name == name
+def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
+    assert load(tmp_path, "policy: documented\n").policy.name == "documented"
+    assert load(tmp_path, "policy: {preset: documented}\n").policy.name == "documented"
 
 
 @pytest.mark.parametrize(
@@ -155,20 +148,9 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ("interval: 1\nintervall: 2\n", "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?"),
         ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' is repeated"),
         ("interval: 0.1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not 0.1"),
-        (
-            "interval: 1 week\n",
-            "config.yml:1: interval: expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '1 week'",
-        ),
-        ("interval: true\n", "config.yml:1: interval: expected seconds"),
-        ("interval: .nan\n", "config.yml:1: interval: expected seconds"),
-        ("interval: .inf\n", "config.yml:1: interval: expected seconds"),
-        ("interval: -1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not -1"),
         ("interval:\n", "config.yml:1: interval: expected seconds"),
         ("endpoint: https://x\n", "config.yml:1: endpoint: endpoint 'https://x' is not an address of IMDS"),
-        ("endpoint: 5\n", "config.yml:1: endpoint: expected a text, not 5"),
         ("api_version: latest\n", "config.yml:1: api_version: expected an api-version such as 2020-07-01"),
-        ("api_version: []\n", "config.yml:1: api_version: expected"),
-        ("api_version: 2020-07-01 10:00:00\n", "config.yml:1: api_version: expected"),
         (
             "resource_name: 17\n",
             "config.yml:1: resource_name: expected a text, not 17;"
@@ -176,56 +158,36 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
         ),
         ('resource_name: "a\\nb"\n', "config.yml:1: resource_name: 'a\\nb' has control characters"),
         ("leader: frist\n", "config.yml:1: leader: unknown value 'frist'; did you mean first?"),
-        ("when_started: go\n", "config.yml:1: when_started: unknown value 'go'; there are: stop, finish"),
         ("dry_run: 1\n", "config.yml:1: dry_run: expected true or false, not 1"),
         ("state_directory: state\n", "config.yml:1: state_directory: expected an absolute path, not 'state'"),
-        ("metrics_address: 9758\n", "config.yml:1: metrics_address: expected a text, not 9758"),
         ("metrics_address: localhost:9758\n", "config.yml:1: metrics_address: expected an address and a port"),
         ("metrics_address: 0.0.0.0:9758\n", "config.yml:1: metrics_address: 0.0.0.0 is not an address of the loopback"),
         ("metrics_address: 127.0.0.1:0\n", "config.yml:1: metrics_address: expected a port from 1 to 65535, not '0'"),
         ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, 1 to 100000, not 1.5"),
-        ("environment: [A=b]\n", "config.yml:1: environment: expected a mapping"),
         (
             "environment:\n  EVENT_ID: x\n",
             "config.yml:2: environment.EVENT_ID: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_;"
             " choose another name",
         ),
-        ("environment: {HOOK_X: x}\n", "config.yml:1: environment.HOOK_X: HOOK_X"),
         ("environment: {A-B: x}\n", "config.yml:1: environment.A-B: 'A-B' cannot be the name of a variable"),
-        ('environment: {A: "a\\0b"}\n', "config.yml:1: environment.A: 'a\\x00b' has control characters"),
         ("gates: {quiet: quiet}\n", "config.yml:1: gates.quiet: expected an absolute path"),
         ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
         (
             "policy:\n  rules:\n  - when:\n      tipe: Freeze\n",
             "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?",
         ),
-        (
-            "policy:\n  rules:\n  - when: {}\n    do: [approve]\n",
-            "config.yml:4: policy.rules[0].do: no longer a key; write approve: or hold: in the rule",
-        ),
         ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
         ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
         ("policy:\n", "config.yml:1: policy: expected a mapping"),
         ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of keys, not ['10-x']"),
-        ("hooks:\n  10-x: 5\n", "config.yml:2: hooks.10-x: expected a mapping of keys, not 5"),
-        (
-            "hooks:\n  10-x:\n    timeot: 5\n",
-            "config.yml:3: hooks.10-x.timeot: unknown key 'timeot'; did you mean timeout?",
-        ),
         (
             "hooks:\n  10-x:\n    types: [Freeze, Rebot]\n",
             "config.yml:3: hooks.10-x.types: unknown event type 'Rebot'; did you mean Reboot?",
-        ),
-        ("hooks:\n  10-x: {on_failure: abort}\n", "config.yml:2: hooks.10-x.on_failure: unknown value 'abort'"),
-        (
-            "hooks:\n  prepar/10-x: {}\n",
-            "config.yml:2: hooks.prepar/10-x: unknown stage 'prepar'; did you mean prepare?",
         ),
         (
             "hooks:\n  Prepare/10-x: {}\n",
             "config.yml:2: hooks.Prepare/10-x: unknown stage 'Prepare'; did you mean prepare?",
         ),
-        ("hooks:\n  ../10-x: {}\n", "config.yml:2: hooks.../10-x: unknown stage '..'"),
         ("hooks:\n  .hidden: {}\n", "config.yml:2: hooks..hidden: '.hidden' cannot be the name of a hook"),
         ("hooks:\n  10: {}\n", "expected a text, not 10"),
         (
@@ -236,15 +198,9 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path, name: str) -> None
             "hooks:\n  10-x:\n    unit:\n      MemoryMx: 1G\n",
             "config.yml:4: hooks.10-x.unit.MemoryMx: unknown key 'MemoryMx'; did you mean MemoryMax?",
         ),
-        ("hooks: {10-x: {unit: []}}\n", "config.yml:1: hooks.10-x.unit: expected a mapping of keys, not []"),
-        ("hooks: {10-x: {unit: {MemoryMax: true}}}\n", "hooks.10-x.unit.MemoryMax: expected a text or a number"),
-        ("hooks: {10-x: {unit: {TasksMax: [1]}}}\n", "hooks.10-x.unit.TasksMax: expected a text or a number"),
         ('hooks: {10-x: {unit: {Nice: "1\\n[x]"}}}\n', "hooks.10-x.unit.Nice: expected a text or a number"),
-        ("- interval\n", "config.yml:1: expected a mapping of keys"),
         ("interval: [\n", "config.yml:2: not YAML"),
-        ("interval: !!python/object:os.system {}\n", "config.yml:1"),
         ("interval: &a [*a]\n", "config.yml:1: an alias refers to this value"),
-        ("a: \x00", "config.yml"),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:

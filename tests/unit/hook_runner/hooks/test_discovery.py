@@ -49,36 +49,27 @@ def test_hooks_come_in_the_order_of_their_bytes(tmp_path: Path) -> None:
     assert not any(hook.problem for hook in found[0]["prepare"])
 
 
+IGNORED = ".hidden 10-x~ 10-x.bak 10-x.dpkg-old 10-x.dpkg-dist 10-x.rpmnew 10-x.rpmsave 10-x.disabled README README.md"
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("names_of_files", "reason"),
     [
-        ".hidden",
-        "10-x~",
-        "10-x.bak",
-        "10-x.dpkg-old",
-        "10-x.dpkg-dist",
-        "10-x.rpmnew",
-        "10-x.rpmsave",
-        "10-x.disabled",
-        "README",
-        "README.md",
-        "-rf",
-        "a b",
-        "a\nb",
-        "ä",
-        "a;b",
-        "$(x)",
-        "\udcff",
+        (IGNORED.split(), SkipReason.IGNORED),
+        (["-rf", "a b", "a\nb", "ä", "a;b", "$(x)", "\udcff"], SkipReason.NAME),
     ],
 )
-def test_file_that_is_not_a_hook_is_skipped_and_reported(tmp_path: Path, name: str) -> None:
-    put(tmp_path, "prepare/" + name)
-    put(tmp_path, "prepare/10-good")
+def test_file_that_is_not_a_hook_is_skipped_and_reported(
+    tmp_path: Path, names_of_files: list[str], reason: SkipReason
+) -> None:
+    for name in (*names_of_files, "10-good"):
+        put(tmp_path, "prepare/" + name)
     found = find(tmp_path)
     assert names(found) == ["10-good"]
-    (skipped,) = found[1]
-    assert skipped.path == str(tmp_path / "prepare" / name)
-    assert skipped.text.isascii() and skipped.text.isprintable()
+    assert {skipped.path: skipped.reason for skipped in found[1]} == {
+        str(tmp_path / "prepare" / name): reason for name in names_of_files
+    }
+    assert all(skipped.text.isascii() and skipped.text.isprintable() for skipped in found[1])
 
 
 def test_file_without_x_bit_and_folder_are_reported(tmp_path: Path) -> None:

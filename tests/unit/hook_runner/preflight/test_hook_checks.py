@@ -85,8 +85,9 @@ def test_check_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
 
 
 def test_output_of_a_check_is_bounded(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done")
-    assert len(found(made)) == MOST_LINES
+    assert len(found(hook(tmp_path, MARKED + "seq 20000"))) == MOST_LINES
+    *lines, last = found(hook(tmp_path, MARKED + "exec yes"))
+    assert (len(lines), last[0]) == (MOST_LINES, ERROR) and "more than 16 MiB" in last[1]
 
 
 def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,20 +56,14 @@ def process(root: Path, number: int, *words: str, cwd: Path | None = None) -> Pa
     return folder
 
 
-def jetpack(root: Path, *scripts: str, text: str = ASKS, configuration: Any = None) -> str:
-    """Install Jetpack with scripts for these types of events."""
+def jetpack(root: Path, configuration: str | None = None, **scripts: str) -> str:
+    """Install Jetpack with scripts by the types of their events."""
     (root / JETPACK / "config").mkdir(parents=True)
     if configuration is not None:
-        write(root, f"{JETPACK}/config/node.json", json.dumps(configuration))
-    for kind in scripts:
+        write(root, f"{JETPACK}/config/node.json", configuration)
+    for kind, text in scripts.items():
         write(root, f"{JETPACK}/scripts/on{kind}.sh", text)
     return str(root / JETPACK)
-
-
-def test_owners_in_comments_are_none(tmp_path: Path) -> None:
-    write(tmp_path, CLUSTER, f"<cib><!-- {PRIMITIVE % 'azure-events-az'}\n--></cib>")
-    write(tmp_path, KUBELET, "# KUBELET_NODE_LABELS=kubernetes.azure.com/cluster=MC\n")
-    assert findings(tmp_path) == []
 
 
 def test_host_without_other_owners_has_no_finding(tmp_path: Path) -> None:
@@ -84,63 +77,52 @@ def test_host_without_other_owners_has_no_finding(tmp_path: Path) -> None:
     assert findings(tmp_path) == []
 
 
-def test_jetpack_without_scripts_is_an_error(tmp_path: Path) -> None:
-    folder = jetpack(tmp_path)
-    (found,) = findings(tmp_path)
-    assert (found.severity, found.where) == (ERROR, folder)
-    assert all(kind in found.text for kind in KINDS)
-    assert "; set cyclecloud.monitor_scheduled_events = false" in found.text
-
-
-def test_jetpack_is_an_error_for_each_type_whose_script_does_not_ask(tmp_path: Path) -> None:
-    jetpack(tmp_path, "Reboot", "Redeploy")
-    write(tmp_path, f"{JETPACK}/scripts/onFreeze.sh", "#!/bin/sh\nsync\n")
-    (found,) = findings(tmp_path)
-    assert found.severity == ERROR and "approves Freeze, Preempt, Terminate without" in found.text
-
-
-def test_jetpack_whose_scripts_only_mention_the_hook_runner_is_an_error(tmp_path: Path) -> None:
-    jetpack(tmp_path, *KINDS, text="#!/bin/sh\n# to do: azure-scheduled-events\nexit 0\n")
-    assert [each.severity for each in findings(tmp_path)] == [ERROR]
-
-
-def test_jetpack_whose_scripts_ask_the_hook_runner_is_no_error(tmp_path: Path) -> None:
-    folder = jetpack(tmp_path, *KINDS)
-    assert [(each.severity, each.where) for each in findings(tmp_path)] == [(INFO, folder)]
-
-
-@pytest.mark.parametrize("name", ["monitor_scheduled_events", "monitor_spot_eviction"])
-@pytest.mark.parametrize("value", [False, "false", "False"])
-@pytest.mark.parametrize("begin", ["", "\ufeff", " " * (1 << 20)], ids=["short", "BOM", "long"])
-def test_jetpack_that_is_switched_off_is_no_error(tmp_path: Path, name: str, value: object, begin: str) -> None:
-    jetpack(tmp_path)
-    write(tmp_path, f"{JETPACK}/config/node.json", begin + json.dumps({"cyclecloud": {name: value}}))
-    (found,) = findings(tmp_path)
-    assert found.severity == INFO and "node.json" in found.text
+def test_handlers_in_comments_have_no_finding(tmp_path: Path) -> None:
+    write(tmp_path, CLUSTER, f"<cib><!-- {PRIMITIVE % 'azure-events-az'}\n--></cib>")
+    write(tmp_path, KUBELET, "# KUBELET_NODE_LABELS=kubernetes.azure.com/cluster=MC\n")
+    write(tmp_path, "etc/salt/minion", "master: salt\n#beacons:\n#  azure_events:\n#    - interval: 1\n")
+    assert findings(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    "configuration",
+    ("scripts", "unasked"),
     [
-        {"cyclecloud": {"monitor_scheduled_events": True}},
-        {"cyclecloud": {"monitor_scheduled_events": True, "monitor_spot_eviction": False}},
-        {"cyclecloud": "false"},
-        {"cyclecloud": None},
-        {},
-        [],
-        "false",
+        ({}, KINDS),
+        ({"Reboot": ASKS, "Redeploy": ASKS, "Freeze": "#!/bin/sh\nsync\n"}, ("Freeze", "Preempt", "Terminate")),
+        (dict.fromkeys(KINDS, "#!/bin/sh\n# to do: azure-scheduled-events\nexit 0\n"), KINDS),
+        (dict.fromkeys(KINDS, ASKS), ()),
     ],
 )
-def test_jetpack_whose_configuration_switches_nothing_off_is_an_error(tmp_path: Path, configuration: object) -> None:
-    jetpack(tmp_path, configuration=configuration)
-    assert [each.severity for each in findings(tmp_path)] == [ERROR]
+def test_jetpack_is_an_error_for_each_type_whose_script_does_not_ask(
+    tmp_path: Path, scripts: dict[str, str], unasked: tuple[str, ...]
+) -> None:
+    folder = jetpack(tmp_path, **scripts)
+    (found,) = findings(tmp_path)
+    assert (found.severity, found.where) == (ERROR if unasked else INFO, folder)
+    if unasked:
+        assert f"approves {', '.join(unasked)} without asking the hook runner" in found.text
+        assert "; set cyclecloud.monitor_scheduled_events = false" in found.text
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\0"], ids=["empty", "cut short", "deep", "NUL"])
-def test_jetpack_with_a_damaged_configuration_is_an_error(tmp_path: Path, text: str) -> None:
-    jetpack(tmp_path)
-    write(tmp_path, f"{JETPACK}/config/node.json", text)
-    assert [each.severity for each in findings(tmp_path)] == [ERROR]
+@pytest.mark.parametrize(
+    ("configuration", "severity"),
+    [
+        ('{"cyclecloud": {"monitor_scheduled_events": false}}', INFO),
+        ('\ufeff{"cyclecloud": {"monitor_scheduled_events": "False"}}', INFO),
+        (" " * (1 << 20) + '{"cyclecloud": {"monitor_spot_eviction": "false"}}', INFO),
+        ('{"cyclecloud": {"monitor_scheduled_events": true, "monitor_spot_eviction": false}}', ERROR),
+        ('{"cyclecloud": "false"}', ERROR),
+        ("{}", ERROR),
+        ("[]", ERROR),
+        ("{", ERROR),
+        ("[" * 100_000, ERROR),
+    ],
+    ids=range(9),
+)
+def test_jetpack_that_is_switched_off_is_no_error(tmp_path: Path, configuration: str, severity: str) -> None:
+    jetpack(tmp_path, configuration)
+    (found,) = findings(tmp_path)
+    assert found.severity == severity and ("node.json" in found.text) == (severity == INFO)
 
 
 def test_pipe_in_place_of_a_file_is_not_opened(tmp_path: Path) -> None:
@@ -159,15 +141,6 @@ def test_agent_of_pacemaker_is_an_error(tmp_path: Path, agent: str, element: str
     path = write(tmp_path, CLUSTER, (PRIMITIVE % agent).replace("primitive", element))
     (found,) = findings(tmp_path)
     assert (found.severity, found.where) == (ERROR, str(path)) and f" {agent}," in found.text
-
-
-def test_cluster_is_read_without_its_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("crm", "pcs", "cibadmin"):
-        write(tmp_path, f"bin/{name}", f"#!/bin/sh\ntouch {tmp_path}/called\nexec sleep 600\n").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin", prepend=os.pathsep)
-    write(tmp_path, CLUSTER, PRIMITIVE % "azure-events-az")
-    assert [each.severity for each in findings(tmp_path)] == [ERROR]
-    assert not (tmp_path / "called").exists()
 
 
 def test_node_of_aks_is_a_warning(tmp_path: Path) -> None:
@@ -268,11 +241,6 @@ def test_check_fails_for_an_owner_that_approves_unless_offline(tmp_path: Path, o
     jetpack(tmp_path / "root")
     report = run_checks(str(config), str(tmp_path / "hooks.d"), offline, root=str(tmp_path / "root"))
     assert [each.severity for each in report.findings if each.what == "other handlers"] == [severity]
-
-
-def test_beacon_in_a_comment_has_no_finding(tmp_path: Path) -> None:
-    write(tmp_path, "etc/salt/minion", "master: salt\n#beacons:\n#  azure_events:\n#    - interval: 1\n")
-    assert findings(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["etc/salt/minion", "etc/salt/minion.d/beacons.conf"])
