@@ -64,9 +64,10 @@ def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemo
     vm = make_daemon()
     assert vm.data("status") == (3, {"running": False})
     assert vm.command("status").stdout == "the service does not run\n"
-    assert vm.command("approve", "some").returncode == 3
-    history = vm.command("history")
-    assert history.returncode == 1 and "there are no records in" in history.stderr
+    code, data = vm.data("approve", "some")
+    assert (code, data["running"]) == (3, False) and "does not run" in data["text"]
+    code, data = vm.data("history")
+    assert code == 1 and "there are no records in" in data["error"]
     vm.start()
     vm.stop()
     assert vm.data("status")[0] == 3 and vm.data("history")[0] == 0
@@ -213,20 +214,12 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
     vm.harness.folder.joinpath("config.yml").write_text('{"intervall": 2}')
     for verb in ("run", "status", "history"):
         done = vm.command(verb)
-        assert (
-            done.returncode == 78
-            and "config.yml:1: intervall: unknown key 'intervall'; did you mean interval?" in done.stderr
-        ), verb
-        assert "Traceback" not in done.stderr
+        assert done.returncode == 78 and "config.yml:1: intervall: unknown key" in done.stderr, verb
 
 
 @pytest.mark.all
 def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    code, data = vm.data("approve", "some")
-    assert (code, data["running"]) == (3, False) and "does not run" in data["text"]
-    code, data = vm.data("history")
-    assert code == 1 and "there are no records in" in data["error"]
     vm.start()
     for verb in ("approve", "history"):
         code, data = vm.data(verb, "no-such-event")
@@ -236,14 +229,6 @@ def test_json_is_printed_whatever_goes_wrong(azure: Azure, make_daemon: MakeDaem
     for verb in ("status", "history", "approve some"):
         code, data = vm.data(*verb.split())
         assert code == 78 and list(data) == ["error"] and "did you mean interval?" in data["error"], verb
-
-
-@pytest.mark.all
-def test_a_configuration_that_others_can_write_is_not_run(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.folder.joinpath("config.yml").chmod(0o666)
-    done = vm.command("run")
-    assert done.returncode == 78 and "can be written by others" in done.stderr
 
 
 def test_a_second_daemon_is_refused(azure: Azure, make_daemon: MakeDaemon) -> None:
@@ -267,10 +252,6 @@ def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: M
     vm.harness.hooks_directory.joinpath("prepare/10-a").chmod(0o755)
     azure.fault("refuse")
     assert vm.command("check").returncode == 1 and vm.command("check", "--offline").returncode == 0
-    azure.heal()
-    vm.harness.configure(hooks={"10-b": {"timeout": 5}})
-    shown = vm.command("check", "--offline").stdout
-    assert "10-b" in shown and "10-a" in shown
 
 
 @pytest.mark.all
