@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -143,69 +142,51 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, complaint",
+    ("text", "complaint"),
     [
-        ("interval: 1\nintervall: 2\n", "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?"),
-        ("interval: 1\ninterval: 2\n", "config.yml:2: the key 'interval' is repeated"),
-        ("interval: 0.1\n", "config.yml:1: interval: expected 0.2 to 60 seconds, not 0.1"),
-        ("interval:\n", "config.yml:1: interval: expected seconds"),
-        ("endpoint: https://x\n", "config.yml:1: endpoint: endpoint 'https://x' is not an address of IMDS"),
-        ("api_version: latest\n", "config.yml:1: api_version: expected an api-version such as 2020-07-01"),
+        ("margin: 1\nintervall: 2\n", "2: intervall: unknown key 'intervall'; did you mean interval?"),
+        ("margin: 1\nmargin: 2\n", "2: the key 'margin' is repeated"),
+        ("interval: 0.1\n", "1: interval: expected 0.2 to 60 seconds, not 0.1"),
+        ("interval:\n", "1: interval: expected seconds"),
+        ("endpoint: https://x\n", "1: endpoint: endpoint 'https://x' is not an address of IMDS"),
+        ("api_version: latest\n", "1: api_version: expected an api-version such as 2020-07-01"),
+        ("resource_name: 17\n", "1: resource_name: expected a text, not 17; put a text that YAML reads as another"),
+        ('resource_name: "a\\nb"\n', "1: resource_name: 'a\\nb' has control characters"),
+        ("leader: frist\n", "1: leader: unknown value 'frist'; did you mean first?"),
+        ("dry_run: 1\n", "1: dry_run: expected true or false, not 1"),
+        ("state_directory: state\n", "1: state_directory: expected an absolute path, not 'state'"),
+        ("metrics_address: localhost:9758\n", "1: metrics_address: expected an address and a port"),
+        ("metrics_address: 0.0.0.0:9758\n", "1: metrics_address: 0.0.0.0 is not an address of the loopback interface"),
+        ("metrics_address: 127.0.0.1:0\n", "1: metrics_address: expected a port from 1 to 65535, not '0'"),
+        ("history_events: 1.5\n", "1: history_events: expected a whole number, 1 to 100000, not 1.5"),
+        ("environment:\n  EVENT_X: x\n", "2: environment.EVENT_X: EVENT_X: the service sets variables that begin with"),
+        ("environment: {A-B: x}\n", "1: environment.A-B: 'A-B' cannot be the name of a variable"),
+        ("gates: {quiet: quiet}\n", "1: gates.quiet: expected an absolute path"),
+        ("policy: observed\n", "1: policy: unknown policy 'observed'; did you mean observe?"),
+        ("policy:\n  rules:\n  - when: {tipe: 1}\n", "3: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean"),
+        ("policy: {}\n", "1: policy: expected either preset or rules"),
+        ("policy: []\n", "1: policy: expected a preset's name or a mapping with rules, not a list"),
+        ("policy:\n", "1: policy: expected a mapping"),
+        ("hooks: [10-x]\n", "1: hooks: expected a mapping of keys, not ['10-x']"),
+        ("hooks:\n  10-x:\n    types: [Rebot]\n", "3: hooks.10-x.types: unknown event type 'Rebot'; did you mean"),
+        ("hooks:\n  Prepare/10-x: {}\n", "2: hooks.Prepare/10-x: unknown stage 'Prepare'; did you mean prepare?"),
+        ("hooks:\n  .hidden: {}\n", "2: hooks..hidden: '.hidden' cannot be the name of a hook"),
+        ("hooks:\n  10: {}\n", "2: hooks[10]: expected a text, not 10"),
+        ("hooks:\n  recover/10-x:\n    needs: 5\n", "3: hooks.recover/10-x.needs: only hooks of stage prepare"),
         (
-            "resource_name: 17\n",
-            "config.yml:1: resource_name: expected a text, not 17;"
-            " put a text that YAML reads as another type in quotes",
+            "hooks: {10-x: {unit: {MemoryMx: 1G}}}\n",
+            "1: hooks.10-x.unit.MemoryMx: unknown key 'MemoryMx'; did you mean",
         ),
-        ('resource_name: "a\\nb"\n', "config.yml:1: resource_name: 'a\\nb' has control characters"),
-        ("leader: frist\n", "config.yml:1: leader: unknown value 'frist'; did you mean first?"),
-        ("dry_run: 1\n", "config.yml:1: dry_run: expected true or false, not 1"),
-        ("state_directory: state\n", "config.yml:1: state_directory: expected an absolute path, not 'state'"),
-        ("metrics_address: localhost:9758\n", "config.yml:1: metrics_address: expected an address and a port"),
-        ("metrics_address: 0.0.0.0:9758\n", "config.yml:1: metrics_address: 0.0.0.0 is not an address of the loopback"),
-        ("metrics_address: 127.0.0.1:0\n", "config.yml:1: metrics_address: expected a port from 1 to 65535, not '0'"),
-        ("history_events: 1.5\n", "config.yml:1: history_events: expected a whole number, 1 to 100000, not 1.5"),
-        (
-            "environment:\n  EVENT_ID: x\n",
-            "config.yml:2: environment.EVENT_ID: EVENT_ID: the service sets variables that begin with EVENT_ or HOOK_;"
-            " choose another name",
-        ),
-        ("environment: {A-B: x}\n", "config.yml:1: environment.A-B: 'A-B' cannot be the name of a variable"),
-        ("gates: {quiet: quiet}\n", "config.yml:1: gates.quiet: expected an absolute path"),
-        ("policy: observed\n", "config.yml:1: policy: unknown policy 'observed'; did you mean observe?"),
-        (
-            "policy:\n  rules:\n  - when:\n      tipe: Freeze\n",
-            "config.yml:4: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean type?",
-        ),
-        ("policy: {}\n", "config.yml:1: policy: expected either preset or rules"),
-        ("policy: []\n", "config.yml:1: policy: expected a preset's name or a mapping with rules, not a list"),
-        ("policy:\n", "config.yml:1: policy: expected a mapping"),
-        ("hooks: [10-x]\n", "config.yml:1: hooks: expected a mapping of keys, not ['10-x']"),
-        (
-            "hooks:\n  10-x:\n    types: [Freeze, Rebot]\n",
-            "config.yml:3: hooks.10-x.types: unknown event type 'Rebot'; did you mean Reboot?",
-        ),
-        (
-            "hooks:\n  Prepare/10-x: {}\n",
-            "config.yml:2: hooks.Prepare/10-x: unknown stage 'Prepare'; did you mean prepare?",
-        ),
-        ("hooks:\n  .hidden: {}\n", "config.yml:2: hooks..hidden: '.hidden' cannot be the name of a hook"),
-        ("hooks:\n  10: {}\n", "expected a text, not 10"),
-        (
-            "hooks:\n  recover/10-x:\n    needs: 5\n",
-            "config.yml:3: hooks.recover/10-x.needs: only hooks of stage prepare",
-        ),
-        (
-            "hooks:\n  10-x:\n    unit:\n      MemoryMx: 1G\n",
-            "config.yml:4: hooks.10-x.unit.MemoryMx: unknown key 'MemoryMx'; did you mean MemoryMax?",
-        ),
-        ('hooks: {10-x: {unit: {Nice: "1\\n[x]"}}}\n', "hooks.10-x.unit.Nice: expected a text or a number"),
-        ("interval: [\n", "config.yml:2: not YAML"),
-        ("interval: &a [*a]\n", "config.yml:1: an alias refers to this value"),
+        ('hooks: {10-x: {unit: {Nice: "1\\n[x]"}}}\n', "1: hooks.10-x.unit.Nice: expected a text or a number"),
+        ("interval: [\n", "2: not YAML"),
+        ("interval: &a [*a]\n", "1: an alias refers to this value"),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(complaint)):
+    with pytest.raises(ConfigError) as raised:
         load(tmp_path, text)
+    (problem,) = raised.value.problems
+    assert problem.startswith(f"{tmp_path}/config.yml:{complaint}")
 
 
 def test_each_key_is_listed_with_value_default_and_source(tmp_path: Path) -> None:

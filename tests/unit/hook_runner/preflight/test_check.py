@@ -102,10 +102,11 @@ def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
     assert "the defaults hold" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), INFO)
 
 
-def test_mistake_in_the_configuration_is_reported_with_its_line(stage: Stage) -> None:
-    report = stage.check(intervall=5)
-    assert "config.yml:2: intervall: unknown key 'intervall'; did you mean interval?" in said(report, ERROR)
-    assert report.has_errors()
+def test_each_mistake_in_the_configuration_is_a_finding_with_its_line(stage: Stage) -> None:
+    report = stage.check(intervall=5, margin="soon", hooks={"10-a": {"needs": -1, "unit": {"MemoryMx": "1G"}}})
+    assert [each.severity for each in report.findings] == [ERROR] * 4
+    assert "config.yml:3: hooks.10-a.needs: expected 0 to 2592000" in said(report, ERROR)
+    assert "config.yml:7: intervall: unknown key 'intervall'; did you mean interval?" in said(report, ERROR)
 
 
 def test_configuration_that_others_can_write_is_an_error_and_the_rest_is_checked(stage: Stage) -> None:
@@ -229,19 +230,12 @@ def test_hooks_of_another_directory_are_checked_on_request(stage: Stage) -> None
 
 
 def test_folders_that_are_not_there_yet_need_only_a_place(stage: Stage) -> None:
-    assert (
-        said(
-            stage.check(state_directory="/var/lib/azure-scheduled-events-absent", run_directory="/run/x-absent/y"),
-            ERROR,
-        )
-        == ""
-    )
-    errors = said(stage.check(state_directory="/proc/x"), ERROR if os.geteuid() == 0 else WARNING)
-    assert "state_directory: /proc: " in errors
+    absent = {"state_directory": "/var/lib/azure-scheduled-events-absent", "run_directory": "/run/x-absent/y"}
+    assert said(stage.check(**absent), ERROR) == ""
+    severity = ERROR if os.geteuid() == 0 else WARNING
+    assert "state_directory: /proc: " in said(stage.check(state_directory="/proc/x"), severity)
     (stage.folder / "file").write_text("")
-    assert "run_directory: " in said(
-        stage.check(run_directory=str(stage.folder / "file" / "x")), ERROR if os.geteuid() == 0 else WARNING
-    )
+    assert "run_directory: " in said(stage.check(run_directory=str(stage.folder / "file" / "x")), severity)
 
 
 @pytest.mark.parametrize("name", ["lib", "run"])
