@@ -90,6 +90,17 @@ def test_values_of_the_configuration_are_documented() -> None:
     assert documented["log_level"] == [level for level in LEVELS if level != "notice"]
 
 
+def test_role_has_the_keys_and_values_of_the_configuration() -> None:
+    role = REPOSITORY / "roles" / "hook_runner"
+    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    assert options["hook_runner_leader"]["choices"] == ["", *leader.STRATEGIES]
+    hooks = options["hook_runner_hooks"]["options"]
+    assert hooks["stage"]["choices"] == list(STAGES)
+    assert re.findall(r"C\((\w+)\)", hooks["settings"]["description"]) == list(HookSettings._fields)
+    shortcuts = yaml.safe_load((role / "vars" / "main.yml").read_text())["hook_runner__shortcut_settings"]
+    assert set(re.findall(r"'(\w+)':", shortcuts)) <= set(SETTINGS)
+
+
 def test_stages_and_states_are_documented() -> None:
     assert first_words(GUIDE, "Stages") == list(STAGES)
     assert sorted(column(GUIDE, "Run states", "state")) == sorted(RUN_STATES)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs that ask the daemon. Each prints its result and returns the exit status, or raises CommandError."""
+"""The verbs that ask the daemon. Each returns its result, or raises CommandError."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from typing import Any
 
 from azure_scheduled_events.printable import printable
 from hook_runner import event_ids
-from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, CommandError, print_result
+from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, CommandError, Result
 from hook_runner.config.settings import load_settings
 from hook_runner.reporting import status
 from hook_runner.service.control_socket import send_request
 
 
-def show_status(options: argparse.Namespace) -> int:
+def show_status(options: argparse.Namespace) -> Result:
     """Run the verb `status`."""
     try:
         data = _ask(options, "status")
     except CommandError as error:
         if error.status != NOT_RUNNING:
             raise
-        print_result({"running": False}, str(error), options.json)
-        return NOT_RUNNING
-    print_result({"running": True, **data}, status.to_text(data), options.json)
-    return OK if status.is_healthy(data) else PROBLEM
+        return Result(NOT_RUNNING, {"running": False}, str(error))
+    return Result(OK if status.is_healthy(data) else PROBLEM, {"running": True, **data}, status.to_text(data))
 
 
-def approve_event(options: argparse.Namespace) -> int:
+def approve_event(options: argparse.Namespace) -> Result:
     """Run the verb `approve`."""
     answer = _ask(
         options,
@@ -45,26 +43,26 @@ def approve_event(options: argparse.Namespace) -> int:
     if not answer["found"]:
         text = f"there is no event {options.event_id} now; `azure-scheduled-events status` lists them"
         raise CommandError(NO_SUCH_EVENT, text, found=False)
-    return _print_answer(options, answer)
+    return _result(answer)
 
 
-def recover_host(options: argparse.Namespace) -> int:
+def recover_host(options: argparse.Namespace) -> Result:
     """Run the verb `recover`."""
     answer = _ask(options, "recover", "; it is the one that recovers", id=options.id, give_up=options.give_up)
     if not answer["found"]:
         text = f"the open maintenance is not {options.id}, and has no such event; see `azure-scheduled-events status`"
         raise CommandError(NO_SUCH_EVENT, text, found=False)
-    return _print_answer(options, answer)
+    return _result(answer)
 
 
-def pause_service(options: argparse.Namespace) -> int:
+def pause_service(options: argparse.Namespace) -> Result:
     """Run the verb `pause`."""
-    return _print_answer(options, _ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
+    return _result(_ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
 
 
-def resume_service(options: argparse.Namespace) -> int:
+def resume_service(options: argparse.Namespace) -> Result:
     """Run the verb `resume`."""
-    return _print_answer(options, _ask(options, "resume", "; nothing is resumed"))
+    return _result(_ask(options, "resume", "; nothing is resumed"))
 
 
 def _ask(options: argparse.Namespace, verb: str, consequence: str = "", **request: object) -> dict[str, Any]:
@@ -78,6 +76,6 @@ def _ask(options: argparse.Namespace, verb: str, consequence: str = "", **reques
     return answer
 
 
-def _print_answer(options: argparse.Namespace, answer: dict[str, Any]) -> int:
-    print_result(answer, printable(answer["text"]), options.json)
-    return OK if answer["accepted"] and not answer["withheld"] else PROBLEM
+def _result(answer: dict[str, Any]) -> Result:
+    is_done = answer["accepted"] and not answer["withheld"]
+    return Result(OK if is_done else PROBLEM, answer, printable(answer["text"]))

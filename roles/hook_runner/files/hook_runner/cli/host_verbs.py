@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs that need no daemon. Each prints its result and returns the exit status, or raises CommandError."""
+"""The verbs that need no daemon. Each returns its result, or raises CommandError."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from hook_runner import record_files
-from hook_runner.cli.output import NO_SUCH_EVENT, OK, PROBLEM, CommandError, print_error, print_result
+from hook_runner.cli.output import NO_SUCH_EVENT, OK, PROBLEM, CommandError, Result, print_error
 from hook_runner.config import listing
 from hook_runner.config.settings import Settings, load_settings
+from hook_runner.hooks.discovery import WHOLE_DIRECTORY, discover_hooks
 from hook_runner.log import LogHandler, log_to
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight import trial
 from hook_runner.preflight.check import run_checks
+from hook_runner.records import PREPARE
 from hook_runner.reporting import history, history_text
 from hook_runner.service.assembly import assemble
 from hook_runner.service.configuration_source import Configuration
@@ -24,15 +25,14 @@ from hook_runner.service.control_socket import send_request
 from hook_runner.service.daemon import Service
 
 
-def run_service(options: argparse.Namespace) -> int:
+def run_service(options: argparse.Namespace) -> None:
     """Run the daemon until a signal ends it."""
     owners = trusted_owners()
     log_to(LogHandler())
     Service(assemble(Configuration(options.config, owners, options.dry_run), owners)).run()
-    return OK
 
 
-def show_history(options: argparse.Namespace) -> int:
+def show_history(options: argparse.Namespace) -> Result:
     """Run the verb `history`."""
     most = None if options.all else options.limit
     found = _stored(load_settings(options.config), 0 if options.others else None if options.id else most)
@@ -45,43 +45,41 @@ def show_history(options: argparse.Namespace) -> int:
             text = f"the history has no {options.id}; events without a maintenance are in `history --others`"
             raise CommandError(NO_SUCH_EVENT, text, found=False)
     maintenances, others = maintenances[-most:] if most else maintenances, others[-most:] if most else others
-    text = history_text.details(maintenances) if options.id else history_text.overview(maintenances, others)
     if options.others:
-        print_result(others, history_text.table_of_others(others), options.json)
-    else:
-        print_result(maintenances, text, options.json)
-    return OK
+        return Result(OK, others, history_text.table_of_others(others))
+    text = history_text.details(maintenances) if options.id else history_text.overview(maintenances, others)
+    return Result(OK, maintenances, text)
 
 
-def show_config(options: argparse.Namespace) -> int:
+def show_config(options: argparse.Namespace) -> Result:
     """Run the verb `config`."""
     listed = listing.entries(load_settings(options.config))
-    print_result([each._asdict() for each in listed], listing.as_text(listed), options.json)
-    return OK
+    return Result(OK, [each._asdict() for each in listed], listing.as_text(listed))
 
 
-def try_hook(options: argparse.Namespace) -> int:
+def try_hook(options: argparse.Namespace) -> Result:
     """Run the verb `try`."""
     owners = trusted_owners()
     settings = load_settings(options.config, owners)
-    try:
-        hook = trial.find(settings, options.hook, owners)
-    except trial.NoSuchHook as error:
-        raise CommandError(NO_SUCH_EVENT, str(error), found=False) from None
-    print_error(f"{hook.stage}/{hook.name} really runs now, for a made-up event")
-    sys.stdout.flush()
+    hooks = discover_hooks(settings.hooks_directory, settings, owners)[0]
+    stage, slash, name = options.hook.rpartition("/")
+    stage = stage if slash else PREPARE
+    hook = next((each for each in hooks.get(stage, ()) if each.name in (name, WHOLE_DIRECTORY)), None)
+    if hook is None:
+        known = ", ".join(f"{stage}/{each.name}" for stage, of_stage in hooks.items() for each in of_stage) or "none"
+        text = f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known}"
+        raise CommandError(NO_SUCH_EVENT, text, found=False)
+    print_error(f"{stage}/{hook.name} really runs now, for a made-up event")
     tried = trial.attempt(settings, hook, options.type, options.notice)
-    print_result(tried.as_data(), tried.as_text(), options.json)
-    return OK if tried.result.exit_status == 0 else PROBLEM
+    return Result(OK if tried.result.exit_status == 0 else PROBLEM, tried.as_data(), tried.as_text())
 
 
-def check_host(options: argparse.Namespace) -> int:
+def check_host(options: argparse.Namespace) -> Result:
     """Run the verb `check`."""
     report = run_checks(
         options.config, options.hooks_directory, options.offline, ask_hooks=True if options.hooks else None
     )
-    print_result(report.as_data(), report.as_text(), options.json)
-    return PROBLEM if report.has_errors() else OK
+    return Result(PROBLEM if report.has_errors() else OK, report.as_data(), report.as_text())
 
 
 def _stored(settings: Settings, most: int | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Sequence
 
-from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, CommandError, exit_with_error
+from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, CommandError, exit_with_error, print_result
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.instance import AlreadyRunning
@@ -26,9 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     as_json = getattr(options, "json", False)
     try:
-        status: int = options.verb(options)
-        sys.stdout.flush()
-        return status
+        result = options.verb(options)
+        return OK if result is None else print_result(result, as_json)
     except CommandError as error:
         return exit_with_error(error.status, str(error), as_json, **error.data)
     except ConfigError as error:

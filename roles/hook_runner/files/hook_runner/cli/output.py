@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from azure_scheduled_events.printable import printable
 
 OK, PROBLEM, NOT_RUNNING, NO_SUCH_EVENT, NOT_PERMITTED, BAD_CONFIG = 0, 1, 3, 4, 77, 78
+
+
+class Result(NamedTuple):
+    """The result of a verb: the exit status, and the output as JSON values and as text."""
+
+    status: int
+    data: Any
+    text: str
 
 
 class CommandError(Exception):
@@ -22,22 +30,22 @@ class CommandError(Exception):
         self.status, self.data = status, data
 
 
+def print_result(result: Result, as_json: bool) -> int:
+    """Print a result and return its status. Characters that the locale cannot encode are escaped."""
+    encoding = sys.stdout.encoding or "ascii"
+    shown = json.dumps(result.data, indent=2) if as_json else result.text
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    return result.status
+
+
 def print_error(text: str) -> None:
     """Print a sentence to standard error."""
     print(f"azure-scheduled-events: {printable(text)}", file=sys.stderr)
 
 
 def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> int:
-    """Print why there is no answer, as JSON also `data` with the text, or the error; return the status."""
+    """Print why there is no result, as JSON also `data` with the text, or the error; return the status."""
     if as_json:
-        print_result({**data, "text": text} if data else {"error": text}, "", as_json)
-        sys.stdout.flush()
+        print_result(Result(status, {**data, "text": text} if data else {"error": text}, ""), as_json)
     print_error(text)
     return status
-
-
-def print_result(data: Any, text: str, as_json: bool) -> None:
-    """Print a result. Characters that the locale cannot encode are escaped."""
-    encoding = sys.stdout.encoding or "ascii"
-    shown = json.dumps(data, indent=2) if as_json else text
-    print(shown.encode(encoding, "backslashreplace").decode(encoding))

@@ -17,21 +17,17 @@ from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.settings import Settings
-from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, discover_hooks
+from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.record import EventRecord, Maintenance
-from hook_runner.records import PREPARE, RECOVER, STAGES, Cause
+from hook_runner.records import PREPARE, RECOVER, Cause
 
 # most seconds between two checks for a signal, or for the end of the hook or of its time
 CHECK_INTERVAL = 0.1
-
-
-class NoSuchHook(LookupError):
-    """No hook has that stage and name; the text lists the existing ones."""
 
 
 class Trial(NamedTuple):
@@ -76,18 +72,6 @@ class Trial(NamedTuple):
         if status is not None:
             words.append(f"exit status {status}" if status >= 0 else f"signal {-status} ended it")
         return f"{output}{name}: {', '.join(filter(None, words))}, after {seconds:.1f} s of at most {self.limit} s"
-
-
-def find(settings: Settings, name: str, owners: frozenset[int]) -> Hook:
-    """Return the hook STAGE/NAME; without STAGE, of stage prepare. Raises NoSuchHook."""
-    stage, slash, name = name.rpartition("/")
-    stage = stage if slash else PREPARE
-    hooks = discover_hooks(settings.hooks_directory, settings, owners)[0]
-    for hook in hooks.get(stage, ()):
-        if hook.name in (name, WHOLE_DIRECTORY):
-            return hook
-    known = ", ".join(f"{each}/{hook.name}" for each in STAGES for hook in hooks[each])
-    raise NoSuchHook(f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known or 'none'}")
 
 
 def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
