@@ -108,16 +108,13 @@ def test_jetpack_is_an_error_for_each_type_whose_script_does_not_ask(
     ("configuration", "severity"),
     [
         ('{"cyclecloud": {"monitor_scheduled_events": false}}', INFO),
-        ('\ufeff{"cyclecloud": {"monitor_scheduled_events": "False"}}', INFO),
+        ('\ufeff{"cyclecloud": {\n"monitor_scheduled_events" : "False"}}', INFO),
         (" " * (1 << 20) + '{"cyclecloud": {"monitor_spot_eviction": "false"}}', INFO),
         ('{"cyclecloud": {"monitor_scheduled_events": true, "monitor_spot_eviction": false}}', ERROR),
-        ('{"cyclecloud": "false"}', ERROR),
-        ("{}", ERROR),
-        ("[]", ERROR),
-        ("{", ERROR),
-        ("[" * 100_000, ERROR),
+        ('{"cyclecloud": {"monitor_scheduled_events": "falsely"}}', ERROR),
+        ('{"cyclecloud": ', ERROR),
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_jetpack_that_is_switched_off_is_no_error(tmp_path: Path, configuration: str, severity: str) -> None:
     jetpack(tmp_path, configuration)

@@ -9,7 +9,6 @@ It reads files, and starts no program.
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 import stat
@@ -70,6 +69,8 @@ RECENT = timedelta(days=7)
 
 _COMMENT = re.compile(r"<!--.*?-->|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
 _COMMAND = "azure-scheduled-events"
+# the setting of Jetpack, a boolean or a text; the second name is that of earlier versions
+_MONITORING = [re.compile(rf'"monitor_{name}"\s*:\s*"?(\w+)') for name in ("scheduled_events", "spot_eviction")]
 _INTERPRETER = re.compile(r"-?(?:python|bash|dash|sh|ksh|zsh|perl|ruby|node|nodejs|pwsh)[0-9.]*")
 # a script with both approves events
 _APPROVAL = ("169.254.169.254", "StartRequests")
@@ -120,10 +121,11 @@ def _jetpack(root: str) -> _Found:
     folder = os.path.join(root, JETPACK)
     configuration = os.path.join(folder, "config", "node.json")
     # before `isdir`, which does not raise PermissionError
-    is_switched_off = _is_switched_off(_text(configuration))
+    text = _text(configuration)
     if not os.path.isdir(folder):
         return
-    if is_switched_off:
+    setting = next(filter(None, (name.search(text) for name in _MONITORING)), None)
+    if setting is not None and setting[1].lower() == "false":
         text = "CycleCloud's agent Jetpack ignores events: cyclecloud.monitor_scheduled_events is false in"
         yield INFO, folder, f"{text} {configuration}"
         return
@@ -143,16 +145,6 @@ def _jetpack(root: str) -> _Found:
         yield ERROR, folder, text
     else:
         yield INFO, folder, "CycleCloud's agent Jetpack approves events after scripts that ask the hook runner"
-
-
-def _is_switched_off(configuration: str) -> bool:
-    """Return True if Jetpack's configuration has false for the monitoring of events, by its present or its old name."""
-    try:
-        settings = json.loads(configuration.lstrip("\ufeff"))["cyclecloud"]
-        value = settings.get("monitor_scheduled_events", settings.get("monitor_spot_eviction"))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return False
-    return str(value).lower() == "false"
 
 
 def _scripts(root: str) -> _Found:
