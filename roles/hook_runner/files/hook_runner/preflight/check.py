@@ -61,7 +61,8 @@ def run_checks(
     hooks, skipped = discover_hooks(directory, settings, owners)
     findings += check_hooks(directory, hooks, skipped, settings)
     findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings)
-    findings += _check_policy(settings, hooks[PREPARE])
+    warnings = _policy_warnings(settings, hooks[PREPARE])
+    findings += (Finding(WARNING, "policy", settings.policy.name, text) for text in warnings)
     findings += check_host(settings, owners)
     # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
     severity = WARNING if offline else ERROR
@@ -84,18 +85,16 @@ def _check_file(path: str, owners: frozenset[int]) -> Iterator[Finding]:
         yield Finding(INFO, "configuration", path, "there is no such file; the defaults hold")
 
 
-def _check_policy(settings: Settings, prepare_hooks: Sequence[Hook]) -> Iterator[Finding]:
+def _policy_warnings(settings: Settings, prepare_hooks: Sequence[Hook]) -> Iterator[str]:
     policy = settings.policy
     if not policy.may_approve():
-        yield Finding(WARNING, "policy", policy.name, NO_APPROVAL_WARNING % policy.name)
+        yield NO_APPROVAL_WARNING % policy.name
     elif settings.dry_run:
-        yield Finding(WARNING, "policy", policy.name, "dry_run is set; nothing is approved")
+        yield "dry_run is set; nothing is approved"
     if NOW in policy.approval_times() and prepare_hooks:
-        text = (
+        yield (
             "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them;"
             " use `approve: after_prepare`"
         )
-        yield Finding(WARNING, "policy", policy.name, text)
     if AFTER_PREPARE in policy.approval_times() and not policy.is_preset and not prepare_hooks:
-        text = "the policy approves after preparation, but there is no prepare hook: it approves at once"
-        yield Finding(WARNING, "policy", policy.name, text)
+        yield "the policy approves after preparation, but there is no prepare hook: it approves at once"
