@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Iterable
 
 # an error names no more candidates than these
 MAX_CANDIDATES = 10
@@ -16,10 +16,3 @@ def matching_ids(asked: str, known: Iterable[str]) -> list[str]:
     folded = asked.casefold()
     found = [each for each in dict.fromkeys(known) if folded and each.casefold().startswith(folded)]
     return [each for each in found if each.casefold() == folded][:1] or found[:MAX_CANDIDATES]
-
-
-def explain_mismatch(asked: str, candidates: Sequence[str] | None) -> str | None:
-    """Return the error for the beginning of several ids, or None."""
-    if not candidates:
-        return None
-    return f"{asked}: several events begin so: {', '.join(candidates)}; give more of the id"

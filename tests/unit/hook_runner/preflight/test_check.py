@@ -14,40 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
 from support.daemon.simulated_azure import Azure
+from support.daemon.site import Site
 from support.daemon.systemd_programs import SystemdPrograms
 
-GOOD_HOOK = "#!/bin/sh\nexit 0\n"
 
-
-class Stage:
-    """Files as they are before an installation."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.config: dict[str, Any] = {
-            "policy": "documented",
-            "state_directory": str(folder / "lib"),
-            "run_directory": str(folder / "run"),
-            "hooks_directory": str(folder / "hooks.d"),
-        }
-
-    def hook(self, path: str, text: str = GOOD_HOOK, mode: int = 0o755) -> Path:
-        file = self.folder / "hooks.d" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        file.chmod(mode)
-        return file
+class Stage(Site):
+    """A site whose configuration and hooks can be checked."""
 
     def check(self, hooks_directory: str | None = None, offline: bool = True, **config: Any) -> Report:
-        path = self.folder / "config.yml"
-        path.write_text(yaml.safe_dump({**self.config, **config}))
+        self.configure(**{"policy": "documented", **config})
         before = sorted(self.folder.rglob("*"))
-        report = run_checks(str(path), hooks_directory, offline, root=str(self.folder / "root"))
+        report = run_checks(str(self.config), hooks_directory, offline, root=str(self.folder / "root"))
         assert sorted(self.folder.rglob("*")) == before
         # both can always be printed
         json.dumps(report.as_data())
@@ -105,8 +86,8 @@ def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
 def test_each_mistake_in_the_configuration_is_a_finding_with_its_line(stage: Stage) -> None:
     report = stage.check(intervall=5, margin="soon", hooks={"10-a": {"needs": -1, "unit": {"MemoryMx": "1G"}}})
     assert [each.severity for each in report.findings] == [ERROR] * 4
-    assert "config.yml:3: hooks.10-a.needs: expected 0 to 2592000" in said(report, ERROR)
-    assert "config.yml:7: intervall: unknown key 'intervall'; did you mean interval?" in said(report, ERROR)
+    assert "config.yml:7: hooks.10-a.needs: expected 0 to 2592000" in said(report, ERROR)
+    assert "config.yml:5: intervall: unknown key 'intervall'; did you mean interval?" in said(report, ERROR)
 
 
 def test_configuration_that_others_can_write_is_an_error_and_the_rest_is_checked(stage: Stage) -> None:
@@ -174,7 +155,7 @@ def test_settings_for_a_hook_that_is_not_there_are_a_warning_with_the_nearest_na
     assert f"hooks.{key}: there is no such hook; did you mean {key.replace('darin', 'drain')}?" in said(
         stage.check(hooks={key: {"timeout": 5}}), WARNING
     )
-    assert "config.yml:2: hooks." in said(stage.check(hooks={key: {"timeout": 5}}), WARNING)
+    assert "config.yml:5: hooks." in said(stage.check(hooks={key: {"timeout": 5}}), WARNING)
     assert "hooks.10-x: there is no such hook" in said(stage.check(hooks={"10-x": {"timeout": 5}}), WARNING)
     good = {"10-drain": {"timeout": 5}, "prepare/10-drain": {"timeout": 5}}
     assert said(stage.check(hooks=good), WARNING) == ""
@@ -230,15 +211,15 @@ def test_hooks_of_another_directory_are_checked_on_request(stage: Stage) -> None
 
 
 def test_folders_that_are_not_there_yet_need_only_a_place(stage: Stage) -> None:
-    absent = {"state_directory": "/var/lib/azure-scheduled-events-absent", "run_directory": "/run/x-absent/y"}
-    assert said(stage.check(**absent), ERROR) == ""
+    report = stage.check(state_directory="/var/lib/azure-scheduled-events-absent", run_directory="/run/x-absent/y")
+    assert said(report, ERROR) == ""
     severity = ERROR if os.geteuid() == 0 else WARNING
     assert "state_directory: /proc: " in said(stage.check(state_directory="/proc/x"), severity)
     (stage.folder / "file").write_text("")
     assert "run_directory: " in said(stage.check(run_directory=str(stage.folder / "file" / "x")), severity)
 
 
-@pytest.mark.parametrize("name", ["lib", "run"])
+@pytest.mark.parametrize("name", ["state", "run"])
 def test_a_folder_of_records_or_runs_that_others_can_write_is_an_error(stage: Stage, name: str) -> None:
     (stage.folder / name).mkdir()
     assert said(stage.check(), ERROR) == ""

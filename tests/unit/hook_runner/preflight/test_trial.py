@@ -11,46 +11,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.daemon.daemon_process import PYTHONPATH
+from support.daemon.site import SHELL, Site
 from support.wait import wait_until
 
 COMMAND = [sys.executable, "-m", "hook_runner", "try"]
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"}
-
-
-class Site:
-    """A configuration and hooks."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.chmod(0o755)
-        self.folder = folder
-        self.config = folder / "config.yml"
-        self.configure()
-
-    def configure(self, **keys: Any) -> None:
-        fixed = {
-            "hooks_directory": str(self.folder / "hooks.d"),
-            "run_directory": str(self.folder / "run"),
-            "state_directory": str(self.folder / "state"),
-        }
-        self.config.write_text(json.dumps({**fixed, **keys}))
-        self.config.chmod(0o600)
-
-    def hook(self, name: str, text: str, mode: int = 0o755) -> None:
-        path = self.folder / "hooks.d" / name
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.write_text("#!/bin/sh\n" + text)
-        path.chmod(mode)
-
-    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [*COMMAND, "--config", str(self.config), *words]
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False
-        )
 
 
 @pytest.fixture
@@ -58,13 +27,20 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+def attempt(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "--config", str(site.config), *words]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False
+    )
+
+
 def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> None:
     site.configure(environment={"POOL": "blue"})
     site.hook(
         "prepare/10-a",
-        f'cat >{site.folder}/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n',
+        SHELL + f'cat >{site.folder}/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n',
     )
-    done = site.attempt("10-a", "--type", "Preempt", "--notice", "40s")
+    done = attempt(site, "10-a", "--type", "Preempt", "--notice", "40s")
     assert done.returncode == 0, done
     given = json.loads((site.folder / "input").read_text())
     assert (given["event_type"], given["stage"]) == ("Preempt", "prepare")
@@ -78,44 +54,44 @@ def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> N
     "stage, expected", [("emergency", "Started -"), ("started", "Started -"), ("recover", "Started completed")]
 )
 def test_hook_of_another_stage_gets_what_it_would_get(site: Site, stage: str, expected: str) -> None:
-    site.hook(stage + "/10-a", 'echo "$EVENT_STATUS ${EVENT_OUTCOME:--}"\n')
-    done = site.attempt(stage + "/10-a", "--json")
+    site.hook(stage + "/10-a", SHELL + 'echo "$EVENT_STATUS ${EVENT_OUTCOME:--}"\n')
+    done = attempt(site, stage + "/10-a", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["ok"], found["output"]) == (0, True, expected + "\n")
 
 
 @pytest.mark.parametrize("script, status", [("exit 3", 3), ("kill -KILL $$", -9)])
 def test_hook_that_fails_makes_the_command_fail(site: Site, script: str, status: int) -> None:
-    site.hook("prepare/10-a", script + "\n")
-    done = site.attempt("10-a", "--json")
+    site.hook("prepare/10-a", SHELL + script + "\n")
+    done = attempt(site, "10-a", "--json")
     assert (done.returncode, json.loads(done.stdout)["exit_status"]) == (1, status)
 
 
 def test_hook_has_no_more_time_than_the_daemon_would_give_it(site: Site) -> None:
     site.configure(kill_after=0.2, hooks={"10-a": {"timeout": 1}})
-    site.hook("prepare/10-a", "sleep 60\n")
-    done = site.attempt("10-a")
+    site.hook("prepare/10-a", SHELL + "sleep 60\n")
+    done = attempt(site, "10-a")
     assert done.returncode == 1 and "its time limit was up" in done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_hook_that_others_could_write_is_refused(site: Site) -> None:
-    site.hook("prepare/10-a", f"touch {site.folder}/ran\n", 0o777)
-    done = site.attempt("10-a", "--json")
+    site.hook("prepare/10-a", SHELL + f"touch {site.folder}/ran\n", 0o777)
+    done = attempt(site, "10-a", "--json")
     assert done.returncode == 1 and "can be written by others" in json.loads(done.stdout)["error"]
     assert not (site.folder / "ran").exists()
 
 
 def test_hook_that_is_not_there_has_an_exit_status_of_its_own(site: Site) -> None:
-    site.hook("recover/10-a", ":\n")
-    done = site.attempt("10-a")
+    site.hook("recover/10-a", SHELL + ":\n")
+    done = attempt(site, "10-a")
     assert done.returncode == 4 and "recover/10-a" in done.stderr
-    assert site.attempt("nowhere/10-a").returncode == 4
+    assert attempt(site, "nowhere/10-a").returncode == 4
 
 
 def test_interrupt_ends_the_hook(site: Site) -> None:
     site.configure(kill_after=0.2)
-    site.hook("prepare/10-a", f"touch {site.folder}/up\nsleep 60\n")
+    site.hook("prepare/10-a", SHELL + f"touch {site.folder}/up\nsleep 60\n")
     command = [*COMMAND, "--config", str(site.config), "10-a"]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT

@@ -9,7 +9,6 @@ import argparse
 from typing import Any
 
 from azure_scheduled_events.printable import printable
-from hook_runner import event_ids
 from hook_runner.cli.output import NO_SUCH_EVENT, NOT_RUNNING, OK, PROBLEM, CommandError, Result
 from hook_runner.config.settings import load_settings
 from hook_runner.reporting import status
@@ -37,9 +36,10 @@ def approve_event(options: argparse.Namespace) -> Result:
         force=options.force,
         release_others=options.release_others,
     )
-    ambiguous = event_ids.explain_mismatch(options.event_id, answer.get("candidates"))
-    if ambiguous is not None:
-        raise CommandError(NO_SUCH_EVENT, ambiguous, found=False, candidates=answer["candidates"])
+    candidates = answer.get("candidates")
+    if candidates:
+        text = f"{options.event_id}: several events begin so: {', '.join(candidates)}; give more of the id"
+        raise CommandError(NO_SUCH_EVENT, text, found=False, candidates=candidates)
     if not answer["found"]:
         text = f"there is no event {options.event_id} now; `azure-scheduled-events status` lists them"
         raise CommandError(NO_SUCH_EVENT, text, found=False)
