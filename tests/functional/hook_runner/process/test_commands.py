@@ -198,10 +198,12 @@ def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemo
     vm = make_daemon()
     assert vm.command("dance").returncode == 2 and vm.command("approve").returncode == 2
     assert vm.command("history", "--limit", "0").returncode == 2
-    vm.harness.folder.joinpath("config.yml").write_text('{"intervall": 2}')
+    vm.harness.folder.joinpath("config.yml").write_text("intervall: 2\nmargin: -1\n")
     for verb in ("run", "status", "history"):
         done = vm.command(verb)
-        assert done.returncode == 78 and "config.yml:1: intervall: unknown key" in done.stderr, verb
+        first, second = done.stderr.splitlines()
+        assert done.returncode == 78 and "config.yml:1: intervall: unknown key" in first, verb
+        assert "config.yml:2: margin: " in second
 
 
 @pytest.mark.all

@@ -29,16 +29,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = options.verb(options)
         return OK if result is None else print_result(result, as_json)
     except CommandError as error:
-        return exit_with_error(error.status, str(error), as_json, **error.data)
+        return exit_with_error(error.status, as_json, str(error), **error.data)
     except ConfigError as error:
-        return exit_with_error(BAD_CONFIG, str(error), as_json)
+        return exit_with_error(BAD_CONFIG, as_json, *error.problems)
     except PermissionError as error:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
         subject = error.filename or " ".join(words[:1])
-        return exit_with_error(NOT_PERMITTED, f"{subject}: {error.strerror or error}; {remedy}", as_json)
+        return exit_with_error(NOT_PERMITTED, as_json, f"{subject}: {error.strerror or error}; {remedy}")
     except BrokenPipeError:
         # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return OK
     except (AlreadyRunning, OSError) as error:
-        return exit_with_error(PROBLEM, str(error), as_json)
+        return exit_with_error(PROBLEM, as_json, str(error))

@@ -43,9 +43,11 @@ def print_error(text: str) -> None:
     print(f"azure-scheduled-events: {printable(text)}", file=sys.stderr)
 
 
-def exit_with_error(status: int, text: str, as_json: bool, **data: object) -> int:
+def exit_with_error(status: int, as_json: bool, *sentences: str, **data: object) -> int:
     """Print why there is no result, as JSON also `data` with the text, or the error; return the status."""
     if as_json:
+        text = "; ".join(sentences)
         print_result(Result(status, {**data, "text": text} if data else {"error": text}, ""), as_json)
-    print_error(text)
+    for sentence in sentences:
+        print_error(sentence)
     return status

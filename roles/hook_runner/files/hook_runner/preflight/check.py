@@ -34,7 +34,6 @@ def run_checks(
     config_path: str,
     hooks_directory: str | None = None,
     offline: bool = False,
-    owners: frozenset[int] | None = None,
     root: str = "/",
     ask_hooks: bool | None = None,
 ) -> Report:
@@ -45,13 +44,12 @@ def run_checks(
         hooks_directory: hooks of another directory than that of the configuration.
         offline: do not send requests to IMDS. A request switches its Scheduled Events on for this
             VM.
-        owners: uids whose files are trusted; by default those of root and of this process.
         root: folder below which the files of other programs are.
         ask_hooks: whether to run the checks of the hooks themselves, and to compare the records of
             ready hooks with the recover hooks; by default not if `offline`,
             because a stopped workload must not prevent the reload of the daemon.
     """
-    owners = trusted_owners() if owners is None else owners
+    owners = trusted_owners()
     findings = [*_check_file(config_path, owners)]
     try:
         settings = load_settings(config_path)
