@@ -124,7 +124,7 @@ def test_history_lists_events_without_a_maintenance_separately(azure: Azure, mak
 @pytest.mark.all
 def test_config_lists_each_key_with_its_source(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    vm.harness.configure(margin=7)
+    vm.harness.configure(margin=7, hooks={"10-a": {"types": "Relocate"}})
     code, listed = vm.data("config")
     found = {each["key"]: each for each in listed}
     assert code == 0 and (found["margin"]["value"], found["margin"]["default"]) == (7.0, 5.0)
@@ -132,6 +132,7 @@ def test_config_lists_each_key_with_its_source(azure: Azure, make_daemon: MakeDa
     assert "config.yml:1" in vm.command("config").stdout
     vm.start()
     assert vm.times_logged("settings that differ from the defaults: ") == 1 and vm.times_logged("margin 7.0") == 1
+    assert vm.times_logged("config.yml:1: hooks.10-a.types: event type 'Relocate' is unknown") == 1
 
 
 def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
