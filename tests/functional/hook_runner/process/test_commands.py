@@ -5,21 +5,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import grp
 import json
 import os
 import pwd
 import socket
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from hook_runner import record_files
+from hook_runner.cli.main import main
+from hook_runner.maintenance.record_json import maintenance_to_json
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import FAILS, TALKS
+from support.daemon.record_factory import make_maintenance
+from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
+from support.other_user import folder_for_user
 
 MakeDaemon = Callable[..., DaemonProcess]
 
@@ -292,6 +300,36 @@ def test_who_may_ask_what(azure: Azure, make_daemon: MakeDaemon, key: str, permi
     results = [in_child(ask_as_nobody({"ask": each, "event_id": "x"})) for each in questions]
     assert results == [0 if each in permitted.split() else 77 for each in questions]
     assert (vm.harness.folder / "run" / "status.sock").exists() == (key == "status_group")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
+    with folder_for_user() as folder, contextlib.ExitStack() as held:
+        vm = DaemonProcess(RunnerHarness(folder, azure, status_group=grp.getgrgid(NOBODYS_GROUP).gr_name))
+        held.callback(vm.close)
+        (folder / "config.yml").chmod(0o644)
+        vm.start()
+        for number in range(1, 202):
+            data = maintenance_to_json(make_maintenance(number, is_open=False))
+            record_files.write(str(folder / "state" / record_files.name_of(number)), data)
+
+        def history_of_nobody(*arguments: str) -> tuple[int, int, str]:
+            def work() -> None:
+                for stream, name in ((1, "out"), (2, "err")):
+                    os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+                os.setgroups([])
+                os.setgid(NOBODYS_GROUP)
+                os.setuid(NOBODY)
+                sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+                sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+                os._exit(main(["history", "--json", "--config", str(folder / "config.yml"), *arguments]))
+
+            return in_child(work), len(json.loads((folder / "out").read_text())), (folder / "err").read_text()
+
+        code, shown, said = history_of_nobody("--all")
+        assert (code, shown) == (0, 200) and "the newest 200 of 201 maintenances" in said
+        assert history_of_nobody() == (0, 20, "")
+        assert len(vm.data("history", "--all")[1]) == 201
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

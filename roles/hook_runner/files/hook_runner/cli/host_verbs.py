@@ -36,7 +36,7 @@ def show_history(options: argparse.Namespace) -> Result:
     """Run the verb `history`."""
     most = None if options.all else options.limit
     found = _stored(load_settings(options.config), 0 if options.others else None if options.id else most)
-    for sentence in found["unreadable"]:
+    for sentence in found["missing"]:
         print_error(sentence)
     maintenances, others = found["maintenances"], found["others"]
     if options.id:
@@ -97,7 +97,7 @@ def _stored(settings: Settings, most: int | None) -> dict[str, Any]:
         raise CommandError(PROBLEM, text) from None
     except PermissionError:
         try:
-            answer = send_request(settings.run_directory, {"ask": "history"})
+            answer = send_request(settings.run_directory, {"ask": "history", "most": most})
         except (FileNotFoundError, ConnectionRefusedError):
             answer = {}
         if "maintenances" not in answer:

@@ -22,7 +22,7 @@ Json = Dict[str, Any]
 
 
 def to_data(stored: Stored) -> Json:
-    """Return all that is stored, the oldest first: `maintenances`, `others`, and what is `unreadable`.
+    """Return all that is stored, the oldest first: `maintenances` and `others`, and sentences on what is `missing`.
 
     `others` are the events that are gone and belong to no maintenance.
     """
@@ -30,7 +30,7 @@ def to_data(stored: Stored) -> Json:
     return {
         "maintenances": [maintenance_data(each, own_name) for each in reversed(stored.maintenances)],
         "others": [past_event(record, own_name) for record in stored.state.past],
-        "unreadable": stored.unreadable,
+        "missing": stored.unreadable,
     }
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from typing import Any, Mapping
 
@@ -38,7 +39,7 @@ class ControlRequests:
         if verb == "status":
             return self._status()
         if verb == "history":
-            return history.to_data(record_files.stored(self._runner.store.directory, MOST_MAINTENANCES))
+            return self._history(request)
         if verb == "pause":
             until = _end(request, self._clock.now())
             return self._runner.pause(user, until, str(request.get("reason") or ""))._asdict()
@@ -60,6 +61,18 @@ class ControlRequests:
         self.refresh_last_poll()
         data = status.to_data(self._runner, self._health)
         return {"version": __version__, **data, "configuration": self._configuration.as_data()}
+
+    def _history(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the newest maintenances, at most as many as ``most`` says (all without it), and MOST_MAINTENANCES."""
+        directory, asked = self._runner.store.directory, request.get("most")
+        most = min(max(0, asked), MOST_MAINTENANCES) if isinstance(asked, int) else MOST_MAINTENANCES
+        data = history.to_data(record_files.stored(directory, most))
+        closed = len(record_files.numbers(os.path.join(directory, record_files.HISTORY)))
+        stored = closed + (self._runner.records.maintenance is not None)
+        if stored > most == MOST_MAINTENANCES != asked:
+            text = f"the service gives the newest {most} of {stored} maintenances; root sees all with `history --all`"
+            data["missing"] = [*data["missing"], text]
+        return data
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
         keys = {record.event.event_id: record.key for record in self._runner.records.known}
