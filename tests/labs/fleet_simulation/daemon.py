@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import collections
 import logging
 import math
+import queue
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.errors import ImdsError
 from fleet_simulation.profiles import Profile
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
@@ -20,16 +21,9 @@ from hook_runner.log import log_to
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.status import to_data
 from hook_runner.runner import Runner
-from hook_runner.service.poller import (
-    ApprovalAnswered,
-    ApprovalWithheld,
-    DocumentReceived,
-    NameResolved,
-    NameUnavailable,
-    Poller,
-    PollerEvent,
-    PollFailed,
-)
+from hook_runner.service.inbox import Message
+from hook_runner.service.intake import Intake
+from hook_runner.service.poller import Poller
 from maintenance_world.units import MortalStore, VirtualRuns
 
 NEVER = math.inf
@@ -73,6 +67,20 @@ class ImdsOfHost:
         return self._instance
 
 
+class CountingIntake(Intake):
+    """Counts the approvals that the poller has not answered yet."""
+
+    approvals_waiting = 0
+
+    def approval_answered(self, key: str, error: ImdsError | None) -> None:
+        self.approvals_waiting -= 1
+        super().approval_answered(key, error)
+
+    def approval_withheld(self, key: str) -> None:
+        self.approvals_waiting -= 1
+        super().approval_withheld(key)
+
+
 class Daemon:
     """One process.
 
@@ -101,22 +109,17 @@ class Daemon:
         self.health = ImdsHealth()
         self.store = MortalStore(settings.state_directory, boot, lambda text: None, self.clock.now)
         self.store.load()
-        self._inbox: collections.deque[PollerEvent] = collections.deque()
-        self._approvals_waiting = 0
+        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._poller = Poller(
             imds,  # type: ignore[arg-type]  # has the methods that the poller calls
-            settings.interval,
-            settings.first_timeout,
-            settings.timeout,
-            self._inbox.append,
-            not settings.resource_name,
-            self.clock.doubts,
-            monotonic,
+            settings,
+            self.clock,
+            self.health,
+            self._inbox,  # type: ignore[arg-type]  # has the method that the poller calls
             lambda seconds: None,
         )
         self._next_poll = self._tick_at = self._monotonic()
         self._wants_all = True
-        self._failed = False
         self.runner = Runner(
             settings,
             profile.hooks,
@@ -126,6 +129,7 @@ class Daemon:
             self._send,
             boot=boot,
         )
+        self._intake = CountingIntake(self.runner, self.clock, self.health)
 
     @property
     def is_idle(self) -> bool:
@@ -156,16 +160,16 @@ class Daemon:
             self._next_poll = self._monotonic() + max(SHORTEST, self._poller.poll_once())
             while self._after_poll:
                 self._poller.approve(self._after_poll.pop(0))
-        if self._inbox or is_due or self._runs.has_result():
-            while self._inbox:
-                self._handle(self._inbox.popleft())
+        if not self._inbox.empty() or is_due or self._runs.has_result():
+            while not self._inbox.empty():
+                self._inbox.get()(self._intake)
             self.runner.tick()
-            self._wants_all = self.runner.awaits_document or self.clock.is_doubtful
+            self._wants_all = self._intake.awaits_document
             self._poller.deliver_unchanged(self._wants_all)
             self._tick_at = self._monotonic() + self._tick_in(laziness)
-        if self._approvals_waiting > len(self._after_poll):
+        if self._intake.approvals_waiting > len(self._after_poll):
             self._next_poll = self._monotonic() + 0.01
-        polls = is_unsettled or self._wants_all or self._failed or self._approvals_waiting
+        polls = is_unsettled or self._wants_all or bool(self.health.error) or self._intake.approvals_waiting
         return min(max(0.0, self._tick_at - self._monotonic()), self.next_poll_in() if polls else NEVER)
 
     def _tick_in(self, laziness: float) -> float:
@@ -175,33 +179,9 @@ class Daemon:
         return pause if check_at is None else min(pause, check_at - self._monotonic() + 0.002)
 
     def _send(self, event: ScheduledEvent) -> None:
-        self._approvals_waiting += 1
+        self._intake.approvals_waiting += 1
         if self._is_poll_under_way(event.event_id):
             self._after_poll.append(event)
             self._next_poll = self._monotonic() + ANSWER_IN
         else:
             self._poller.approve(event)
-
-    def _handle(self, event: PollerEvent) -> None:
-        """Handle one message of the poller, as `hook_runner.service.daemon` does."""
-        runner = self.runner
-        if isinstance(event, DocumentReceived):
-            self._failed = False
-            for date, at in event.dates:
-                self.clock.synchronise(date, at)
-            self.health.poll_succeeded(event.document, self.clock.now())
-            runner.observe(event.document)
-        elif isinstance(event, PollFailed):
-            self._failed = True
-            self.health.poll_failed(event.error, event.outage, self.clock.now())
-            runner.poll_failed()
-        elif isinstance(event, NameResolved):
-            runner.name_resolved(event.name, event.vm_id)
-        elif isinstance(event, NameUnavailable):
-            runner.name_unavailable()
-        elif isinstance(event, ApprovalAnswered):
-            self._approvals_waiting -= 1
-            runner.approval_answered(event.key, event.error)
-        elif isinstance(event, ApprovalWithheld):
-            self._approvals_waiting -= 1
-            runner.approval_withheld(event.key)

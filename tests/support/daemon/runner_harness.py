@@ -18,10 +18,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from azure_scheduled_events import Imds, ImdsError
+from azure_scheduled_events import Imds
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import resource_name_of, vm_id_of, vm_key
-from azure_scheduled_events.pacing import WATCHING, Pacer
+from azure_scheduled_events.identity import vm_key
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
@@ -34,7 +33,9 @@ from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
-from hook_runner.service.poller import Date, DocumentReceived, confirmed
+from hook_runner.service.inbox import Inbox
+from hook_runner.service.intake import Intake
+from hook_runner.service.poller import Poller
 from support.daemon.harness_views import HarnessViews
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
 from support.daemon.simulated_azure import Azure
@@ -113,10 +114,8 @@ class RunnerHarness(HarnessViews):
         )
         self._queue: collections.deque[ScheduledEvent] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
-        self.pacer = Pacer(
-            self.imds, clock=self.monotonic, sleep=lambda seconds: None, jitter=lambda: 0.0, retries=WATCHING
-        )
-        self._has_seen, self._has_name = False, bool(settings.resource_name)
+        self._inbox = Inbox()
+        self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
         self.ended: list[tuple[HookRun, EventRecord | None]] = []
         self._runner = Runner(
             settings,
@@ -128,6 +127,7 @@ class RunnerHarness(HarnessViews):
             lambda run, record: self.ended.append((run, record)),
             boot,
         )
+        self._intake = Intake(self._runner, self.clock, self.health)
         return self._runner
 
     def reload(self) -> None:
@@ -181,26 +181,17 @@ class RunnerHarness(HarnessViews):
             self.systemd.set_clock(self.monotonic())
 
     def receive_document(self) -> None:
-        """Request the events and handle the answer, as poller and service do."""
-        runner = self.runner
-        if not self._has_name:
-            self._resolve_name(runner)
-        try:
-            document = self.pacer.call(self.imds.events)
-        except ImdsError as error:
-            self.health.poll_failed(error, self.pacer.is_outage(), self.clock.now())
-            runner.poll_failed()
-            return
-        dates: tuple[Date, ...] = ((document.server_time, self.monotonic()),)
-        if not self._has_seen:
-            document, dates = confirmed(document, self.monotonic(), self._poll_again, self.clock.doubts)
-        self._has_seen = True
-        for date, at in dates:
-            odd = self.clock.synchronise(date, at)
-            if odd is not None:
-                log.warning(odd)
-        self.health.poll_succeeded(document, self.clock.now())
-        runner.observe(document)
+        """Poll once, and once more if IMDS has given the name: the documents before it belonged to no VM."""
+        was_named = bool(self.runner.own_name)
+        self._poller.poll_once()
+        self._handle_messages()
+        if not was_named and self.runner.own_name:
+            self._poller.poll_once()
+            self._handle_messages()
+
+    def _handle_messages(self) -> None:
+        for message in self._inbox.take():
+            message(self._intake)
 
     def settle(self) -> None:
         """Tick until no hook runs, or only hooks that wait for the test."""
@@ -267,36 +258,14 @@ class RunnerHarness(HarnessViews):
     def _hooks(self) -> Any:
         return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
 
-    def _poll_again(self) -> DocumentReceived:
-        return DocumentReceived(self.pacer.call(self.imds.events), self.monotonic())
-
-    def _resolve_name(self, runner: Runner) -> None:
-        try:
-            instance = self.imds.instance()
-            name = resource_name_of(instance)
-        except ImdsError as error:
-            runner.name_unavailable()
-            self.health.name_unavailable(str(error))
-        else:
-            if name is not None:
-                runner.name_resolved(name, vm_id_of(instance))
-                self._has_name = True
-            else:
-                runner.name_unavailable()
-
     def _deliver(self) -> bool:
         """Send the approvals that are due; return True if there were any."""
         sent = bool(self._queue)
         while self._queue:
             event = self._queue.popleft()
-            if not self.delivers_approvals:
-                continue
-            error: ImdsError | None = None
-            try:
-                self.pacer.call(self.imds.approve, [event.event_id])
-            except ImdsError as reason:
-                error = reason
-            self.runner.approval_answered(event.key, error)
+            if self.delivers_approvals:
+                self._poller.send_approval(event)
+        self._handle_messages()
         return sent
 
     def _is_waiting(self, run: HookRun) -> bool:

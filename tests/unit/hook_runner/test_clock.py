@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.clock import ServerClock, boot_id
+from azure_scheduled_events.boot import boot_id
+from hook_runner.clock import ServerClock
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -137,7 +138,7 @@ def test_next_process_on_this_host_restores_the_clock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("date_left", ["9999-12-31T23:59:59+00:00", "2026-11-21T12:00:00", "1970-01-01T00:00:00+00:00"])
 def test_a_date_that_is_no_date_of_a_server_is_not_gone_on_from(tmp_path: Path, date_left: str) -> None:
     path, ours = tmp_path / "clock", clock()
-    path.write_text(f"{boot_id().decode('ascii')}\n0.0\n{date_left}\n")
+    path.write_text(f"{boot_id()}\n0.0\n{date_left}\n")
     ours.restore(str(path))
     assert ours.at(0.0) == NOON + timedelta(seconds=60)
 

@@ -12,7 +12,7 @@ from tools.repository.promises import LIST, PAGES, PROMISES, marks_of, named_tes
 
 SHIPPED = ("extensions", "plugins", "roles/hook_runner", "roles/ready_hooks", "salt")
 # calls that make a server
-SERVES = re.compile(r"\.bind\(|\.listen\(|\.accept\(|create_server|HTTPServer|start_server|socketserver")
+SERVES = re.compile(r"\.bind\(|\.listen\(|\.accept\(|create_server|make_server|HTTPServer|start_server|socketserver")
 
 
 def test_every_promise_names_a_test() -> None:
@@ -51,6 +51,6 @@ def test_a_host_serves_on_unix_sockets_and_at_metrics_address_only() -> None:
     """No part that is installed on a host listens, but for the sockets of the daemon and the metrics with their key."""
     files = [file for folder in SHIPPED for file in (REPOSITORY / folder).rglob("*.p[sy]*") if not file.is_symlink()]
     serving = {file.name for file in files if file.suffix in (".py", ".ps1") and SERVES.search(file.read_text("utf-8"))}
-    assert serving == {"assembly.py", "control_socket.py", "metrics_server.py"}
+    assert serving == {"run_directory.py", "control_socket.py", "metrics_server.py"}
     control = (REPOSITORY / "roles/hook_runner/files/hook_runner/service/control_socket.py").read_text("utf-8")
     assert set(re.findall(r"AF_\w+", control)) == {"AF_UNIX"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The server's clock, to which NotBefore refers, and the identity of this boot."""
+"""The server's clock, to which NotBefore refers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Callable, NamedTuple
 
 from azure_scheduled_events import durable_file
+from azure_scheduled_events.boot import boot_id
 
 # answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3
@@ -19,22 +20,13 @@ _SECOND = timedelta(seconds=1)
 _TOLERANCE = 5.0
 # the same while the reference is the host's own clock, which may be wrong
 _TOLERANCE_OF_HOST = 300.0
-# seconds by which agreeing dates may differ
+# seconds by which agreeing dates may differ, and a date from this clock before it is worth a round of the main loop
 _AGREEMENT = 2.0
 # seconds: smaller differences are not logged, nor is more than one line in this interval
 _WORTH_LOGGING = 60.0
 _LOG_INTERVAL = 600.0
 # a running server sends no other years; arithmetic at the ends of the calendar would overflow
 _YEARS = range(2000, 2201)
-
-
-def boot_id() -> bytes:
-    """Return the identity of this boot of the host. A process id has no meaning in another boot."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read().strip()
-    except OSError:
-        return b""
 
 
 def wall_clock() -> datetime:
@@ -82,10 +74,16 @@ class ServerClock:
 
         For any thread.
         """
+        return self.differs(server_time, at, _TOLERANCE_OF_HOST if self._reference is None else _TOLERANCE)
+
+    def differs(self, server_time: datetime | None, at: float, seconds: float = _AGREEMENT) -> bool:
+        """Return True if a date, which arrived at this monotonic time, is more than some seconds away from this clock.
+
+        For any thread. A date of an impossible year never is.
+        """
         if server_time is None or server_time.year not in _YEARS:
             return False
-        tolerance = _TOLERANCE_OF_HOST if self._reference is None else _TOLERANCE
-        return abs((server_time - self.at(at)).total_seconds()) > tolerance
+        return abs((server_time - self.at(at)).total_seconds()) > seconds
 
     def synchronise(self, server_time: datetime | None, at: float) -> str | None:
         """Take the date of an answer that arrived at this monotonic time; return a warning for the log, or None.
@@ -138,7 +136,7 @@ class ServerClock:
         """Write the server's clock to a file, for the next process on this host. Raises OSError."""
         if self._reference is not None:
             date, at = self._reference
-            text = f"{boot_id().decode('ascii')}\n{at!r}\n{date.isoformat()}\n"
+            text = f"{boot_id()}\n{at!r}\n{date.isoformat()}\n"
             durable_file.write(path, text.encode("ascii"))
 
     def restore(self, path: str) -> None:
@@ -147,12 +145,8 @@ class ServerClock:
             with open(path, encoding="ascii") as file:
                 boot, at, date_text = file.read(500).split()
             date = datetime.fromisoformat(date_text)
-            if (
-                boot == boot_id().decode("ascii")
-                and 0 <= float(at) <= self.monotonic()
-                and date.tzinfo
-                and date.year in _YEARS
-            ):
+            is_credible = date.tzinfo is not None and date.year in _YEARS and 0 <= float(at) <= self.monotonic()
+            if boot == boot_id() and is_credible:
                 self._reference = date, float(at)
         except (OSError, ValueError):
             pass  # the next answer sets the clock

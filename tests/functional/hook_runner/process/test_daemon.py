@@ -48,9 +48,7 @@ def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: A
     vm = make_daemon()
     file = vm.harness.folder / "our.prom"
     vm.harness.configure(metrics_file=str(file))
-    vm.start(
-        until="READY=1", first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.2"
-    )
+    vm.start(until="READY=1", first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.2")
     vm.wait(lambda: gets(azure, 503) >= 2)
     code, data = vm.data("status")
     assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
@@ -80,8 +78,7 @@ def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_dae
 import os, time
 from azure_scheduled_events.imds import Imds
 from hook_runner.service import poller
-from hook_runner.service import assembly
-poller.STUCK_MARGIN, assembly.CONNECT_TIMEOUT = 0.5, 0.0
+poller.STUCK_MARGIN, poller.CONNECT_TIMEOUT = 0.5, 0.0
 events = Imds.events
 def events_or_nothing(self, within=None):
     while os.path.exists({str(stuck)!r}):

@@ -24,8 +24,9 @@ MakeDaemon = Callable[..., DaemonProcess]
 
 # the service comes round sooner than it does while nothing happens
 SOON = """
-from hook_runner.service import daemon, metrics_output
-metrics_output.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
+from hook_runner.reporting import metrics
+from hook_runner.service import daemon
+metrics.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
 """
 
 

@@ -48,12 +48,8 @@ def runner_of(harness: RunnerHarness) -> Runner:
 def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
     """The cost of so many events of other VMs, which appear, stay as they are, are reported, and end."""
     runner, document = runner_of(harness), parse_document(body(count, "vm2"))
-    metrics = Metrics()
+    metrics = Metrics(str(harness.folder / "metrics.prom"))
     in_force: dict[str, Any] = {"configuration": collections.defaultdict(str)}
-
-    def shown() -> bytes:
-        metrics.update(runner, harness.health)
-        return metrics.as_text()
 
     work: dict[str, Callable[[], Any]] = {
         "appear": lambda: runner.observe(document),
@@ -63,7 +59,7 @@ def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
             to_text({**to_data(runner, harness.health), **in_force}),
             summary(runner, harness.health),
         ),
-        "metrics": shown,
+        "metrics": lambda: metrics.update(0.0, runner, harness.health),
         # one document without them may be that of another backend
         "missing": lambda: runner.observe(EventDocument(2, ())),
         "gone": lambda: runner.observe(EventDocument(3, (), sent_at=2.0)),

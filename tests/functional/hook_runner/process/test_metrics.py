@@ -23,7 +23,7 @@ from support.daemon.simulated_azure import Azure
 from support.free_port import free_port
 
 # the daemon writes the figures with each poll, instead of every 15 seconds
-AT_ONCE = "from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.0"
+AT_ONCE = "from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.0"
 MakeDaemon = Callable[..., DaemonProcess]
 
 

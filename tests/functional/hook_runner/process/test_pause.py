@@ -15,7 +15,7 @@ def test_the_verbs_pause_and_resume(make_daemon: Callable[..., DaemonProcess]) -
     file = vm.harness.folder / "our.prom"
     vm.harness.configure(metrics_file=str(file))
     assert vm.command("pause").returncode == vm.command("resume").returncode == 3
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.1")
+    vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
     code, data = vm.data("status")
     assert (code, data["paused"]) == (0, None)
     code, data = vm.data("pause", "--until", "2h", "--reason", "a change\n\x1b[2J")

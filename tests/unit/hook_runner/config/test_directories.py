@@ -132,13 +132,13 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
     vm.harness.configure(metrics_file=str(folder / "our.prom"))
     code, found = vm.data("check", "--offline")
     assert code == 1 and [each["severity"] for each in found["findings"] if each["what"] == "metrics"] == ["error"]
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.1")
+    vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
     assert vm.times_logged("metrics_file: nothing is written:") == 1
     vm.stop()
     assert list(folder.iterdir()) == []
     os.chown(folder.parent, 0, -1)
     os.chown(folder, NOBODY, -1)
-    vm.start(first="from hook_runner.service import metrics_output; metrics_output.METRICS_INTERVAL = 0.1")
+    vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
     vm.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
 
 

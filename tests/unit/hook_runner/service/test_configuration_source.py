@@ -14,15 +14,12 @@ from typing import Any
 import pytest
 
 from hook_runner.config.settings import ConfigError
-from hook_runner.permissions import trusted_owners
 from hook_runner.service.configuration_source import Configuration
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import write_hook
 from support.daemon.simulated_azure import Azure
 
 MakeDaemon = Callable[..., DaemonProcess]
-
-OWNERS = trusted_owners()
 
 
 class Disk:
@@ -32,10 +29,10 @@ class Disk:
         self.config, self.hooks = folder / "config.yml", folder / "hooks.d"
         self.config.write_bytes(b"hooks_directory: %s\r\npolicy: observe\n" % bytes(self.hooks))
         write_hook(self.hooks, "prepare/10-a", "exit 0\n")
-        self._configuration = Configuration(str(self.config), OWNERS)
+        self._configuration = Configuration(str(self.config))
 
-    def reload(self, *restart_needed: str) -> None:
-        self._configuration.hooks(self._configuration.load(), restart_needed)
+    def reload(self) -> None:
+        self._configuration.load()
 
     def data(self) -> dict[str, Any]:
         return self._configuration.as_data()
@@ -100,8 +97,13 @@ def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> Non
 
 
 def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:
-    disk.reload("timeout")
+    before = disk.config.read_bytes()
+    disk.config.write_bytes(before + b"timeout: 9\n")
+    disk.reload()
     assert disk.data()["differs"] and disk.data()["restart_needed"] == ["timeout"]
+    disk.config.write_bytes(before)
+    disk.reload()
+    assert not disk.data()["differs"]
 
 
 def test_a_file_that_is_not_there_does_not_differ_until_it_comes(
@@ -109,8 +111,8 @@ def test_a_file_that_is_not_there_does_not_differ_until_it_comes(
 ) -> None:
     path = tmp_path / "config.yml"
     monkeypatch.setattr("hook_runner.config.settings.DEFAULT_PATH", str(path))
-    configuration = Configuration(str(path), OWNERS)
-    configuration.hooks(configuration.load())
+    configuration = Configuration(str(path))
+    configuration.load()
     assert configuration.as_data()["differs"] is False
     path.write_text("interval: 2\n")
     assert configuration.as_data()["changed"] == [str(path)]

@@ -13,20 +13,32 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hook_runner.service.control_socket import ControlSocket, send_request
+from hook_runner.service.control_requests import ControlRequests
+from hook_runner.service.control_socket import NAME, ControlSocket, send_request
 
 # seconds that the clients of all sockets may cost the main loop
 AT_MOST = 0.05
 
 
+class Echo(ControlRequests):
+    """Answers with the request, with the name of the client's user, or with more than a client takes at once."""
+
+    def __init__(self) -> None:
+        """Need no daemon."""
+
+    def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
+        return {"user": {"user": user}, "much": {"text": "x" * (1 << 24)}}.get(request["ask"], request)
+
+
 @pytest.fixture
 def control(tmp_path: Path) -> Iterator[ControlSocket]:
-    made = ControlSocket(str(tmp_path), None, lambda request, user: dict(request))
+    made = ControlSocket(str(tmp_path), NAME, None, Echo())
     made.listen()
     yield made
     made.close()
@@ -133,7 +145,7 @@ def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
     # another user may not enter the folders of pytest
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder, contextlib.ExitStack() as held:
         os.chmod(folder, 0o755)
-        control = ControlSocket(folder, None, lambda request, user: {"user": user})
+        control = ControlSocket(folder, NAME, None, Echo())
         control.listen()
         held.callback(control.close)
         os.chmod(control.path, 0o666)
@@ -146,13 +158,12 @@ def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
                 control.serve()
         finally:
             os.seteuid(0)
-        asking.sendall(b"{}\n")
+        asking.sendall(b'{"ask": "user"}\n')
         control.serve()
         assert asking.recv(100) == b'{"user": "root"}\n'
 
 
 def test_a_client_that_does_not_take_its_answer_does_not_hold_the_loop(control: ControlSocket) -> None:
-    control._answer = lambda question, who: {"text": "x" * (1 << 24)}
     with client(control) as asking:
-        asking.sendall(b"{}\n")
+        asking.sendall(b'{"ask": "much"}\n')
         assert seconds_to_serve(control) < AT_MOST

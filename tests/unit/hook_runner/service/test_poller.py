@@ -10,22 +10,17 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
-from hook_runner.service.poller import (
-    ApprovalAnswered,
-    ApprovalWithheld,
-    DocumentReceived,
-    NameResolved,
-    NameUnavailable,
-    Poller,
-    PollerEvent,
-    PollFailed,
-)
+from hook_runner.clock import ServerClock
+from hook_runner.config.settings import DEFAULTS
+from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.service.inbox import Message
+from hook_runner.service.poller import Poller
 
 NOTHING = parse_document('{"DocumentIncarnation":1,"Events":[]}')
 TWO = parse_document(
@@ -63,12 +58,47 @@ class Script:
             raise SICK
 
 
-def started(script: Script) -> tuple[Poller, queue.Queue[PollerEvent]]:
-    news: queue.Queue[PollerEvent] = queue.Queue()
-    poller = Poller(script, 0.01, 60, 60, news.put, False)  # type: ignore[arg-type]
+class Report(NamedTuple):
+    """A message of the poller: the method of `Intake` that it calls, and its arguments."""
+
+    what: str
+    arguments: tuple[Any, ...]
+
+
+class Reports:
+    """The poller's inbox, which keeps what the messages call. A date sets the clock, as the intake does."""
+
+    def __init__(self, clock: ServerClock) -> None:
+        self._reports: queue.Queue[Report] = queue.Queue()
+        self._clock = clock
+
+    def put(self, message: Message) -> None:
+        message(self)  # type: ignore[arg-type]  # has each method that a message calls
+
+    def __getattr__(self, what: str) -> Callable[..., None]:
+        def keep(*arguments: Any) -> None:
+            if what == "document_received":
+                for date, at in arguments[1]:
+                    self._clock.synchronise(date, at)
+            self._reports.put(Report(what, arguments))
+
+        return keep
+
+    def next(self) -> Report:
+        return self._reports.get(timeout=TIMEOUT)
+
+    def all(self) -> list[Report]:
+        return [self._reports.get() for _report in range(self._reports.qsize())]
+
+
+def started(script: Script) -> tuple[Poller, Reports]:
+    clock = ServerClock()
+    reports = Reports(clock)
+    settings = DEFAULTS._replace(interval=0.01, resource_name="vm1")
+    poller = Poller(script, settings, clock, ImdsHealth(), reports)  # type: ignore[arg-type]
     poller.deliver_unchanged(False)
     poller.start()
-    return poller, news
+    return poller, reports
 
 
 def test_unchanged_document_is_delivered_only_on_request() -> None:
@@ -76,47 +106,50 @@ def test_unchanged_document_is_delivered_only_on_request() -> None:
     poller, news = started(script)
     for answer in (NOTHING, NOTHING, EVENT, EVENT, NOTHING):
         script.answers.put(answer)
-    delivered = [news.get(timeout=TIMEOUT) for _document in range(3)]
-    assert [isinstance(each, DocumentReceived) and len(each.document.events) for each in delivered] == [0, 1, 0]
+    delivered = [news.next() for _document in range(3)]
+    assert [(each.what, len(each.arguments[0].events)) for each in delivered] == [
+        ("document_received", 0),
+        ("document_received", 1),
+        ("document_received", 0),
+    ]
     poller.deliver_unchanged(True)
     for _document in range(2):
         script.answers.put(NOTHING)
-        assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
-    assert news.empty() and not poller.is_stuck()
+        assert news.next().what == "document_received"
+    assert news.all() == [] and not poller.is_stuck()
 
 
 def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(TWO)
-    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
+    assert news.next().what == "document_received"
     poller.deliver_unchanged(True)
     for event in TWO.events:
         poller.approve(event)
     for _look in range(3):
         script.answers.put(TWO)
-    delivered = [news.get(timeout=TIMEOUT) for _answer in range(5)]
-    answered = [(each.key, each.error) for each in delivered if isinstance(each, ApprovalAnswered)]
+    delivered = [news.next() for _answer in range(5)]
+    answered = [each.arguments for each in delivered if each.what == "approval_answered"]
     assert answered == [("a", None), ("sick", SICK)] and script.approved == [["A"], ["sick"]]
-    assert sum(isinstance(each, DocumentReceived) for each in delivered) == 3 and isinstance(
-        delivered[-1], DocumentReceived
-    )
+    documents = [each.what == "document_received" for each in delivered]
+    assert sum(documents) == 3 and documents[-1]
 
 
 @pytest.mark.parametrize(
-    "meanwhile, says", [(GROWN, DocumentReceived), (NOTHING, DocumentReceived), (SICK, PollFailed)]
+    "meanwhile, says", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
 )
-def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile: Any, says: type) -> None:
+def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile: Any, says: str) -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(EVENT)
-    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived)
+    assert news.next().what == "document_received"
     # while it polls again: the approval must follow this poll and not a later one
     for _look in range(2):
         assert script.asked.acquire(timeout=TIMEOUT)
     poller.approve(EVENT.events[0])
     script.answers.put(meanwhile)
-    assert [type(news.get(timeout=TIMEOUT)) for _news in range(2)] == [says, ApprovalWithheld]
+    assert [news.next().what for _news in range(2)] == [says, "approval_withheld"]
     assert script.approved == []
 
 
@@ -124,10 +157,10 @@ def test_program_error_in_a_poll_is_delivered_and_ends_nothing() -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(RuntimeError("odd"))
-    missed = news.get(timeout=TIMEOUT)
-    assert isinstance(missed, PollFailed) and "odd" in str(missed.error)
+    missed = news.next()
+    assert missed.what == "poll_failed" and "odd" in str(missed.arguments[0])
     script.answers.put(NOTHING)
-    assert isinstance(news.get(timeout=TIMEOUT), DocumentReceived) and not poller.is_stuck()
+    assert news.next().what == "document_received" and not poller.is_stuck()
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -138,15 +171,15 @@ class Moved:
     """A poller without its thread, on a clock that only pauses and slow answers move.
 
     The client's answers come from `says`, and those about the VM from `names`; `asked` and `asked_for_name` have the
-    times of its requests.
+    times of its requests. `host_is_off` is the error of the host's own clock in seconds.
     """
 
     def __init__(
         self,
         says: Says,
-        doubts: Callable[[datetime | None, float], bool] | None = None,
         takes: float = 0.0,
         names: Sequence[dict[str, Any]] = (),
+        host_is_off: float = 0.0,
     ) -> None:
         self.now = 0.0
         self._names = iter(names)
@@ -155,19 +188,10 @@ class Moved:
         self.requests_sent = 0
         self.versions_of_a_poll = 1
         self.asked: list[float] = []
-        self.news: list[PollerEvent] = []
-        arguments = (
-            self,
-            1.0,
-            60,
-            60,
-            self.news.append,
-            bool(names),
-            doubts or (lambda date, at: False),
-            lambda: self.now,
-            self.sleep,
-        )
-        self.poller = Poller(*arguments)  # type: ignore[arg-type]
+        clock = ServerClock(lambda: self.now, lambda: NOON + timedelta(seconds=self.now + host_is_off))
+        self.news = Reports(clock)
+        settings = DEFAULTS if names else DEFAULTS._replace(resource_name="vm1")
+        self.poller = Poller(self, settings, clock, ImdsHealth(), self.news, self.sleep)  # type: ignore[arg-type]
         self.poller.deliver_unchanged(False)
 
     def sleep(self, seconds: float) -> None:
@@ -198,12 +222,13 @@ class Moved:
 
 def test_the_first_good_document_after_an_error_is_news() -> None:
     moved = Moved(lambda now: SICK if 0 < now < 1.5 else EVENT).until(10)
-    assert [type(each) for each in moved.news] == [DocumentReceived, PollFailed, DocumentReceived]
+    assert [each.what for each in moved.news.all()] == ["document_received", "poll_failed", "document_received"]
 
 
 def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
     moved = Moved(lambda now: EVENT, names=[{"compute": {}}, {"compute": {"name": "vm1"}}]).until(20)
-    assert [type(each) for each in moved.news] == [NameUnavailable, DocumentReceived, NameResolved, DocumentReceived]
+    said = ["name_unavailable", "document_received", "name_resolved", "document_received"]
+    assert [each.what for each in moved.news.all()] == said
     assert moved.asked_for_name == [0, 5]
 
 
@@ -230,7 +255,8 @@ def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: I
     for number in range(20):
         over = 600 + number / 4
         moved = Moved(lambda now: EVENT if now >= over else (NOTHING if now < 5 else trouble), takes=takes).until(620)
-        seen = next(each.at for each in moved.news if isinstance(each, DocumentReceived) and each.document.events)
+        good = [each.arguments for each in moved.news.all() if each.what == "document_received"]
+        seen = next(dates[-1][1] for document, dates in good if document.events)
         assert 0 <= seen - over <= 5
         assert max(moved.pauses()) <= 5 and min(moved.pauses()) >= 1
 
@@ -261,8 +287,9 @@ def test_retry_after_is_honoured_up_to_five_seconds(asks_for: float, waits: floa
 
 def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
     chance = random.Random(8)
-    choices: list[EventDocument | Exception] = [NOTHING, EVENT, TWO, *TRANSIENT, error(400, retryable=False)]
-    moved = Moved(lambda now: chance.choice(choices), doubts=lambda date, at: True).until(2000)
+    documents = [document._replace(server_time=NOON) for document in (NOTHING, EVENT, TWO)]
+    choices: list[EventDocument | Exception] = [*documents, *TRANSIENT, error(400, retryable=False)]
+    moved = Moved(lambda now: chance.choice(choices), host_is_off=3600).until(2000)
     assert all(moved.asked[number + 5] - moved.asked[number] >= 1 for number in range(len(moved.asked) - 5))
 
 
@@ -271,24 +298,22 @@ def dated(now: float, ahead: float = 0.0) -> EventDocument:
 
 
 def test_doubted_date_is_requested_again_before_the_first_document_is_delivered() -> None:
-    moved = Moved(lambda now: dated(now, 3600), doubts=lambda date, at: True).until(20)
-    (received,) = moved.news
-    assert isinstance(received, DocumentReceived) and len(received.dates) == 3 and moved.asked[2] < 1
-    assert [date for date, _at in received.dates] == [NOON + timedelta(seconds=3600)] * 3
+    moved = Moved(lambda now: dated(now, 3600)).until(20)
+    (received,) = moved.news.all()
+    _document, dates = received.arguments
+    assert len(dates) == 3 and moved.asked[2] < 1
+    assert [date for date, _at in dates] == [NOON + timedelta(seconds=3600)] * 3
 
 
 def test_an_error_after_a_doubted_date_does_not_keep_the_document_back() -> None:
-    moved = Moved(lambda now: SICK if len(moved.asked) > 1 else dated(now), doubts=lambda date, at: True)
+    moved = Moved(lambda now: SICK if len(moved.asked) > 1 else dated(now), host_is_off=3600)
     moved.poller.poll_once()
-    (received,) = moved.news
-    assert isinstance(received, DocumentReceived) and len(received.dates) == 1
+    (received,) = moved.news.all()
+    assert received.what == "document_received" and len(received.arguments[1]) == 1
 
 
-def test_a_date_that_moves_against_this_host_s_clock_is_delivered() -> None:
-    moved = Moved(lambda now: dated(now, 3600 if 9.5 < now < 10.5 else 0)).until(30)
-    ahead = [
-        (each.dates[0][0] - NOON).total_seconds() - each.at
-        for each in moved.news
-        if isinstance(each, DocumentReceived) and each.dates[0][0]
-    ]
-    assert [round(seconds) for seconds in ahead] == [0, 3600, 0]
+@pytest.mark.parametrize("ahead, delivered", [(1, [0]), (3, [0, 3]), (3600, [0, 3600, 3600, 3600])])
+def test_a_date_that_moves_against_the_clock_is_delivered_until_it_counts(ahead: int, delivered: list[int]) -> None:
+    moved = Moved(lambda now: dated(now, ahead if now > 9.5 else 0)).until(30)
+    dates = [date for each in moved.news.all() for date in each.arguments[1]]
+    assert [round((date - NOON).total_seconds() - at) for date, at in dates] == delivered

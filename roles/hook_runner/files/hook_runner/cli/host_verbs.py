@@ -19,17 +19,15 @@ from hook_runner.preflight import trial
 from hook_runner.preflight.check import run_checks
 from hook_runner.records import PREPARE
 from hook_runner.reporting import history, history_text
-from hook_runner.service.assembly import assemble
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_socket import send_request
-from hook_runner.service.daemon import Service
+from hook_runner.service.daemon import assemble
 
 
 def run_service(options: argparse.Namespace) -> None:
     """Run the daemon until a signal ends it."""
-    owners = trusted_owners()
     log_to(LogHandler())
-    Service(assemble(Configuration(options.config, owners, options.dry_run), owners)).run()
+    assemble(Configuration(options.config, options.dry_run)).run()
 
 
 def show_history(options: argparse.Namespace) -> Result:

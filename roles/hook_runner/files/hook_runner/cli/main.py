@@ -17,7 +17,7 @@ from typing import Sequence
 from hook_runner.cli.output import BAD_CONFIG, NOT_PERMITTED, OK, PROBLEM, CommandError, exit_with_error, print_result
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import ConfigError
-from hook_runner.service.instance import AlreadyRunning
+from hook_runner.service.run_directory import AlreadyRunning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,11 +39,6 @@ def matching(asked: str, entries: Sequence[Json]) -> list[Json]:
     return [each for each in entries if matching_ids(asked, _ids(each))]
 
 
-def ids(maintenance: Maintenance) -> list[str]:
-    """Return the id of a maintenance and those of its events."""
-    return [str(maintenance.number), *(record.event.event_id for record in maintenance.events)]
-
-
 def maintenance_data(maintenance: Maintenance, own_name: str) -> Json:
     """Return one entry of `history --json`."""
     ids = ids_by_number(maintenance)

@@ -13,7 +13,6 @@ from typing import Any
 from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.clock import ServerClock
 from hook_runner.log import NOTICE, with_fields
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,8 @@ class ImdsHealth:
     """The availability of IMDS.
 
     Attributes:
-        last_good: time of the last good document, by the server's clock; None before the first.
+        last_good: time of the last good document, by the server's clock; None before the first. The poller sets it
+            for a document that it does not deliver.
         error: the present error, or "".
         failing_since: the time when polls began to fail, or None.
         errors: the number of failed polls, by kind.
@@ -44,6 +44,11 @@ class ImdsHealth:
         self._last: EventDocument | None = None
         self._same_number = False
 
+    @property
+    def is_ok(self) -> bool:
+        """Whether the latest poll brought a good document."""
+        return self.last_good is not None and not self.error
+
     def poll_succeeded(self, document: EventDocument, now: datetime) -> None:
         """Record a good document.
 
@@ -53,7 +58,7 @@ class ImdsHealth:
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
             log.log(NOTICE, "IMDS answers again, after %.0f s", seconds)
-        elif self.last_good is None:
+        elif self._last is None:
             log.info("IMDS answers: %s events", len(document.events))
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
@@ -107,11 +112,6 @@ class ImdsHealth:
                 "IMDS: the known events are stale since %s: %s", since, error, extra=with_fields(azure_imds_error=kind)
             )
 
-    def unchanged_document_at(self, clock: ServerClock, at: float) -> None:
-        """Record an unchanged document that came at this monotonic time."""
-        if self.last_good is not None:
-            self.last_good = max(self.last_good, clock.at(at))
-
     def name_unavailable(self, reason: str) -> None:
         """Record that IMDS did not return this VM's name."""
         if reason != self._nameless:
@@ -125,7 +125,7 @@ class ImdsHealth:
     def as_data(self) -> dict[str, Any]:
         """Return the state for `status`, as JSON values."""
         return {
-            "ok": self.last_good is not None and not self.error,
+            "ok": self.is_ok,
             "last_good_poll": None if self.last_good is None else as_utc_text(self.last_good),
             "stale_since": None if self.failing_since is None else as_utc_text(self.failing_since),
             "error": self.error or None,

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Metrics of the daemon, kept by prometheus_client: for a file, and for an HTTP server."""
+"""Metrics of the daemon, kept by prometheus_client: for a file, and for an HTTP server. No error in them ends it."""
 
 from __future__ import annotations
 
 import collections
+import logging
 from datetime import datetime
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events import durable_file
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.printable import printable
+from hook_runner.config.directories import metrics_obstacle
+from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.maintenance.record import EventRecord, HookRun
+from hook_runner.permissions import trusted_owners
 from hook_runner.records import LOST, OPEN_STATES, PREPARE, RUN_STATES
 from hook_runner.reporting import metrics_server
 from hook_runner.reporting.history import affects_this_vm
@@ -21,6 +26,10 @@ from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 from hook_runner.reporting.status import not_recovered
 from hook_runner.runner import Runner
 
+log = logging.getLogger(__name__)
+
+# seconds between two updates while nothing is counted
+METRICS_INTERVAL = 15.0
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
 BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
@@ -62,14 +71,15 @@ METRICS: Mapping[str, Definition] = {
 
 
 class Metrics:
-    """Collects metrics.
+    """Collects metrics, and writes them to the file `path` unless this is "". No error of the library is raised.
 
     Raises ImportError if prometheus_client is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "") -> None:
         import prometheus_client  # only hosts with metrics need the library
 
+        self._path = path
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
         self._counted = {name: self._make(name) for name in COUNTED}
@@ -77,6 +87,8 @@ class Metrics:
         self._state: list[Any] = []
         self._registry.register(self)
         self._hooks: Hooks | None = None
+        self._updated_at = float("-inf")
+        self._error = ""
         for result in (ACCEPTED, *ERRORS):
             self._counted["approval_answers"].labels(result)
 
@@ -84,21 +96,45 @@ class Metrics:
         """Return the metrics that show a state, for the library."""
         return self._state
 
-    def hook_ended(self, run: HookRun, record: EventRecord | None, now: datetime) -> None:
+    def hook_ended(self, run: HookRun, record: EventRecord | None) -> None:
         """Count a hook run that has ended; `record` is its event, if that is known."""
-        self._counted["hook_runs"].labels(run.stage, printable(run.name), run.state).inc()
-        if run.ended is not None:
-            seconds = max(0.0, (run.ended - run.began).total_seconds())
-            self._counted["hook_duration_seconds"].labels(run.stage, printable(run.name)).observe(seconds)
-        if run.stage == PREPARE and record is not None:
-            self._counted["prepare_end_seconds_left"].set(record.event.seconds_left(now))
+        self._updated_at = float("-inf")
+        try:
+            self._counted["hook_runs"].labels(run.stage, printable(run.name), run.state).inc()
+            if run.ended is not None:
+                seconds = max(0.0, (run.ended - run.began).total_seconds())
+                self._counted["hook_duration_seconds"].labels(run.stage, printable(run.name)).observe(seconds)
+                if run.stage == PREPARE and record is not None:
+                    self._counted["prepare_end_seconds_left"].set(record.event.seconds_left(run.ended))
+        except Exception as reason:
+            log.warning("a hook run is missing in the metrics: %r", reason)
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
+        self._updated_at = float("-inf")
         self._counted["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
 
-    def update(self, runner: Runner, health: ImdsHealth) -> None:
-        """Bring the metrics that show a state up to date."""
+    def update(self, now: float, runner: Runner, health: ImdsHealth) -> None:
+        """Bring all up to date after METRICS_INTERVAL, or at once if something was counted; `now`: monotonic seconds.
+
+        The log gets a line when an error begins.
+        """
+        if now - self._updated_at < METRICS_INTERVAL:
+            return
+        self._updated_at = now
+        error = ""
+        try:
+            self._show(runner, health)
+            if self._path:
+                # node_exporter is another user
+                durable_file.write(self._path, self._client.generate_latest(self._registry), mode=0o644)
+        except Exception as reason:  # the library is another project's; its check of a name must not end the daemon
+            error = f"metrics cannot be written: {reason if isinstance(reason, OSError) else repr(reason)}"
+        if error and error != self._error:
+            log.warning(error)
+        self._error = error
+
+    def _show(self, runner: Runner, health: ImdsHealth) -> None:
         self._begin_at_zero(runner.hooks)
         records, since = runner.records, runner.store.failing_since
         phase = "" if records.maintenance is None else runner.machine.phase
@@ -112,7 +148,7 @@ class Metrics:
             self._family("maintenance", {(each,): each == phase for each in PHASES}),
             self._family("not_recovered", {(): bool(not_recovered(runner))}),
             self._family("paused", {(): records.state.pause is not None}),
-            self._family("imds_ok", {(): health.last_good is not None and not health.error}),
+            self._family("imds_ok", {(): health.is_ok}),
             self._family("last_good_poll_timestamp_seconds", _timestamp(health.last_good)),
             self._family("imds_errors", {(kind,): health.errors[kind] for kind in (*ERRORS, *health.errors)}),
             self._family("records_degraded", {(): since is not None}),
@@ -141,17 +177,34 @@ class Metrics:
             for result in RESULTS:
                 self._counted["hook_runs"].labels(stage, name, result)
 
-    def as_text(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
-        text: bytes = self._client.generate_latest(self._registry)
-        return text
+    def app(self) -> Any:
+        """Return the WSGI application that answers with all metrics."""
+        return self._client.make_wsgi_app(self._registry)
 
-    def serve(self, address: str) -> None:
-        """Answer HTTP requests in threads from now on. Raises OSError if the address is not available.
 
-        The address is an IP address and a port, such as 127.0.0.1:9758 or [::1]:9758.
-        """
-        metrics_server.serve(address, self._client.make_wsgi_app(self._registry))
+def open_metrics(settings: Settings) -> Metrics | None:
+    """Return the metrics, whose HTTP server answers already; None without any. The log gets a line for an error."""
+    path, address = settings.metrics_file, settings.metrics_address
+    obstacle = metrics_obstacle(path, trusted_owners()) if path else ""
+    if obstacle:
+        log.error("metrics_file: nothing is written: %s", obstacle)
+        path = ""
+    if not path and not address:
+        return None
+    try:
+        metrics = Metrics(path)
+        if address:
+            metrics_server.serve(address, metrics.app())
+    except ImportError:
+        log.error(
+            "metrics: the Python library prometheus_client is not installed, and there are no metrics;"
+            " install it, or remove metrics_file and metrics_address"
+        )
+        return None
+    except OSError as error:
+        log.error("metrics_address: %s is not available: %s; use another port", address, error.strerror)
+        return metrics if path else None
+    return metrics
 
 
 def _timestamp(time: datetime | None) -> dict[tuple[str, ...], float]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import socketserver
 import threading
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+# threads that answer; further connections wait until the kernel refuses them
 _MOST_CONNECTIONS = 4
 # seconds for the request and the answer together
 _CONNECTION_LIMIT = 5.0
@@ -22,38 +22,22 @@ class _Handler(WSGIRequestHandler):
         """Log nothing: a line for each request would fill the log."""
 
 
-class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """Answers each connection in a thread; further connections wait until the kernel refuses them."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
-        self._free = threading.Semaphore(_MOST_CONNECTIONS)
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def get_request(self) -> Any:
-        self._free.acquire()
-        try:
-            return super().get_request()
-        except OSError:
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+class _Server(WSGIServer):
+    def finish_request(self, request: Any, client_address: Any) -> None:
         limit = threading.Timer(_CONNECTION_LIMIT, _disconnect, (request,))
         limit.daemon = True
         limit.start()
-        super().process_request_thread(request, client_address)
-        limit.cancel()
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection; called once for each."""
-        super().shutdown_request(request)
-        self._free.release()
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            limit.cancel()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing: the client has disconnected, or its time was over."""
+
+
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
 
 
 def serve(address: str, app: Any) -> None:
@@ -63,8 +47,14 @@ def serve(address: str, app: Any) -> None:
     available.
     """
     host, _colon, port = address.rpartition(":")
-    server = make_server(host.strip("[]"), int(port), app, _Server, _Handler)
-    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    server = make_server(host.strip("[]"), int(port), app, _ServerV6 if ":" in host else _Server, _Handler)
+    for _number in range(_MOST_CONNECTIONS):
+        threading.Thread(target=_answer, args=(server,), name="metrics", daemon=True).start()
+
+
+def _answer(server: WSGIServer) -> None:
+    while True:
+        server.handle_request()
 
 
 def _disconnect(connection: socket.socket) -> None:

@@ -8,62 +8,77 @@ from __future__ import annotations
 import logging
 import os
 from datetime import datetime, timezone
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.config.settings import DEFAULTS, Settings, load_settings
-from hook_runner.hooks.discovery import Hooks, discover_hooks
+from hook_runner.config.settings import DEFAULTS, RESTART_ONLY_SETTINGS, ConfigError, load_settings
+from hook_runner.hooks.discovery import Hooks, Skipped, discover_hooks
+from hook_runner.log import set_level
+from hook_runner.permissions import trusted_owners
 
 log = logging.getLogger(__name__)
 
 
 class Configuration:
-    """The configuration and the hooks of the disk, and the state of those that are in force.
+    """The configuration and the hooks of the disk, and those that are in force.
 
     Args:
         path: the file.
-        owners: uids that may own the file and the hooks.
-        dry_run: approve nothing, whatever the settings say.
+        dry_run: approve nothing, whatever the file says.
+
+    Attributes:
+        settings: those in force.
     """
 
-    def __init__(self, path: str, owners: frozenset[int], dry_run: bool = False) -> None:
-        self._path, self._owners, self._dry_run = path, owners, dry_run
-        self._settings = DEFAULTS
+    def __init__(self, path: str, dry_run: bool = False) -> None:
+        self.settings = DEFAULTS
+        self._path, self._dry_run = path, dry_run
         self._stamp: tuple[object, ...] = ()
         self._hooks: dict[str, tuple[object, ...]] = {}
         self._loaded_at: datetime | None = None
-        self._restart_needed: Sequence[str] = ()
+        self._restart_needed: list[str] = []
         self._refusal = ""
 
-    def load(self, accept: Callable[[Settings], None] = lambda settings: None) -> Settings:
-        """Return the settings of the disk.
+    def load(self, may_be_empty: bool = True) -> Hooks:
+        """Bring the settings and hooks of the disk into force, and return the hooks.
 
-        Raises ConfigError, also from `accept`, which may refuse them; then the earlier settings stay in force.
+        1. A configuration that is not usable changes nothing, nor does a missing or an empty one unless `may_be_empty`.
+        2. RESTART_ONLY_SETTINGS keep the values of the first call; the log names those that differ.
+        3. The log gets a line for each file that is not a hook, or is refused.
+
+        Raises:
+            ConfigError: the configuration is not usable.
         """
         stamp = _stamp(self._path)  # before it is read: a change while it is read counts as a later one
         try:
-            settings = load_settings(self._path, self._owners)
-            accept(settings)
-        except ValueError as error:
+            settings = load_settings(self._path, trusted_owners())
+            if settings is DEFAULTS and not may_be_empty:
+                raise ConfigError(
+                    "it is empty or missing, and an event is in progress; write it again, or restart the service to use"
+                    " the defaults"
+                )
+        except ConfigError as error:
             self._refusal = str(error)
             raise
-        self._stamp, self._refusal = stamp, ""
-        return settings._replace(dry_run=True) if self._dry_run else settings
-
-    def hooks(self, settings: Settings, restart_needed: Sequence[str] = ()) -> Hooks:
-        """Return the hooks of the disk, which are in force from now on, as the settings are.
-
-        The log gets a line for each file that is not a hook, or is refused. `restart_needed` has the keys whose new
-        values take effect with the next restart.
-        """
-        found, skipped = discover_hooks(settings.hooks_directory, settings, self._owners)
+        if self._loaded_at is not None:
+            kept = {name: getattr(self.settings, name) for name in RESTART_ONLY_SETTINGS}
+            self._restart_needed = [name for name, value in kept.items() if getattr(settings, name) != value]
+            settings = settings._replace(**kept)
+        self.settings = settings._replace(dry_run=True) if self._dry_run else settings
+        set_level(settings.log_level)
+        if self._restart_needed:
+            log.warning("these settings take effect with the next restart only: %s", ", ".join(self._restart_needed))
+        found, skipped = self._discover()
         for file in skipped:
             log.info(file.text)
         for hook in (hook for of_stage in found.values() for hook in of_stage if hook.problem is not None):
             log.error("hook %s/%s will not be run, and counts as failed: %s", hook.stage, hook.name, hook.problem)
-        self._settings, self._hooks, self._restart_needed = settings, _stamps(found), restart_needed
+        self._stamp, self._hooks, self._refusal = stamp, _stamps(found), ""
         self._loaded_at = datetime.now(timezone.utc)
         return found
+
+    def _discover(self) -> tuple[Hooks, Sequence[Skipped]]:
+        return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())
 
     def as_data(self) -> dict[str, Any]:
         """Return for `status` what is in force, and how the disk differs from it.
@@ -74,18 +89,17 @@ class Configuration:
         - restart_needed: keys whose new value needs a restart
         - refusal: the reason why the latest reload was refused, or null
         """
-        settings = self._settings
-        hooks = _stamps(discover_hooks(settings.hooks_directory, settings, self._owners)[0])
+        hooks = _stamps(self._discover()[0])
         changed = [self._path] if _stamp(self._path) != self._stamp else []
         changed += [path for path in sorted({*hooks, *self._hooks}) if hooks.get(path) != self._hooks.get(path)]
         differs = bool(changed or self._restart_needed)
         return {
             "path": self._path,
             "loaded_at": None if self._loaded_at is None else as_utc_text(self._loaded_at),
-            "hooks_directory": settings.hooks_directory,
+            "hooks_directory": self.settings.hooks_directory,
             "differs": differs,
             "changed": changed,
-            "restart_needed": list(self._restart_needed),
+            "restart_needed": self._restart_needed,
             "refusal": self._refusal or None if differs else None,
         }
 

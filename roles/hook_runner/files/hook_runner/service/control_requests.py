@@ -11,14 +11,12 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.timestamps import parse_time
 from hook_runner import __version__, event_ids, record_files
-from hook_runner.clock import ServerClock
 from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.record import ApprovalRequest
 from hook_runner.reporting import history, status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.configuration_source import Configuration
-from hook_runner.service.poller import Poller
 
 # maintenances in one answer: the main loop does nothing else while it answers
 MOST_MAINTENANCES = 200
@@ -27,21 +25,19 @@ MOST_MAINTENANCES = 200
 class ControlRequests:
     """The requests of the command: status, history, pause, resume, approve and recover."""
 
-    def __init__(
-        self, runner: Runner, health: ImdsHealth, clock: ServerClock, configuration: Configuration, poller: Poller
-    ) -> None:
-        self._runner, self._health = runner, health
-        self._clock, self._configuration, self._poller = clock, configuration, poller
+    def __init__(self, runner: Runner, health: ImdsHealth, configuration: Configuration) -> None:
+        self._runner, self._health, self._configuration = runner, health, configuration
 
     def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
         """Return the answer to one request; ``user``: the name of the client's user."""
         verb = request.get("ask")
         if verb == "status":
-            return self._status()
+            data = status.to_data(self._runner, self._health)
+            return {"version": __version__, **data, "configuration": self._configuration.as_data()}
         if verb == "history":
             return self._history(request)
         if verb == "pause":
-            until = _end(request, self._clock.now())
+            until = _end(request, self._runner.now)
             return self._runner.pause(user, until, str(request.get("reason") or ""))._asdict()
         if verb == "resume":
             return self._runner.resume(user)._asdict()
@@ -50,17 +46,6 @@ class ControlRequests:
         if verb == "recover":
             return self._recover(request, user)
         return {"error": "unknown request"}
-
-    def refresh_last_poll(self) -> None:
-        """Note the time of the last poll. The poller does not wake the main loop for an unchanged document."""
-        at = self._poller.last_good
-        if at is not None and not self._health.error:
-            self._health.unchanged_document_at(self._clock, at)
-
-    def _status(self) -> dict[str, Any]:
-        self.refresh_last_poll()
-        data = status.to_data(self._runner, self._health)
-        return {"version": __version__, **data, "configuration": self._configuration.as_data()}
 
     def _history(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the newest maintenances, at most as many as ``most`` says (all without it), and MOST_MAINTENANCES."""
@@ -86,8 +71,8 @@ class ControlRequests:
         """Repeat or end the recovery; an id that is given has to be that of the maintenance, or of an event of it."""
         maintenance = self._runner.records.maintenance
         if request.get("id") is not None:
-            known = [] if maintenance is None else history.ids(maintenance)
-            if not event_ids.matching_ids(str(request["id"]), known):
+            known = [] if maintenance is None else [history.maintenance_data(maintenance, self._runner.own_name)]
+            if not history.matching(str(request["id"]), known):
                 return {"found": False}
         return _found(self._runner.recover(user, request.get("give_up") is True))
 

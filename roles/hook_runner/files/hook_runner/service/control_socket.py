@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The local socket between the command and the daemon: one line of JSON for a request, one for its answer.
+"""The local sockets between the command and the daemon: one line of JSON for a request, one for its answer.
 
-Owner, group and mode of the socket's file decide which users may connect.
+Owner, group and mode of a socket's file decide which users may connect.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import json
 import logging
 import os
 import pwd
-import select
+import selectors
 import socket
 import struct
 import time
-from typing import Any, Callable, Mapping
+from typing import Any, Mapping
+
+from hook_runner.service.control_requests import ControlRequests
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ NAME = "control.sock"
 STATUS_NAME = "status.sock"
 READ_ONLY = ("status", "history")
 MAX_REQUEST = 65536
+# bytes of an answer that a client reads
+_MAX_ANSWER = 1 << 26
 # clients of one socket at a time; a further one takes the place of the oldest client of the user who has most of them
 _MOST_CLIENTS = 8
 # clients that the kernel keeps in their order until they are accepted
@@ -43,7 +47,9 @@ class _Client:
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
-        self.uid = _uid_of(channel)
+        # at the time of its connection
+        credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _pid, self.uid, _gid = _CREDENTIALS.unpack(credentials)
         self.request = bytearray()
         self.unsent = b""
 
@@ -51,50 +57,25 @@ class _Client:
 class ControlSocket:
     """The daemon's end of a socket. Call `listen` before anything else.
 
-    It never waits for a client. `group` is the gid that may connect in addition to root, or None. `answer`
-    takes (request, name of the client's user) and returns the answer; its errors go to the log. The socket
+    It never waits for a client. `group` is the gid that may connect in addition to root, or None. The socket
     STATUS_NAME accepts only the requests of READ_ONLY.
     """
 
-    def __init__(
-        self,
-        directory: str,
-        group: int | None,
-        answer: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
-        name: str = NAME,
-    ) -> None:
-        self._answer = answer
-        self._group = group
-        self._is_read_only = name == STATUS_NAME
-        self._directory, self._name = directory, name
+    def __init__(self, directory: str, name: str, group: int | None, requests: ControlRequests) -> None:
         self.path = os.path.join(directory, name)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self._socket.setblocking(False)
+        self._is_read_only = name == STATUS_NAME
+        self._group = group
+        self._requests = requests
+        self._listener: socket.socket | None = None
         self._identity = (0, 0)
-        # the socket, and its clients
-        self._ready = select.epoll()
-        # by descriptor, the oldest first
-        self._clients: dict[int, _Client] = {}
+        self._selector = selectors.DefaultSelector()
+        # the oldest first
+        self._clients: list[_Client] = []
 
     def listen(self) -> None:
         """Create the socket's file, and accept connections from now on. Raises OSError."""
-        with self._bound() as made:
-            os.dup2(made.fileno(), self._socket.fileno(), inheritable=False)
-        self._ready.register(self._socket, select.EPOLLIN)
-
-    def renew(self) -> bool:
-        """Create the socket again if its file was removed or replaced; return True if it was.
-
-        The descriptor stays the same. Raises OSError.
-        """
-        if self._is_ours():
-            return False
-        self.listen()
-        return True
-
-    def _bound(self) -> socket.socket:
-        remove_stale(self._directory, self._name)
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        remove_stale(self.path)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             before = os.umask(0o177)
             try:
@@ -106,45 +87,44 @@ class ControlSocket:
                 os.chmod(self.path, 0o660)
             made.listen(_MOST_WAITING)
             made.setblocking(False)
-            found = os.lstat(self.path)
-            self._identity = found.st_dev, found.st_ino
+            self._identity = _identity_of(self.path)
         except BaseException:
             made.close()
             raise
-        return made
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+        self._listener = made
+        self._selector.register(made, selectors.EVENT_READ)
 
     def fileno(self) -> int:
         """Return the descriptor for poll(2): readable when `serve` has something to do."""
-        return self._ready.fileno()
+        return self._selector.fileno()
 
     def serve(self) -> None:
         """Accept a client, and read from and write to those that are ready; answer one request at most."""
         # the client that the first round accepts has usually sent its request already, and the main loop can be slow
         for _round in range(2):
-            for descriptor, _event in self._ready.poll(0):
-                if descriptor == self._socket.fileno():
-                    self._accept()
-                elif descriptor in self._clients and self._has_answered(descriptor, self._clients[descriptor]):
+            for key, _events in self._selector.select(0):
+                if key.fileobj is self._listener:
+                    self._accept(self._listener)
+                elif key.data in self._clients and self._has_answered(key.data):
                     return  # the main loop has other work, too
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            channel, _address = self._socket.accept()
+            channel, _address = listener.accept()
         except OSError:
             return
         channel.setblocking(False)
         if len(self._clients) >= _MOST_CLIENTS:
-            self._leave(self._dispensable())
-        self._clients[channel.fileno()] = _Client(channel)
-        self._ready.register(channel, select.EPOLLIN)
+            # no user takes the places of all others
+            (uid, _count), *_others = collections.Counter(client.uid for client in self._clients).most_common()
+            self._leave(next(client for client in self._clients if client.uid == uid))
+        self._clients.append(_Client(channel))
+        self._selector.register(channel, selectors.EVENT_READ, self._clients[-1])
 
-    def _dispensable(self) -> int:
-        """Return the oldest client of the user who has most of them: no user takes the places of all others."""
-        counts = collections.Counter(client.uid for client in self._clients.values())
-        most = max(counts.values())
-        return next(descriptor for descriptor, client in self._clients.items() if counts[client.uid] == most)
-
-    def _has_answered(self, descriptor: int, client: _Client) -> bool:
+    def _has_answered(self, client: _Client) -> bool:
         """Continue with a client that is ready; return True if this was the answer to its request.
 
         1. A request that is not complete waits for more. It is complete at the end of a line or of the client's
@@ -152,22 +132,22 @@ class ControlSocket:
         2. A complete request is answered, and as much as possible of the answer is sent.
         3. The client leaves when it has the whole answer or has disconnected, or if its request gets no answer.
         """
+        is_asking = not client.unsent
         try:
-            is_asking = not client.unsent
             if is_asking:
                 piece = client.channel.recv(65536)
                 client.request += piece
                 if piece and not piece.endswith(b"\n") and len(client.request) < MAX_REQUEST:
                     return False
                 client.unsent = self._answer_to(client)
-                self._ready.modify(descriptor, select.EPOLLOUT)
+                self._selector.modify(client.channel, selectors.EVENT_WRITE, client)
             client.unsent = client.unsent[client.channel.send(client.unsent) :]
         except BlockingIOError:
             return False
         except OSError:
             client.unsent = b""  # it has disconnected
         if not client.unsent:
-            self._leave(descriptor)
+            self._leave(client)
         return is_asking
 
     def _answer_to(self, client: _Client) -> bytes:
@@ -185,42 +165,40 @@ class ControlSocket:
         answer: Mapping[str, Any] = {"error": NOT_PERMITTED}
         try:
             if not self._is_read_only or request.get("ask") in READ_ONLY:
-                answer = self._answer(request, _name_of(client.uid))
+                answer = self._requests.answer(request, _name_of(client.uid))
             return json.dumps(answer).encode("ascii") + b"\n"
         except Exception as error:  # no request may end the daemon
             text = f"the request causes an error of this program: {error!r}"
             log.error("the control socket %s: %s", self.path, text)
             return json.dumps({"error": text}).encode("ascii") + b"\n"
 
-    def _leave(self, descriptor: int) -> None:
-        self._clients.pop(descriptor).channel.close()
+    def _leave(self, client: _Client) -> None:
+        self._clients.remove(client)
+        self._selector.unregister(client.channel)
+        client.channel.close()
 
     def close(self) -> None:
         """Close the socket and remove its file."""
-        is_ours = self._is_ours()
-        for descriptor in list(self._clients):
-            self._leave(descriptor)
-        self._ready.close()
-        self._socket.close()
-        try:
-            if is_ours:
-                os.unlink(self.path)
-        except OSError:
-            pass
+        for client in self._clients[:]:
+            self._leave(client)
+        if self._listener is not None:
+            self._listener.close()
+        self._selector.close()
+        if self.is_ours():
+            remove_stale(self.path)
 
-    def _is_ours(self) -> bool:
+    def is_ours(self) -> bool:
         """Return True if the file is the socket that this process created."""
         try:
-            found = os.lstat(self.path)
+            return _identity_of(self.path) == self._identity
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity
 
 
-def remove_stale(directory: str, name: str) -> None:
+def remove_stale(path: str) -> None:
     """Remove the socket of a daemon that was killed. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(directory, name))
+        os.unlink(path)
 
 
 def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
@@ -244,8 +222,8 @@ def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10
 
 
 def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as channel:
-        until = time.monotonic() + timeout
+    until = time.monotonic() + timeout
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         # where other clients wait, connect waits for its turn, which a socket with a time-out of Python does not
         limit = _TIME_LIMIT.pack(int(timeout), int(timeout % 1 * 1e6))
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
@@ -255,32 +233,26 @@ def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, A
             raise socket.timeout("timed out") from None
         channel.settimeout(max(0.01, until - time.monotonic()))
         channel.sendall(json.dumps(request).encode("ascii") + b"\n")
-        try:
-            answer = json.loads(_read_line(channel, 1 << 26, until))
-        except ValueError as error:
-            raise OSError(f"the service sent an invalid answer: {error}") from None
+        text = bytearray()
+        while not text.endswith(b"\n") and len(text) < _MAX_ANSWER:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise socket.timeout("timed out")
+            channel.settimeout(left)
+            piece = channel.recv(65536)
+            if not piece:
+                break
+            text += piece
+    try:
+        answer = json.loads(text)
+    except ValueError as error:
+        raise OSError(f"the service sent an invalid answer: {error}") from None
     return answer if isinstance(answer, dict) else {}
 
 
-def _read_line(channel: socket.socket, longest: int, until: float) -> bytes:
-    """Read up to the end of a line. Raises OSError when monotonic time reaches `until`."""
-    data = bytearray()
-    while not data.endswith(b"\n") and len(data) < longest:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise socket.timeout("timed out")
-        channel.settimeout(left)
-        piece = channel.recv(65536)
-        if not piece:
-            break
-        data += piece
-    return bytes(data)
-
-
-def _uid_of(client: socket.socket) -> int:
-    """Return the user of the client at the time of its connection. Raises OSError."""
-    _pid, uid, _gid = _CREDENTIALS.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return int(uid)
+def _identity_of(path: str) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
 
 
 def _name_of(uid: int) -> str:

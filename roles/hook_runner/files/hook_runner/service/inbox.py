@@ -1,50 +1,46 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The queue from the other threads to the main loop, with a descriptor that wakes the loop."""
+"""The queue from the poller's thread to the main loop, with a descriptor that wakes the loop."""
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import socket
-from collections.abc import Iterator
+from typing import Callable, Iterator
 
-from hook_runner.service.poller import PollerEvent
+from hook_runner.service.intake import Intake
+
+# what the main loop does for the poller: it calls a method of the intake
+Message = Callable[[Intake], None]
 
 
 class Inbox:
-    """Events of the poller that the main loop has not handled yet."""
+    """Messages that the main loop has not handled yet."""
 
     def __init__(self) -> None:
-        self._events: collections.deque[PollerEvent] = collections.deque()
+        self._messages: collections.deque[Message] = collections.deque()
         self._wake_writer, self._wake_reader = socket.socketpair()
         for end in (self._wake_writer, self._wake_reader):
             end.setblocking(False)
 
-    def put(self, event: PollerEvent) -> None:
-        """Add an event and wake the main loop. For any thread."""
-        self._events.append(event)
-        try:
+    def put(self, message: Message) -> None:
+        """Add a message and wake the main loop. For any thread."""
+        self._messages.append(message)
+        with contextlib.suppress(BlockingIOError):  # the buffer is full; therefore the loop is awake already
             self._wake_writer.send(b"\0")
-        except BlockingIOError:
-            pass  # the buffer is full; therefore the loop is awake already
 
-    def take(self) -> Iterator[PollerEvent]:
-        """Remove and yield the present events, the oldest first.
+    def take(self) -> Iterator[Message]:
+        """Remove and yield the present messages, the oldest first.
 
         Later ones wait for the next call: a slow main loop must also handle control requests.
         """
-        self.drain()
-        for _number in range(len(self._events)):
-            yield self._events.popleft()
-
-    def drain(self) -> None:
-        """Discard the bytes that made the descriptor readable."""
-        try:
+        with contextlib.suppress(BlockingIOError):
             while self._wake_reader.recv(4096):
                 pass
-        except BlockingIOError:
-            pass
+        for _number in range(len(self._messages)):
+            yield self._messages.popleft()
 
     def fileno(self) -> int:
         """Return the descriptor for poll(2): readable after `put` or a signal."""
