@@ -25,7 +25,7 @@ class AlreadyRunning(Exception):
 
 
 class RunDirectory:
-    """The lock and the sockets. Call `lock`, then `open_sockets`; a reload does not change `settings` that matter here."""
+    """The lock and the sockets. Call `lock`, then `open_sockets`; `settings` are those of the start."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
