@@ -15,7 +15,6 @@ import pytest
 
 from hook_runner.service.control_socket import send_request
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.hook_scripts import HANGS
 from support.daemon.simulated_azure import Azure
 
 MakeDaemon = Callable[..., DaemonProcess]
@@ -122,32 +121,3 @@ def test_vm_that_comes_back_to_an_event_is_prepared_again(azure: Azure, make_dae
     event = left_event(azure, vm)
     azure.change(event, resources=["vm1", "vm2"])
     vm.wait(lambda: vm.harness.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"])
-
-
-@pytest.mark.parametrize("resources", [["vm2", "vm1"], ["VM1", "vm2"]], ids=["order", "letter case"])
-def test_resources_in_another_form_do_not_withhold_the_approval(
-    azure: Azure, make_daemon: MakeDaemon, resources: list[str]
-) -> None:
-    vm = make_daemon(leader="first", takeover_after=0)
-    vm.harness.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", "vm1", "vm2", hold=True)
-    vm.start()
-    vm.wait(lambda: vm.harness.marks("hang"))
-    show(azure, {**listed(azure), "Resources": resources})
-    await_polls(vm, 2)
-    vm.harness.release("prepare/10-a")
-    await_polls(vm, 8)
-    assert azure.approvals() == [("vm1", event)]
-
-
-def test_id_in_another_letter_case_does_not_withhold_the_approval(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.start()
-    vm.wait(lambda: vm.harness.marks("hang"))
-    show(azure, {**listed(azure), "EventId": event.lower()})
-    await_polls(vm, 2)
-    vm.harness.release("prepare/10-a")
-    await_polls(vm, 8)
-    assert [each.casefold() for _vm, each in azure.approvals()] == [event.casefold()]

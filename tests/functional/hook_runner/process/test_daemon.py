@@ -43,22 +43,6 @@ def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_d
 
 
 @pytest.mark.all
-def test_ready_while_imds_is_sick_and_status_and_metrics_say_that_it_is(azure: Azure, make_daemon: MakeDaemon) -> None:
-    azure.fault("unavailable", route="scheduledevents")
-    vm = make_daemon()
-    file = vm.harness.folder / "our.prom"
-    vm.harness.configure(metrics_file=str(file))
-    vm.start(until="READY=1", first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.2")
-    vm.wait(lambda: gets(azure, 503) >= 2)
-    code, data = vm.data("status")
-    assert (code, data["imds"]["ok"]) == (1, False) and "503" in data["imds"]["error"]
-    vm.wait(lambda: file.exists() and "azure_scheduled_events_imds_ok 0.0" in file.read_text())
-    azure.heal()
-    vm.wait(lambda: vm.data("status")[0] == 0)
-    vm.wait(lambda: "azure_scheduled_events_imds_ok 1.0" in file.read_text())
-
-
-@pytest.mark.all
 def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start(until="STATUS=watching as vm1: no events")
     event = azure.schedule("Freeze", started_for=60)
@@ -177,16 +161,6 @@ def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon
     assert set(statuses) == {200}
 
 
-@pytest.mark.all
-def test_a_lasting_error_of_imds_is_one_line_and_its_end_another(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon().start()
-    azure.fault("unavailable")
-    vm.wait(lambda: gets(azure, 503) >= 2)
-    azure.heal()
-    vm.wait(lambda: vm.times_logged("IMDS answers again"))
-    assert vm.times_logged("IMDS gives no good answer") == vm.times_logged("IMDS answers again") == 1
-
-
 def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(policy="observe")
     vm.harness.hook("prepare/10-a", HANGS)
@@ -253,13 +227,3 @@ def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemo
     vm.start(LC_ALL="ru_RU.UTF-8", LANGUAGE="ru", TZ="Europe/Moscow")
     vm.wait(azure.approvals)
     assert 850 <= vm.harness.marks()[0].seconds_left <= 900
-
-
-@pytest.mark.all
-def test_an_event_that_came_before_the_name_was_known_is_not_forgotten(azure: Azure, make_daemon: MakeDaemon) -> None:
-    event = azure.schedule("Reboot", hold=True)
-    azure.fault("unavailable", route="instance", requests="1-2")
-    vm = make_daemon()
-    vm.start(first="from hook_runner.service import poller; poller._NAME_RETRY_INTERVAL = 0.5")
-    vm.wait(azure.approvals)
-    assert azure.approvals() == [("vm1", event)] and vm.times_logged("resource name is not known yet") == 1

@@ -97,6 +97,9 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
     vm.start(first=AT_ONCE)
     azure.fault("unavailable")
     vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
+    assert read(file)["imds_ok", ()] == 0
+    azure.heal()
+    vm.wait(lambda: read(file)["imds_ok", ()] == 1)
 
 
 @pytest.mark.all

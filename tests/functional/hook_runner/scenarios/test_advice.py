@@ -31,18 +31,6 @@ def test_advice_is_shown_and_starts_nothing(azure: Azure, vm: RunnerHarness) -> 
     assert vm.ran() == ["prepare/10-a", "recover/10-a"]
 
 
-def test_advice_is_followed_by_hooks_and_rules_that_name_it(azure: Azure, vm: RunnerHarness) -> None:
-    rule = {"name": "advice", "when": {"type": ADVICE}, "approve": "after_prepare"}
-    vm.configure(policy={"rules": [rule]}, hooks={"prepare/10-a": {"types": [ADVICE]}})
-    azure.show(azure.entry(EventId="advice", EventType=ADVICE))
-    vm.poll()
-    # the simulator does not know the event, and refuses
-    assert vm.ran() == ["prepare/10-a"] and len(azure.requests("POST")) == 1
-    azure.show()
-    vm.poll(after=5)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
-
-
 def test_vm_is_recovered_although_its_event_only_advises_since(azure: Azure, vm: RunnerHarness) -> None:
     azure.show(azure.entry(EventType="Preempt"))
     vm.poll()

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from support.daemon.runner_harness import RunnerHarness
@@ -76,13 +74,6 @@ def test_t42_the_preview_version_names_vms_with_an_underscore(azure: Azure, vm: 
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_a_version_that_is_not_there_is_followed_by_the_next(azure: Azure, vm: RunnerHarness) -> None:
-    vm.configure(api_version=["2031-01-01", "2020-07-01"])
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-
-
 def test_an_entry_that_cannot_be_read_ends_nothing_and_is_shown(azure: Azure, vm: RunnerHarness) -> None:
     azure.show(azure.entry())
     vm.poll()
@@ -93,13 +84,3 @@ def test_an_entry_that_cannot_be_read_ends_nothing_and_is_shown(azure: Azure, vm
     azure.show()
     vm.poll(after=5)
     assert vm.ran("recover") == ["recover/10-a"] and vm.status()["imds"]["incomplete_since"] is None
-
-
-def test_event_is_approved_where_no_hook_could_fail(azure: Azure, make_vm: Callable[..., RunnerHarness]) -> None:
-    vm = make_vm()
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert azure.approvals() == [("vm1", event)]
-    azure.complete(event)
-    vm.poll()
-    assert not vm.runner.has_events and vm.record(event).outcome == "unknown"

@@ -65,32 +65,6 @@ def test_run_whose_start_was_never_written_is_adopted(
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
-def test_event_after_a_recovery_that_no_record_has_is_prepared(azure: Azure, vm: RunnerHarness, disk: Disk) -> None:
-    vm.start()
-    disk.fail()
-    azure.show(azure.entry())
-    vm.poll()
-    azure.show()
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
-    vm.restart("kill")
-    azure.show(azure.entry(EventId="next"))
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-
-
-def test_recovery_that_was_not_written_is_known_by_its_unit(azure: Azure, vm: RunnerHarness, disk: Disk) -> None:
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    disk.fail()
-    azure.cancel(event)
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
-    vm.restart("kill")
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None
-
-
 def test_lost_run_of_an_event_that_is_gone_is_ended_and_undone(azure: Azure, vm: RunnerHarness, disk: Disk) -> None:
     vm.hook("prepare/10-a", HANGS)
     vm.start()

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from hook_runner.maintenance.record import ApprovalRequest
@@ -45,21 +43,6 @@ def test_recovery_goes_on_and_so_do_the_hooks_of_a_start(azure: Azure, vm: Runne
     azure.complete(event)
     vm.poll()
     assert vm.ran("started") and vm.ran("recover") and not vm.runner.has_events
-
-
-@pytest.mark.parametrize("how", ["kill", "reboot"])
-def test_pause_outlives_a_restart_and_ends_by_the_servers_clock(azure: Azure, vm: RunnerHarness, how: str) -> None:
-    vm.poll()
-    vm.runner.pause("root", vm.clock.now() + timedelta(seconds=60), "a change of the cluster")
-    azure.schedule("Reboot", hold=True)
-    vm.wall_offset = timedelta(days=365)
-    vm.restart(how)
-    vm.runner.tick()
-    vm.poll(after=59)
-    paused = vm.status()["paused"]
-    assert vm.ran() == [] and (paused["by"], paused["reason"]) == ("root", "a change of the cluster")
-    vm.poll(after=2)
-    assert vm.ran() == ["prepare/10-a"] and vm.status()["paused"] is None
 
 
 def test_manual_approval_while_paused_needs_force(azure: Azure, vm: RunnerHarness) -> None:

@@ -10,20 +10,11 @@ from typing import Any
 
 import pytest
 
-from hook_runner.maintenance.record import ApprovalRequest
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
-from support.daemon.small_disk import Disk
 
 MakeVm = Callable[..., RunnerHarness]
-
-
-def by_hand(harness: RunnerHarness, event: str, force: bool = False) -> tuple[bool, str]:
-    answer = harness.runner.approve(event.casefold(), ApprovalRequest("root", force))
-    assert answer is not None
-    harness.settle()
-    return answer.accepted, answer.text
 
 
 @pytest.mark.parametrize(
@@ -95,38 +86,14 @@ def test_an_event_that_is_held_until_it_starts_is_still_recovered_from(azure: Az
     assert vm.ran() == ["started/10-a", "recover/10-a"]
 
 
-def test_an_operator_approves_an_event_by_its_id_in_any_letter_case(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy="observe")
-    vm.hook("prepare/10-a", FAILS)
-    event = azure.schedule("Reboot", hold=True)
+def test_recovery_does_not_wait_for_an_event_on_hold(azure: Azure, make_vm: MakeVm) -> None:
+    rules = [{"when": {"type": "Freeze"}, "hold": True}, {"when": {}, "approve": "after_prepare"}]
+    vm = make_vm(policy={"rules": rules})
+    for stage in ("prepare", "recover"):
+        vm.hook(stage + "/10-a")
+    azure.schedule("Freeze", hold=True)
+    reboot = azure.schedule("Reboot", hold=True)
     vm.poll()
-    accepted, text = by_hand(vm, event)
-    assert not accepted and "--force" in text and azure.approvals() == []
-    assert by_hand(vm, event.lower(), force=True) == (True, "its approval is sent to IMDS now")
-    assert azure.approvals() == [("vm1", event)] and vm.record(event).approval_by == "asked for by root"
-    assert by_hand(vm, event)[0]
-    vm.poll(after=60)
-    assert len(azure.requests("POST")) == 1
-
-
-def test_an_operator_does_not_approve_in_a_dry_run(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm(policy="observe", dry_run=True)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    assert not by_hand(vm, event, force=True)[0]
-    vm.poll(after=5)
-    assert azure.requests("POST") == []
-
-
-def test_on_a_full_disk_nothing_is_approved_that_would_be_forgotten(
-    azure: Azure, vm: RunnerHarness, disk: Disk
-) -> None:
-    vm.start()
-    disk.fail()
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-    assert vm.status()["events"][0]["reason_code"] == "not_durable" and not by_hand(vm, event)[0]
-    disk.heal()
+    azure.cancel(reboot)
     vm.poll(after=1)
-    assert azure.approvals() == [("vm1", event)]
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None

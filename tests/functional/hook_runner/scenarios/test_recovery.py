@@ -68,20 +68,6 @@ def test_failed_recovery_is_shown_and_repeated_with_growing_pauses_across_restar
     assert vm.times_logged("closed: recovered; outcome") == 1
 
 
-def test_failed_recovery_waits_for_the_next_event_and_undoes_both(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("recover/10-a", FAILS)
-    first = azure.schedule("Reboot", cancel_after=60)
-    vm.poll()
-    vm.poll(after=61)
-    second = azure.schedule("Reboot", cancel_after=60)
-    vm.hook("recover/10-a")
-    vm.poll(after=30)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"]
-    vm.poll(after=31)
-    assert vm.ran("recover") == ["recover/10-a"] * 2 and vm.runner.records.maintenance is None
-    assert [record.event.event_id for record in vm.maintenance().events] == [first, second]
-
-
 def test_event_without_prepare_hooks_is_approved_after_the_recovery_that_runs(azure: Azure, vm: RunnerHarness) -> None:
     (vm.hooks_directory / "prepare/10-a").unlink()
     vm.hook("recover/10-a", HANGS)

@@ -14,29 +14,6 @@ from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
 
-def test_hook_survives_a_restart_of_the_daemon(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    vm.restart("kill")
-    vm.poll(after=30)
-    assert vm.ran() == ["prepare/10-a"]
-    vm.release("prepare/10-a")
-    vm.settle()
-    assert vm.steps(event) == [("prepare/10-a", "ok")] and azure.approvals() == [("vm1", event)]
-
-
-def test_hook_that_ended_while_no_daemon_lived_is_accounted_for(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    vm.release("prepare/10-a", 4)
-    vm.restart("kill")
-    vm.poll(after=30)
-    assert vm.steps(event) == [("prepare/10-a", "failed")] and vm.maintenance(event).runs[0].exit_status == 4
-    assert vm.ran() == ["prepare/10-a"] and azure.requests("POST") == []
-
-
 def test_t11_a_reboot_during_prepare_runs_the_hooks_again_before_the_approval(azure: Azure, vm: RunnerHarness) -> None:
     vm.hook("prepare/20-b", HANGS)
     event = azure.schedule("Reboot")
@@ -111,17 +88,3 @@ def test_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(
     assert vm.steps(event) == [("prepare/10-a", "running")]
     vm.poll(after=7)
     assert vm.steps(event) == [("prepare/10-a", "cut")] and azure.approvals() == []
-
-
-def test_damaged_records_lead_to_no_second_run(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    for file in Path(vm.settings.state_directory).glob("**/*.json"):
-        file.write_bytes(b"no record" * 1000)
-    vm.restart("kill")
-    vm.poll(after=1)
-    vm.release("prepare/10-a")
-    vm.poll(after=1)
-    assert vm.ran("prepare") == ["prepare/10-a"] and vm.times_logged("cannot be used") >= 1
-    assert azure.approvals() == [("vm1", event)]
