@@ -27,7 +27,7 @@ from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.log import LogHandler, log_to, set_level
-from hook_runner.maintenance.record import EventRecord, HookRun
+from hook_runner.maintenance.record import HookRun
 from hook_runner.permissions import trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
@@ -73,7 +73,7 @@ class RunnerHarness(HarnessViews):
         self.configure(**{"policy": AFTER_PREPARE, **config})
 
     def configure(self, **config: Any) -> None:
-        """Set keys of config.yml; a runner reads them in `reload`."""
+        """Set keys of config.yml; the next runner reads them."""
         self.config.update(config)
         fixed = {
             "hooks_directory": str(self.hooks_directory),
@@ -116,7 +116,6 @@ class RunnerHarness(HarnessViews):
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()
         self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
-        self.ended: list[tuple[HookRun, EventRecord | None]] = []
         self._runner = Runner(
             settings,
             self._hooks(),
@@ -124,15 +123,10 @@ class RunnerHarness(HarnessViews):
             self.runs,
             self.clock,
             self._queue.append,
-            lambda run, record: self.ended.append((run, record)),
-            boot,
+            boot=boot,
         )
         self._intake = Intake(self._runner, self.clock, self.health)
         return self._runner
-
-    def reload(self) -> None:
-        """Read settings and hooks again, as on SIGHUP."""
-        self.runner.reconfigure(self.settings, self._hooks())
 
     def restart(self, how: str = "kill") -> None:
         """End the daemon and start it again.

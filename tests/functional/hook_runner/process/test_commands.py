@@ -58,16 +58,6 @@ def test_status_shows_the_state(azure: Azure, make_daemon: MakeDaemon) -> None:
 
 
 @pytest.mark.all
-def test_status_fails_while_imds_gives_no_answer(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon().start()
-    azure.fault("unavailable")
-    vm.wait(lambda: vm.data("status")[0] == 1)
-    data = vm.data("status")[1]
-    assert data["imds"]["stale_since"] and "503" in data["imds"]["error"] and data["imds"]["errors"]["status-503"] >= 1
-    assert "stale since" in vm.command("status").stdout
-
-
-@pytest.mark.all
 def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     assert vm.data("status") == (3, {"running": False})

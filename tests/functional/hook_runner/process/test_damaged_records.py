@@ -59,30 +59,6 @@ def test_event_whose_record_is_damaged_is_recovered(
     assert harness.runner.records.maintenance is None and harness.store.error is None
 
 
-@pytest.mark.parametrize("hook", ["prepare/10-a", "recover/10-a"])
-def test_hook_that_runs_while_it_happens_is_taken_over(hook: str, azure: Azure, make_vm: Callable[..., Any]) -> None:
-    harness = make_vm()
-    for each in ("prepare/10-a", "recover/10-a"):
-        harness.hook(each, HANGS if each == hook else ":")
-    event = azure.schedule("Reboot", hold=True)
-    harness.poll()
-    if hook == "recover/10-a":
-        azure.cancel(event)
-        harness.poll(after=1)
-    assert len(harness.running()) == 1
-    (harness.folder / "state/maintenance.json").write_bytes(b"")
-    harness.restart("kill")
-    harness.poll()
-    assert len(harness.running()) == 1
-    harness.release(hook)
-    harness.settle()
-    if hook == "prepare/10-a":
-        assert harness.steps(event) == [("prepare/10-a", "ok")]
-        azure.cancel(event)
-    harness.poll(after=1)
-    assert harness.runner.records.maintenance is None and harness.ran() == ["prepare/10-a", "recover/10-a"]
-
-
 def test_file_that_is_damaged_under_a_running_daemon_is_replaced_by_the_next_write(
     azure: Azure, make_vm: Callable[..., Any]
 ) -> None:
