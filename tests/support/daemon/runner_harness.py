@@ -34,7 +34,7 @@ from hook_runner.records import Cause
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Intake
+from hook_runner.service.intake import Intake, clock_file
 from hook_runner.service.poller import Poller
 from support.daemon.harness_views import HarnessViews
 from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
@@ -98,6 +98,7 @@ class RunnerHarness(HarnessViews):
         settings = self.settings
         os.makedirs(settings.run_directory, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
+        self.clock.restore(clock_file(settings.run_directory))
         log_to(LogHandler(self.log))
         set_level("debug")
         self.health = ImdsHealth()
@@ -175,13 +176,11 @@ class RunnerHarness(HarnessViews):
             self.systemd.set_clock(self.monotonic())
 
     def receive_document(self) -> None:
-        """Poll once, and once more if IMDS has given the name: the documents before it belonged to no VM."""
-        was_named = bool(self.runner.own_name)
+        """Let the poller poll once, and handle its messages as the service does."""
+        if self._runner is None:
+            self.start()
         self._poller.poll_once()
         self._handle_messages()
-        if not was_named and self.runner.own_name:
-            self._poller.poll_once()
-            self._handle_messages()
 
     def _handle_messages(self) -> None:
         for message in self._inbox.take():

@@ -114,23 +114,21 @@ class Poller(threading.Thread):
         """Send a waiting approval and poll once; return the seconds until the next poll.
 
         1. The oldest waiting approval is sent.
-        2. If this VM's name is needed, it is requested before the first poll, with a short limit.
+        2. While this VM's name is needed, it is requested, _NAME_RETRY_INTERVAL after the last attempt; before the
+           first document with a short limit.
         3. IMDS is polled.
-        4. A name that is still needed is requested again, _NAME_RETRY_INTERVAL after the last attempt.
-        5. The next poll follows at once if approvals wait, otherwise after the delay of the pacer, counted from
+        4. The next poll follows at once if approvals wait, otherwise after the delay of the pacer, counted from
            the start of this call.
         """
         began = self._now()
         self._wake.clear()
         if self._approvals:
             self.send_approval(self._approvals.popleft())
-        if self._needs_name and self._name_after == float("-inf"):
-            self._request_name(_FIRST_NAME_TIMEOUT)
+        if self._needs_name and began >= self._name_after:
+            self._request_name(_FIRST_NAME_TIMEOUT if self._last is None else self._longest)
         polled_at = self._now()
         self._poll()
         milliseconds = (self._now() - polled_at) * 1000
-        if self._needs_name and self._now() >= self._name_after:
-            self._request_name(self._longest)
         # one approval at a time, and a poll after each: a queue of approvals must not delay the next
         # event
         knows_events = self._last is not None and bool(self._last.events)
