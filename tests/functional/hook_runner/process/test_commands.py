@@ -80,30 +80,6 @@ def test_socket_of_a_killed_daemon_answers_no_client(azure: Azure, make_daemon: 
     assert vm.data("status")[0] == 0
 
 
-def test_history_has_the_timeline(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.hook("prepare/10-a", TALKS)
-    vm.harness.hook("recover/10-a", FAILS)
-    vm.harness.configure(hooks={"recover/10-a": {"on_failure": "ignore"}})
-    vm.start()
-    event = azure.schedule("Freeze", started_for=60)
-    vm.wait(azure.approvals)
-    azure.advance(2)
-    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: started; Freeze Started"))
-    azure.advance(61)
-    # the answer comes after the end is on the disk; the log has it earlier
-    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
-    code, (maintenance,) = vm.data("history", event.lower())
-    assert code == 0 and [each["event_id"] for each in maintenance["events"]] == [event]
-    assert f"speaking of {event}" in json.dumps(maintenance)
-    assert vm.data("history", maintenance["id"])[1] == [maintenance]
-    text = vm.command("history", event).stdout
-    words = ("taken-up", "approval-sent", "approved", "started", "gone", "closed", "and of trouble", "completed")
-    assert [word for word in (*words, "exit status 3") if word not in text] == []
-    assert vm.data("history", "--limit", "1")[0] == 0
-    assert vm.command("history", "no-such-event").returncode == 4
-
-
 @pytest.mark.all
 def test_history_lists_events_without_a_maintenance_separately(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()

@@ -43,18 +43,6 @@ def test_t56_ready_at_once_however_late_the_first_answer_is(azure: Azure, make_d
 
 
 @pytest.mark.all
-def test_the_status_line_follows_what_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon().start(until="STATUS=watching as vm1: no events")
-    event = azure.schedule("Freeze", started_for=60)
-    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: prepared; Freeze Scheduled"))
-    vm.wait(azure.approvals)
-    azure.advance(2)
-    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: started; Freeze Started"))
-    azure.complete(event)
-    vm.wait(lambda: vm.times_notified("STATUS=watching as vm1: no events") == 2)
-
-
-@pytest.mark.all
 def test_the_watchdog_is_fed_by_polls_and_by_nothing_else(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(timeout=0.5, first_timeout=0.5)
     stuck = vm.harness.folder / "stuck"
@@ -145,20 +133,6 @@ def test_polling_goes_on_while_a_hook_hangs(azure: Azure, make_daemon: MakeDaemo
     assert is_alive(vm.harness.marks("hang")[0].pid)
     azure.cancel(event)
     vm.wait(lambda: vm.harness.ran("recover"))
-
-
-@pytest.mark.all
-def test_t53_five_requests_a_second_are_never_exceeded(azure: Azure, make_daemon: MakeDaemon) -> None:
-    azure.simulator.post("/knobs", {"rate_limit": 5})
-    for _event in range(4):
-        azure.schedule("Reboot", hold=True)
-    vm = make_daemon().start()
-    vm.wait(lambda: len(azure.approvals()) == 4 and gets(azure) >= 10)
-    statuses = [
-        request["status"]
-        for request in azure.requests("GET") + azure.requests("POST") + azure.requests("GET", "instance")
-    ]
-    assert set(statuses) == {200}
 
 
 def test_sighup_reads_a_good_configuration_and_refuses_a_bad_one(azure: Azure, make_daemon: MakeDaemon) -> None:

@@ -286,6 +286,7 @@ def test_retry_after_is_honoured_up_to_five_seconds(asks_for: float, waits: floa
 
 
 def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
+    """T53: IMDS refuses more."""
     chance = random.Random(8)
     documents = [document._replace(server_time=NOON) for document in (NOTHING, EVENT, TWO)]
     choices: list[EventDocument | Exception] = [*documents, *TRANSIENT, error(400, retryable=False)]
