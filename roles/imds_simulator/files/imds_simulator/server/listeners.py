@@ -80,7 +80,7 @@ class Listener:
         self._web_server = web_server
         self._foreign = foreign
         self._sock: socket.socket | None = self._bind(listen_address.address)
-        self.address = _bound(self._sock)
+        self.address = bound(self._sock)
         self.listen_address = listen_address._replace(address=self.address)
         self._server: asyncio.AbstractServer | None = None
 
@@ -129,7 +129,7 @@ class Listener:
         await self._web_server.shutdown(SHUTDOWN_TIMEOUT)
 
     def _bind(self, address: Address) -> socket.socket:
-        return _bind(address) if self._foreign is None else self._foreign.dup()
+        return bind(address) if self._foreign is None else self._foreign.dup()
 
     def _stop_accepting(self) -> None:
         if self._server is not None:
@@ -142,7 +142,7 @@ class Listener:
         self._server, self._sock = None, None
 
 
-def _bind(address: Address) -> socket.socket:
+def bind(address: Address) -> socket.socket:
     """Return a socket that is bound to ``address``.
 
     Raises:
@@ -166,7 +166,7 @@ def _cannot_listen(address: Address, error: Exception) -> CannotListen:
     return CannotListen(f"cannot listen on {address}: {reason}{bind_advice(address, getattr(error, 'errno', None))}")
 
 
-def _bound(sock: socket.socket) -> Address:
+def bound(sock: socket.socket) -> Address:
     """Return the address of ``sock``, with the real port."""
     name = sock.getsockname()
     return Address(name[0], name[1])
