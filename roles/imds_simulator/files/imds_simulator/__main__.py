@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .cli.output import survive_closed_output
 from .cli.program import program_name
 
-_LIBRARIES = "aiohttp, click, PyYAML and requests"
+_LIBRARIES = "aiohttp, click and PyYAML"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
