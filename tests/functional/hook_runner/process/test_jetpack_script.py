@@ -100,8 +100,15 @@ def test_jetpack_does_not_approve(
 ) -> None:
     vm.harness.hook("prepare/10-a", body)
     vm.start()
-    azure.schedule("Redeploy", *resources, hold=True)
-    assert jetpack.begin("Redeploy").wait(DEFAULT_TIMEOUT) == 1
+    azure.schedule("Redeploy", *resources, hold=True, notice="1h")
+    script = jetpack.begin("Redeploy")
+
+    def has_ended() -> bool:
+        azure.advance(1)  # the script waits for an answer of IMDS with another date than that of its first look
+        return script.poll() is not None
+
+    vm.wait(has_ended)
+    assert script.returncode == 1
 
 
 def test_jetpack_waits_for_an_answer_of_imds_since_the_script_began(
