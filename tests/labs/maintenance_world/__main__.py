@@ -11,7 +11,7 @@ from collections import Counter
 
 from maintenance_world.host import Daemon
 from maintenance_world.plan import PROFILES
-from maintenance_world.variants import VARIANTS, Variant
+from maintenance_world.variants import VARIANTS
 from maintenance_world.world import World, live
 
 
@@ -25,13 +25,13 @@ def main() -> None:
     )
     parser.add_argument("--show", action="store_true", help="print what happened in the first life")
     given = parser.parse_args()
-    variant = VARIANTS[given.variant] if given.variant else Variant(Daemon)
+    daemon = VARIANTS[given.variant].daemon_class if given.variant else Daemon
     if given.show:
-        show(live(given.profile, given.first, variant.daemon_class))
+        show(live(given.profile, given.first, daemon))
         return
     began, broken, totals = time.process_time(), [], Counter[str]()
     for seed in range(given.first, given.first + given.lives):
-        world = live(given.profile, seed, variant.daemon_class)
+        world = live(given.profile, seed, daemon)
         totals.update(world.evidence.counts(), lives=1)
         if world.evidence.violations:
             broken.append(f"{seed}: {world.evidence.violations[0]}")
