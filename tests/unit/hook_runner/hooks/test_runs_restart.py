@@ -84,8 +84,10 @@ def test_result_stays_until_it_was_recorded(runs: RunsHarness) -> None:
 
 
 def test_adopted_hook_can_be_ended(runs: RunsHarness) -> None:
-    until_killed(runs, runs.hook("trap '' TERM\nwhile :; do sleep 0.05; done\n").path, None)
+    script = f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n"
+    until_killed(runs, runs.hook(script).path, None)
     assert adopted(runs)
+    runs.wait_for("up")
     runs.hook_runs.stop(1, 0.2)
     assert runs.result().exit_status == -signal.SIGKILL
 
@@ -105,8 +107,8 @@ def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_ki
     # and at last when it has started the hook, however long that takes
     for delay in [*(number * 0.002 for number in range(12)), 0.05, 0.1, None]:
         until_killed(runs, path, delay)
-        # systemd-run goes on without the daemon, as PID 1 would
-        wait_until(lambda: not marked(str(runs.systemd.folder / "systemd-run")), "the end of systemd-run")
+        # systemd-run, or a fork that becomes it, goes on without the daemon, as PID 1 would
+        wait_until(lambda: not marked(str(runs.folder / "run")), "the end of systemd-run")
         later = runs.restarted()
         found.append(adopted(runs, later))
         if found[-1]:
@@ -206,6 +208,7 @@ def test_files_of_a_run_are_for_their_owner_only_and_no_argument_has_a_value(run
 
 def test_hook_outlives_its_daemon_and_its_run_directory(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs, "exit 6\n"), None)
+    runs.wait_for("up")  # the stand-in for systemd has read the files of the hook
     subprocess.run(["rm", "-r", str(runs.folder / "run")], check=True)
     assert adopted(runs)
     (runs.folder / "go").touch()
