@@ -52,10 +52,11 @@ def parse_duration(value: int | float | str) -> float:
             else sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
         )
     else:
-        seconds = float(value)
+        seconds = value
     if not 0 <= seconds <= _MAX_DURATION:
         raise ValueError(f"{value!r} is not a duration between 0 and 100 years")
-    return seconds
+    # a whole number can be too large for a float; it is compared before
+    return float(seconds)
 
 
 def duration_text(seconds: float) -> str:

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -66,8 +67,9 @@ def number(what: str, accept: Callable[[float], bool], schema: Mapping[str, Any]
     """Return the type of finite numbers that ``accept`` accepts."""
 
     def parse(value: Any) -> float:
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or not accept(value):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        # a whole number can be too large for a float
+        if not is_number or not abs(value) <= sys.float_info.max or not accept(value):
             raise ValueError
         return float(value)
 

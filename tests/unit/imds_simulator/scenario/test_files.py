@@ -187,6 +187,13 @@ def test_parse_of_nonsense_reports_a_line(text: str) -> None:
     assert all(re.match(r"f\.yaml:\d+: ", line) for line in errors(text))
 
 
+def test_values_that_python_cannot_handle_are_problems() -> None:
+    assert "f.yaml:2: speed: " in errors(GOOD.replace("groups:", "speed: 1" + "0" * 400 + "\ngroups:"))[0]
+    (line,) = errors(GOOD.replace("vm1:", "vm1: {fault_domain: 0x" + "f" * 5000 + "}"))
+    assert line.startswith("f.yaml:6: groups.web.vms.vm1.fault_domain: not YAML: ")
+    assert errors("title: " + "[" * 5000)[0] == "f.yaml:1: not YAML: lists or mappings are nested too deeply"
+
+
 @pytest.mark.parametrize("name", ["cancelled-maintenance", "sick-imds"])
 def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
     """As a file that is read while an editor writes it."""

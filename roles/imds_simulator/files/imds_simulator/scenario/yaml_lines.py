@@ -70,6 +70,8 @@ def read_yaml(text: str) -> YamlSource:
         result.problems.append(Problem(mark.line + 1 if mark else 1, (), f"not YAML: {error.problem or error.context}"))
     except yaml.YAMLError as error:
         result.problems.append(Problem(1, (), f"not YAML: {str(error).splitlines()[0]}"))
+    except RecursionError:
+        result.problems.append(Problem(1, (), "not YAML: lists or mappings are nested too deeply"))
     finally:
         if loader is not None:
             loader.dispose()
@@ -90,7 +92,10 @@ def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[
             items.append(_build(loader, child, (*path, index), result, above))
         return items
     try:
-        return loader.construct_object(node)
+        value = loader.construct_object(node)
+        # an error for a number that Python refuses to show in a message, such as a long hexadecimal one
+        str(value)
+        return value
     except ValueError as error:
         result.problems.append(Problem(node.start_mark.line + 1, path, f"not YAML: {error}"))
         return None
