@@ -88,10 +88,9 @@ def test_match_returns_the_first_fault_and_counts_for_all():
 
 
 def test_refusal_of_a_listener_changes_at_its_window():
-    registry = make_registry({"kind": "refuse", "from": 5, "for": 5, "vm": "vm1"})
-    assert [registry.is_refused(("vm1",), now) for now in (4, 5, 9.9, 10)] == [False, True, True, False]
-    assert not registry.is_refused(("vm2",), 6)
-    assert [registry.next_refusal_change(now) for now in (0, 5, 10)] == [5, 10, float("inf")]
+    registry = make_registry({"kind": "refuse", "from": 5, "for": 5, "vm": "vm1"}, {"kind": "refuse", "from": 9})
+    assert [registry.refused_vms(now) for now in (4, 5, 8.9, 9, 10)] == [set(), {"vm1"}, {"vm1"}, {*VMS}, {*VMS}]
+    assert [registry.next_refusal_change(now) for now in (0, 5, 9, 10)] == [5, 9, 10, float("inf")]
 
 
 def test_registry_forgets_the_oldest_faults_that_are_over():

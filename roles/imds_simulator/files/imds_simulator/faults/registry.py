@@ -82,12 +82,10 @@ class FaultRegistry:
                 first_match = active
         return first_match
 
-    def is_refused(self, vms: tuple[str, ...], now: float) -> bool:
-        """Return True if the listener of ``vms`` has to refuse connections at ``now``."""
-        return any(
-            each.is_active_at(now) and (not each.fault.window.vms or set(each.fault.window.vms) & set(vms))
-            for each in self._refusals()
-        )
+    def refused_vms(self, now: float) -> set[str]:
+        """Return the VMs whose listeners have to refuse connections at ``now``."""
+        named = {each.fault.window.vms for each in self._refusals() if each.is_active_at(now)}
+        return {vm for vms in named for vm in vms or self._vms}
 
     def next_refusal_change(self, now: float) -> float:
         """Return when the next refusal begins or ends after ``now``, or infinity."""

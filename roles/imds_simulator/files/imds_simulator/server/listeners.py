@@ -211,8 +211,9 @@ class Listeners:
         """Close and reopen listeners as the active ``refuse`` faults require."""
         # the ticker and the control API may call this at the same time, and ``open`` suspends
         async with self._refusal_lock:
+            refused_vms = self._engine.faults.refused_vms(self._engine.clock.now())
             for each in (*self.all, *self._inside):
-                refused = self._engine.faults.is_refused(each.vms, self._engine.clock.now())
+                refused = not refused_vms.isdisjoint(each.vms)
                 if refused and each.is_accepting:
                     each.refuse()
                     self._engine.log("refusing", address=each.url)
