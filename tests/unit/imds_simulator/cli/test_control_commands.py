@@ -82,6 +82,14 @@ def test_verb_fault_parses_option_types(frozen_simulator, verb):
     assert "status: '4x' is not a whole number" in verb("fault inject status --set status=4x", code=1)
 
 
+def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
+    verb("fault inject gone --vm vm1")
+    for options in ("--vm vm2", "--for 1m", "--set status=503"):
+        with pytest.raises(SystemExit, match="2"):
+            verb(f"fault clear {options}")
+    assert [each["kind"] for each in verb("fault list")["faults"]] == ["gone"]
+
+
 def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator, verb):
     fault = verb("fault inject status --vm vm1 --requests 1-2 --for 5m --set status=418 --set body=tea")
     assert (send_request(frozen_simulator.endpoints["vm1"]).status, fault["last"]) == (418, 2)

@@ -76,6 +76,8 @@ def _knob(given: dict[str, Any]) -> Call:
 
 def _fault(given: dict[str, Any]) -> Call:
     what, which, options = given.pop("what"), given.pop("which", ""), given.pop("set")
+    if what != "inject" and (given or options):
+        fail(f"fault {what}: it takes no options of a fault; 'fault list' shows the numbers for 'fault clear NUMBER'")
     if what in ("list", "kinds"):
         return Call("GET", "/faults" if what == "list" else "/fault-kinds")
     if what == "clear":
