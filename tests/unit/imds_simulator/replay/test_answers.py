@@ -103,7 +103,14 @@ def test_damaged_lines_are_named_and_the_rest_is_used(tmp_path: Path) -> None:
     assert [each.split(": ")[0] for each in problems] == [f"{file}:{number}" for number in numbers]
 
 
-@pytest.mark.parametrize("lines", [(), (line(0, EVENTS, error="timeout"),)])
-def test_recording_without_answers_is_unusable(tmp_path: Path, lines: tuple[bytes, ...]) -> None:
-    with pytest.raises(Unusable):
+@pytest.mark.parametrize(
+    ("lines", "remedy"),
+    [
+        ((), "record for longer"),
+        ((line(0, EVENTS, error="timeout"),), "record for longer"),
+        ((line(0, EVENTS)[:-9],), "1 damaged lines; name another file"),
+    ],
+)
+def test_recording_without_answers_is_unusable(tmp_path: Path, lines: tuple[bytes, ...], remedy: str) -> None:
+    with pytest.raises(Unusable, match=remedy):
         read(written(tmp_path, *lines))

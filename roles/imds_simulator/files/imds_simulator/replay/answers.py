@@ -76,6 +76,8 @@ def read(file: Path) -> tuple[list[Answer], list[str]]:
                     problems.append(f"{file}:{number}: not an answer; this line is left out")
     except OSError as problem:
         raise Unusable(f"{file}: {problem.strerror}; name a file that 'record' wrote") from None
+    if not answers and problems:
+        raise Unusable(f"{file}: there are no answers, but {len(problems)} damaged lines; name another file")
     if not answers:
         raise Unusable(f"{file}: there are no answers; record for longer")
     return sorted(answers, key=lambda each: each.time), problems
