@@ -190,6 +190,7 @@ def test_incarnation_and_disable_change_a_group(sim):
     assert send_request(sim.endpoints["vm2"]).json["DocumentIncarnation"] == 1
     assert "there is no group" in expect_error(400, sim.post, "/disable", {"group": "x"})
     assert "not a whole number" in expect_error(400, sim.post, "/incarnation", {"group": "web", "to": "x"})
+    assert "give either to" in expect_error(400, sim.post, "/incarnation", {"group": "web"})
 
 
 def test_state_has_all_sections(sim):

@@ -102,7 +102,9 @@ groups: => knobs: {etag: 7}\ngroups: | 2: knobs.etag: 7 is not true or false, on
 groups: => knobs: {etagg: off}\ngroups: | 2: knobs.etagg: unknown key (did you mean etag?)
 groups: => knobs: {event_order: x}\ngroups: | 2: knobs.event_order: the knob event_order was removed; ... see 1.4.12
 groups: => faults: [{kind: gone, vm: vm7}]\ngroups: | 2: faults[0].vm: there is no VM vm7 (did you mean vm2?)
-groups: => incarnations: [{group: wab}]\ngroups: | 2: incarnations[0].group: there is no group wab (did you mean web?)
+groups: => incarnations: [{group: web}]\ngroups: | 2: incarnations[0]: give either to, or an add other than 0
+groups: => incarnations: [{group: web, to: 7, add: 1}]\ngroups: | 2: incarnations[0]: give either to, or an add
+groups: => incarnations: [{group: wab, to: 7}]\ngroups: | 2: incarnations[0].group: there is no group wab
 groups: => impact: {Freeze: {start: x}}\ngroups: | 2: impact.Freeze.start: 'x' is not a command as a list: program and
 groups: => answers: [{path: /a, json: [.nan]}]\ngroups: | 2: answers[0].json: JSON has no binary data, ...; write body_
 """

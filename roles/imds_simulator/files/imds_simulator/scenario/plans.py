@@ -177,6 +177,11 @@ class IncarnationStep:
     add: int = key(integer(-MAX_NUMBER), "a number to add", default=0)
     place: Path = from_path(lambda path: path, (), compare=False)
 
+    def check(self) -> Found:
+        """Yield a problem unless there is one change."""
+        if (self.to is not None) == (self.add != 0):
+            yield (), "give either to, or an add other than 0"
+
 
 @dataclass(frozen=True)
 class Commands:
