@@ -165,6 +165,9 @@ def _headers(value: Any) -> dict[str, str]:
             raise ValueError(f"{name!r} is not the name of a header")
         if not is_header_value(each):
             raise ValueError(f"the value of {name} has more than one line, or a control character")
+        # the libraries for HTTP convert it
+        if name.lower() == "content-length" and not re.fullmatch("[0-9]{1,18}", each):
+            raise ValueError(f"the value of {name} is not a number of bytes")
     return headers
 
 

@@ -154,6 +154,7 @@ def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
         ({"kind": "body", "body_base64": "?"}, "body_base64", "not base64"),
         ({"kind": "empty", "headers": {"X-A": "1\r\nX-B: 2"}}, "headers", "X-A has more than one line"),
         ({"kind": "empty", "headers": {"X-A: 1\r\nX-B": "2"}}, "headers", "is not the name of a header"),
+        ({"kind": "empty", "headers": {"content-length": "x"}}, "headers", "content-length is not a number of bytes"),
         ({"kind": "redirect", "location": "http://a/\nX-B: 2"}, "location", "more than one line"),
         ({"kind": "body", "content_type": "text/plain\r"}, "content_type", "more than one line"),
     ],
