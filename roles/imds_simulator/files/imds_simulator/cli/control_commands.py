@@ -75,9 +75,10 @@ def _knob(given: dict[str, Any]) -> Call:
 
 
 def _fault(given: dict[str, Any]) -> Call:
-    what, which, options = given.pop("what"), given.pop("which", ""), given.pop("set")
-    if what != "inject" and (given or options):
-        fail(f"fault {what}: it takes no options of a fault; 'fault list' shows the numbers for 'fault clear NUMBER'")
+    what, which = given.pop("what"), given.pop("which", "")
+    unused = [f"--{name}" for name, value in given.items() if value and what != "inject"]
+    if unused:
+        fail(f"fault {what}: only fault inject takes {', '.join(unused)}; 'fault clear NUMBER' ends one fault")
     if what in ("list", "kinds"):
         return Call("GET", "/faults" if what == "list" else "/fault-kinds")
     if what == "clear":
@@ -85,7 +86,7 @@ def _fault(given: dict[str, Any]) -> Call:
     if not which:
         fail("fault inject: the kind is missing; 'fault kinds' lists the kinds")
     keys = KINDS[which].keys if which in KINDS else {}
-    for name, _equals, text in (each.partition("=") for each in options):
+    for name, _equals, text in (each.partition("=") for each in given.pop("set")):
         given[name] = keys[name].type.from_text(text) if name in keys else text
     return Call("POST", "/faults", {"kind": which, **given})
 
