@@ -60,6 +60,7 @@ notice: .inf | events[0].notice: inf is not a duration between 0 and 100 years
 notice: [1] | events[0].notice: [1] is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m
 hold: maybe | events[0].hold: 'maybe' is not a duration, or true for 'until released or NotBefore'
 after: x | events[0].after: there is no event x; there are e
+after: "x\\e[31m\\L" | events[0].after: there is no event x\\x1b[31m\\u2028; there are e
 after: e | events[0].after: these events wait for each other
 id: nonsense | events[0].id: 'nonsense' is not an event id: a GUID
 actual: Freez | events[0].actual: 'Freez' is not one of Freeze, Reboot, ... (did you mean Freeze?)

@@ -9,6 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 from ..keys import Problems, json_schema, read
+from ..printable_text import printable
 from ..suggestions import suggestion
 from .checks import scenario_problems
 from .groups import Group, Vm
@@ -70,7 +71,7 @@ def _parse(text: str, file_name: str, now: float | None) -> tuple[Scenario, list
 
 
 def _lines(problems: list[Problem], file_name: str) -> list[str]:
-    return [f"{file_name}:{problem}" for problem in sorted(problems, key=lambda each: each.line)]
+    return [printable(f"{file_name}:{problem}") for problem in sorted(problems, key=lambda each: each.line)]
 
 
 def locate(name_or_file: str) -> File:

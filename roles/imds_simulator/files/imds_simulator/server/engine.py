@@ -17,6 +17,7 @@ from ..model.rules import Rules
 from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
+from ..printable_text import printable
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
 from ..protocol.request_target import UNKNOWN
@@ -169,6 +170,4 @@ def _line_text(line: dict[str, Any]) -> str:
         for key, value in line.items()
         if key not in ("number", "time", "what") and value not in ("", None)
     )
-    text = f"{line['time']} {line['what']} {rest}"
-    # a name may have a line break or an escape sequence of a terminal
-    return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return printable(f"{line['time']} {line['what']} {rest}")
