@@ -22,7 +22,7 @@ from support import simulator_process
 SIGPIPE = 141
 PRINTING = {
     "--list-scenarios": "live-migration",
-    "--list-knobs": "unknown_event_status=400",
+    "--list-knobs": "unknown_event_status=400           status for",
     "--list-faults": "trickle-header",
     "--schema": "A scenario of imds_simulator",
     "--check=terminate": "terminate: good (3 VMs, 2 events, 0 faults)\n",

@@ -14,6 +14,8 @@ from ..keys import keys_of
 from ..scenario.files import ScenarioError, load_with_warnings, schema, shipped_names, summary
 from ..scenario.knobs import Knobs, describe_knobs
 
+_WIDEST = 40
+
 
 def print_chosen(options: SimpleNamespace) -> int | None:
     """Print what ``options`` ask for and return the exit code, or None if they ask for nothing."""
@@ -51,6 +53,7 @@ def _check(name_or_file: str) -> int:
 
 
 def _print_table(rows: Sequence[tuple[str, str]]) -> None:
-    width = max(len(name) for name, _text in rows)
+    # a name that is longer has its text after it
+    width = max(len(name) for name, _text in rows if len(name) <= _WIDEST)
     for name, text in rows:
         print(f"{name.ljust(width)}  {text}")
