@@ -124,7 +124,9 @@ def test_service_ends_when_another_one_took_its_lock(azure: Azure, make_daemon: 
 
 
 @pytest.mark.parametrize(
-    "content", ["", "# all is gone\n", "---\n", None], ids=["no bytes", "comments", "an empty document", "no file"]
+    "content",
+    ["", "# all is gone\n", "---\n", "{}\n", None],
+    ids=["no bytes", "comments", "an empty document", "no key", "no file"],
 )
 def test_empty_configuration_is_refused_while_an_event_is_in_progress(
     content: str, azure: Azure, make_daemon: MakeDaemon

@@ -166,7 +166,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
         located = load_with_lines(read_text(path, "configuration"), path, "configuration")
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if located is None:
+    if located is None or located.data == {}:
         return DEFAULTS
     reader = Reader(SourceLocations(path, located.lines))
     read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data)
