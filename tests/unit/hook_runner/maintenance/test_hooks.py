@@ -237,6 +237,14 @@ def test_event_without_notice_runs_emergency_hooks_if_nothing_is_prepared() -> N
     assert vm.begun == ["prepare/10-drain", "started/10-note"]
 
 
+def test_vm_that_joins_a_started_event_runs_the_hooks_of_the_start() -> None:
+    vm = Driver(DRAIN, NOTE, hook("emergency/10-flush"))
+    vm.seconds(1, event(vms=["vm2"]))
+    vm.seconds(1, event(vms=["vm2"], status="Started"))
+    vm.seconds(1, event(vms=["vm1", "vm2"], status="Started"))
+    assert vm.begun == ["started/10-note"]
+
+
 def test_event_that_is_late_leaves_half_a_minute() -> None:
     vm = Driver(DRAIN, at=100)
     vm.read(event(not_before=50))

@@ -96,6 +96,12 @@ def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> Non
     assert data["changed"] == [str(disk.config)] and "did you mean interval?" in data["refusal"]
 
 
+def test_reload_refuses_a_file_that_others_can_write(disk: Disk) -> None:
+    disk.config.chmod(0o666)
+    with pytest.raises(ConfigError, match="can be written by others"):
+        disk.reload()
+
+
 def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:
     before = disk.config.read_bytes()
     disk.config.write_bytes(before + b"timeout: 9\n")
