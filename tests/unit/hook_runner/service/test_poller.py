@@ -191,7 +191,8 @@ class Moved:
         clock = ServerClock(lambda: self.now, lambda: NOON + timedelta(seconds=self.now + host_is_off))
         self.news = Reports(clock)
         settings = DEFAULTS if names else DEFAULTS._replace(resource_name="vm1")
-        self.poller = Poller(self, settings, clock, ImdsHealth(), self.news, self.sleep)  # type: ignore[arg-type]
+        self.health = ImdsHealth()
+        self.poller = Poller(self, settings, clock, self.health, self.news, self.sleep)  # type: ignore[arg-type]
         self.poller.deliver_unchanged(False)
 
     def sleep(self, seconds: float) -> None:
@@ -296,6 +297,11 @@ def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
 
 def dated(now: float, ahead: float = 0.0) -> EventDocument:
     return NOTHING._replace(server_time=(NOON + timedelta(seconds=now + ahead)).replace(microsecond=0))
+
+
+def test_health_has_the_time_of_a_document_that_is_not_delivered() -> None:
+    moved = Moved(lambda now: EVENT).until(30)
+    assert len(moved.news.all()) == 1 and moved.health.last_good == NOON + timedelta(seconds=moved.asked[-1])
 
 
 def test_doubted_date_is_requested_again_before_the_first_document_is_delivered() -> None:
