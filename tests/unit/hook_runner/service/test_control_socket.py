@@ -140,6 +140,26 @@ def test_a_request_waits_for_its_turn_behind_other_clients(control: ControlSocke
         assert answers == [{"ask": "status"}]
 
 
+def test_a_request_waits_for_few_answers_to_other_clients(control: ControlSocket, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as held:
+        for _client in range(300):
+            other = held.enter_context(socket.socket(socket.AF_UNIX))
+            other.setblocking(False)
+            with contextlib.suppress(OSError):
+                other.connect(control.path)
+                other.send(b'{"ask": "status"}\n')
+        answers: list[object] = []
+        asking = threading.Thread(target=lambda: answers.append(send_request(str(tmp_path), {"ask": "status"})))
+        asking.start()
+        turns = 0
+        while asking.is_alive() and turns < 300:
+            # an answer to each client takes a turn of the main loop
+            turns += bool(select.select([control], [], [], 0.1)[0])
+            control.serve()
+        asking.join()
+        assert answers == [{"ask": "status"}] and turns < 100
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
 def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
     # another user may not enter the folders of pytest

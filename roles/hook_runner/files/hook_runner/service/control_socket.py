@@ -34,8 +34,9 @@ MAX_REQUEST = 65536
 _MAX_ANSWER = 1 << 26
 # clients of one socket at a time; a further one takes the place of the oldest client of the user who has most of them
 _MOST_CLIENTS = 8
-# clients that the kernel keeps in their order until they are accepted
-_MOST_WAITING = 1024
+# clients that the kernel keeps in their order until they are accepted; a further one waits for a place. One user can
+# take all of these places, and each client costs the time of an answer before the next user has its turn
+_MOST_WAITING = 32
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
 # as timeval of setsockopt(2)
