@@ -209,7 +209,8 @@ class HookChecks:
             if (seen.starts[serial].stage, seen.starts[serial].name, seen.starts[serial].key) == wanted
         ]
         if not runs:
-            return True
+            # the records may have its start, which the kill of the daemon and the end of the host prevented
+            return hook.settings.rerun or self._world.boot == 1
         result = seen.results.get(runs[-1])
         was_stopped = runs[-1] in seen.stopped and result != INTERRUPTED
         return len(runs) < _MOST_RUNS and (was_stopped or result == OK)
