@@ -57,6 +57,17 @@ class Jetpack:
         return self.running[-1]
 
 
+def result_of(script: subprocess.Popen[bytes], azure: Azure, vm: DaemonProcess) -> int:
+    """Return the exit status of a script, which waits for an answer of IMDS with another date than the last one."""
+
+    def has_ended() -> bool:
+        azure.advance(1)
+        return script.poll() is not None
+
+    vm.wait(has_ended)
+    return script.returncode
+
+
 @pytest.fixture
 def jetpack(tmp_path: Path) -> Iterator[Jetpack]:
     made = Jetpack(tmp_path / "jetpack")
@@ -101,14 +112,7 @@ def test_jetpack_does_not_approve(
     vm.harness.hook("prepare/10-a", body)
     vm.start()
     azure.schedule("Redeploy", *resources, hold=True, notice="1h")
-    script = jetpack.begin("Redeploy")
-
-    def has_ended() -> bool:
-        azure.advance(1)  # the script waits for an answer of IMDS with another date than that of its first look
-        return script.poll() is not None
-
-    vm.wait(has_ended)
-    assert script.returncode == 1
+    assert result_of(jetpack.begin("Redeploy"), azure, vm) == 1
 
 
 def test_jetpack_waits_for_an_answer_of_imds_since_the_script_began(
@@ -116,15 +120,15 @@ def test_jetpack_waits_for_an_answer_of_imds_since_the_script_began(
 ) -> None:
     vm.harness.hook("prepare/10-a")
     vm.start()
-    azure.schedule("Freeze", hold=True)
-    assert jetpack.begin("Freeze").wait(DEFAULT_TIMEOUT) == 0
+    azure.schedule("Freeze", hold=True, notice="1h")
+    assert result_of(jetpack.begin("Freeze"), azure, vm) == 0
     azure.fault("status", status=503)
     vm.wait(lambda: not json.loads(vm.command("status", "--json").stdout)["imds"]["ok"])
     script = jetpack.begin("Freeze")
     with pytest.raises(subprocess.TimeoutExpired):
         script.wait(3)
     azure.heal()
-    assert script.wait(DEFAULT_TIMEOUT) == 0
+    assert result_of(script, azure, vm) == 0
 
 
 def test_jetpack_does_not_approve_without_a_hook_runner(jetpack: Jetpack) -> None:
