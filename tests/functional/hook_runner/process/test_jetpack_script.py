@@ -93,12 +93,12 @@ def test_jetpack_approves_when_the_hook_runner_has_prepared(azure: Azure, vm: Da
     vm.harness.hook("prepare/10-a", HANGS)
     vm.start()
     script = jetpack.begin("Reboot")  # Jetpack may see the event before the hook runner does
-    event_id = azure.schedule("Reboot")
-    others = azure.schedule("Reboot", "vm2")
+    event_id = azure.schedule("Reboot", notice="1h")
+    others = azure.schedule("Reboot", "vm2", notice="1h")
     vm.wait(lambda: vm.harness.marks("hang"))
     assert script.poll() is None
     vm.harness.release("prepare/10-a")
-    assert script.wait(DEFAULT_TIMEOUT) == 0
+    assert result_of(script, azure, vm) == 0
     assert len(vm.harness.marks("end")) == 1 and azure.approvals() == []
     azure.approve(event_id)
     azure.advance(60)

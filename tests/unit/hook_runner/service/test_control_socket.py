@@ -122,6 +122,20 @@ def test_the_oldest_client_makes_room_for_a_further_one(control: ControlSocket) 
                 other.recv(1)
 
 
+def turns_until_answered(control: ControlSocket, folder: Path) -> int:
+    """Ask for the status in a thread; return the turns of the main loop until the answer."""
+    answers: list[object] = []
+    asking = threading.Thread(target=lambda: answers.append(send_request(str(folder), {"ask": "status"})))
+    asking.start()
+    turns, until = 0, time.monotonic() + 20
+    while asking.is_alive() and time.monotonic() < until:
+        turns += bool(select.select([control], [], [], 0.1)[0])
+        control.serve()
+    asking.join()
+    assert answers == [{"ask": "status"}]
+    return turns
+
+
 def test_a_request_waits_for_its_turn_behind_other_clients(control: ControlSocket, tmp_path: Path) -> None:
     with contextlib.ExitStack() as held:
         for _client in range(40):
@@ -129,15 +143,7 @@ def test_a_request_waits_for_its_turn_behind_other_clients(control: ControlSocke
             other.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 other.connect(control.path)
-        answers: list[object] = []
-        asking = threading.Thread(target=lambda: answers.append(send_request(str(tmp_path), {"ask": "status"})))
-        asking.start()
-        until = time.monotonic() + 20
-        while asking.is_alive() and time.monotonic() < until:
-            select.select([control], [], [], 0.1)
-            control.serve()
-        asking.join()
-        assert answers == [{"ask": "status"}]
+        assert turns_until_answered(control, tmp_path)
 
 
 def test_a_request_waits_for_few_answers_to_other_clients(control: ControlSocket, tmp_path: Path) -> None:
@@ -148,16 +154,7 @@ def test_a_request_waits_for_few_answers_to_other_clients(control: ControlSocket
             with contextlib.suppress(OSError):
                 other.connect(control.path)
                 other.send(b'{"ask": "status"}\n')
-        answers: list[object] = []
-        asking = threading.Thread(target=lambda: answers.append(send_request(str(tmp_path), {"ask": "status"})))
-        asking.start()
-        turns = 0
-        while asking.is_alive() and turns < 300:
-            # an answer to each client takes a turn of the main loop
-            turns += bool(select.select([control], [], [], 0.1)[0])
-            control.serve()
-        asking.join()
-        assert answers == [{"ask": "status"}] and turns < 100
+        assert turns_until_answered(control, tmp_path) < 100
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")

@@ -137,9 +137,9 @@ def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "meanwhile, says", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
+    "meanwhile, message", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
 )
-def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile: Any, says: str) -> None:
+def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(meanwhile: Any, message: str) -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(EVENT)
@@ -149,7 +149,7 @@ def test_an_approval_is_withheld_when_the_event_is_not_what_was_judged(meanwhile
         assert script.asked.acquire(timeout=TIMEOUT)
     poller.approve(EVENT.events[0])
     script.answers.put(meanwhile)
-    assert [news.next().what for _news in range(2)] == [says, "approval_withheld"]
+    assert [news.next().what for _news in range(2)] == [message, "approval_withheld"]
     assert script.approved == []
 
 

@@ -94,7 +94,7 @@ class Service:
     def run(self) -> None:
         """Work until SIGTERM or SIGINT.
 
-        The daemon tells systemd that it is ready before IMDS has answered: units that wait for this service at boot
+        The daemon notifies systemd that it is ready before IMDS has answered: units that wait for this service at boot
         must not wait for IMDS. Then each round of the loop does this:
 
         1. SIGTERM or SIGINT ends the loop; SIGHUP reloads the configuration.

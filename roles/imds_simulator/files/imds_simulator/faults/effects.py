@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -41,8 +42,8 @@ class Effect:
     group: ClassVar[str] = "answers"
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer a request, or act on its connection."""
-        raise NotImplementedError
+        """Answer a request, or act on its connection; by default the service answers."""
+        exchange.send(await exchange.normal_answer(arrives=True))
 
     def delivery(self) -> Delivery:
         """Return what becomes of a notification."""
@@ -95,7 +96,7 @@ class Redirect(Effect):
         exchange.send(exchange.error(self.status)._replace(body=b"", headers=tuple(headers.items())))
 
 
-class Changed(Effect):
+class Changed(Effect, ABC):
     """The normal answer with another body."""
 
     group: ClassVar[str] = "bodies"
@@ -106,9 +107,9 @@ class Changed(Effect):
         answer = await exchange.normal_answer(arrives=self.arrives, conditional=False)
         exchange.send(answer._replace(body=self.changed(answer.body)))
 
+    @abstractmethod
     def changed(self, body: bytes) -> bytes:
         """Return the body that is sent in place of ``body``."""
-        raise NotImplementedError
 
 
 class ByteOrderMark(Changed):
@@ -221,7 +222,7 @@ class Delay(Effect):
 
     async def answer(self, exchange: Exchange) -> None:
         await exchange.wait(self.delay)
-        exchange.send(await exchange.normal_answer(arrives=True))
+        await super().answer(exchange)
 
     def delivery(self) -> Delivery:
         return Delivery(delay=self.delay)
@@ -288,6 +289,5 @@ class CloseIdle(Effect):
     idle: float = key(DURATION, "a duration, after which the connection is closed", default=0.05)
 
     async def answer(self, exchange: Exchange) -> None:
-        answer = await exchange.normal_answer(arrives=True)
+        await super().answer(exchange)
         exchange.close_after(self.idle)
-        exchange.send(answer)

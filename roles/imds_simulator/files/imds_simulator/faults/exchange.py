@@ -44,7 +44,7 @@ class Exchange(Protocol):
         """Close the connection in ``simulated`` seconds."""
 
     def head(self, answer: Answer, framing: tuple[str, str]) -> bytes:
-        """Return status line and headers; ``framing`` is the header that tells the length of the body."""
+        """Return status line and headers; ``framing`` is the header with the length of the body."""
 
     def take_over(self) -> None:
         """Take the connection from the server, which sends nothing; the log shows no complete answer."""

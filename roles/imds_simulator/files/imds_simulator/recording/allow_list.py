@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 from ..instance_members import MEMBERS_SINCE
 
-# members of instance metadata, at any depth, whose values identify nobody
+# members of instance metadata, at any depth, whose values do not identify a VM or its owner
 _PLAIN_MEMBERS = frozenset(
     (
         *("azEnvironment", "bytesPerSecondThrottle", "caching", "createOption", "disablePasswordAuthentication"),

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import struct
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -27,7 +28,7 @@ _MESSAGES = {429: "Too many requests", 410: "Gone. The service is updating", 500
 _CLOSING: set[asyncio.Task[None]] = set()
 
 
-class ServiceExchange:
+class ServiceExchange(ABC):
     """An exchange of faults/exchange.py; each service has a class below it.
 
     ``vm`` (empty: unknown), ``route`` and ``version`` are for the log. ``response`` is what aiohttp has to send.
@@ -42,13 +43,13 @@ class ServiceExchange:
         self._version = version
         self._active: ActiveFault | None = None
 
+    @abstractmethod
     async def reply(self, headers: Mapping[str, str], arrives: bool) -> Reply:
         """Let the service act on the request with ``headers``; ``arrives``: the client gets the whole reply."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error_reply(self, status: int, message: str) -> Reply:
         """Return an error in the shape of the service."""
-        raise NotImplementedError
 
     def headers(self, answer: Answer | Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """Return the headers of an answer (docs/reference/scheduled-events.md 1.4.14) with a Date that is off."""
