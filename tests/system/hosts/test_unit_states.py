@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The table of docs/decisions/0027-hooks-are-transient-units.md on the oldest and the newest Debian."""
+"""The table of docs/decisions.md on the oldest and the newest Debian."""
 
 from __future__ import annotations
 

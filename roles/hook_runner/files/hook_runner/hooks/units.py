@@ -3,7 +3,7 @@
 
 """The transient unit of one hook run: its name, its properties, its state and its result. Pure.
 
-docs/decisions/0027-hooks-are-transient-units.md lists the states that systemd reports.
+docs/decisions.md lists the states that systemd reports.
 """
 
 from __future__ import annotations

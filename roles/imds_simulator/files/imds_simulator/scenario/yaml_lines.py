@@ -2,7 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Parses YAML with the line of every key and item, and reports duplicate keys.
 
-The helper has its own ``yaml_lines.py``: see docs/decisions/0003-no-shared-code-with-the-simulator.md.
+The helper has its own ``yaml_lines.py``: see docs/decisions.md.
 """
 
 from __future__ import annotations
