@@ -80,6 +80,8 @@ def _fault(given: dict[str, Any]) -> Call:
     if unused:
         fail(f"fault {what}: only fault inject takes {', '.join(unused)}; 'fault clear NUMBER' ends one fault")
     if what in ("list", "kinds"):
+        if which:
+            fail(f"fault {what}: takes no KIND or NUMBER, such as {which}")
         return Call("GET", "/faults" if what == "list" else "/fault-kinds")
     if what == "clear":
         return Call("DELETE", f"/faults/{quote(which, safe='')}" if which else "/faults")

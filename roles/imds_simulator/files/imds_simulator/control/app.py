@@ -15,6 +15,7 @@ from ..keys import Found, key
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import UnknownEvent
+from ..scenario.files import schema as scenario_schema
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
@@ -118,6 +119,7 @@ class SimulatorRoutes:
             web.get("/state", self.state),
             web.get("/log", self.log),
             web.get("/requests", self.requests),
+            web.get("/schema", self.schema),
             web.get("/knobs", self.knobs),
             web.post("/knobs", self.set_knobs),
             web.post("/advance", self.advance),
@@ -152,6 +154,10 @@ class SimulatorRoutes:
             {"requests": recent, "counts": log.request_counts(), "dropped": log.dropped()["requests"]}
         )
 
+    async def schema(self, _request: web.Request) -> web.Response:
+        """Return the JSON Schema of scenarios, which has the keys of events and faults."""
+        return web.json_response(scenario_schema())
+
     async def knobs(self, _request: web.Request) -> web.Response:
         """Return the knobs with their values."""
         return web.json_response(describe_knobs(self._engine.world.knobs))
@@ -162,7 +168,9 @@ class SimulatorRoutes:
         body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
         engine.simulation.apply_knobs(changed, engine.settle())
-        engine.log("knobs", **{"set": json.dumps(body)})
+        # the log is for everybody who sees the terminal or the report
+        shown = {**body, "arm_token": "(secret)"} if "arm_token" in body else body
+        engine.log("knobs", **{"set": json.dumps(shown)})
         engine.wake_ticker()
         return web.json_response(describe_knobs(changed))
 

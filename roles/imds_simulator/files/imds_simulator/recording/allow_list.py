@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import uuid
 from collections import Counter
@@ -70,8 +71,9 @@ class AllowList:
         return self._listed(headers, "header")
 
     def plain(self, value: Any) -> Any:
-        """Return a word, number or date as it is, any other text as ``text``."""
-        return value if _PLAIN.fullmatch(str(value)) else self.text(value)
+        """Return a word, number or date as it is; any other text, and a number that JSON lacks, as ``text``."""
+        is_in_json = not isinstance(value, float) or math.isfinite(value)
+        return value if is_in_json and _PLAIN.fullmatch(str(value)) else self.text(value)
 
     def text(self, value: Any) -> str:
         """Return a text that is known as it is."""

@@ -14,7 +14,6 @@ const MAX_APPROVERS = 200;
 const MAX_EVENTS = 200;  // on the time line
 const MORE = {vms: 12, ended: 20, log: 200};  // rows at first; a button shows more
 const ASKING = 60;  // a VM that asked in the last so many seconds counts as asking
-const TEXT_OPTIONS = ["body", "body_base64", "content_type", "location", "retry_after_format", "part"];
 const STATUS_ORDER = ["Started", "Scheduled", "Planned"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
   "fault-injected", "faults-cleared", "unknown-client", "advanced", "knobs"]);
@@ -179,17 +178,7 @@ document.addEventListener("click", (clicked) => {
   clicked.stopPropagation();
 }, true);
 
-function filled(form, names) {
-  const body = {};
-  for (const name of names) {
-    const value = form.elements[name].value.trim();
-    if (value) body[name] = value;
-  }
-  return body;
-}
-
 const list = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
-const asNumber = (text) => (/^-?\d+$/.test(text) ? Number(text) : text);
 
 function jsonOrText(text) {
   try {
@@ -197,6 +186,36 @@ function jsonOrText(text) {
   } catch {
     return text;
   }
+}
+
+// A field for a key of the schema: a choice, or a text.
+function keyField(form, [name, key]) {
+  const field = element("div", "field"), label = element("label", "", name.replaceAll("_", " "));
+  const input = element(key.enum ? "select" : "input");
+  Object.assign(input, {id: `${form}-${name}`, name, title: key.description, spellcheck: false});
+  input.setAttribute("aria-describedby", `${form}-error`);
+  label.htmlFor = input.id;
+  if (key.enum) input.append(...["", ...key.enum].map((value) => new Option(value || "usual", value)));
+  field.append(label, input);
+  return field;
+}
+
+function keyFields(form, part, keys, names) {
+  byId(`${form}-${part}`).replaceChildren(...names.map((name) => keyField(form, [name, keys[name]])));
+}
+
+const isList = (key) => key.type === "array" || (key.anyOf || []).some((each) => each.type === "array");
+
+// The value of a key that a text means: a list of names, a text, or JSON.
+function keyValue(key, text) {
+  if (isList(key)) return list(text);
+  return key.enum || key.type === "string" ? text : jsonOrText(text);
+}
+
+// The keys that are filled in. A field without text leaves its key to the simulator.
+function filled(form, keys) {
+  const texts = Object.keys(keys).map((name) => [name, form.elements.namedItem(name)?.value.trim()]);
+  return Object.fromEntries(texts.filter(([, text]) => text).map(([name, text]) => [name, keyValue(keys[name], text)]));
 }
 
 // -- filters
@@ -678,31 +697,36 @@ function faultRow(fault) {
 }
 
 let kinds = {};
+let schema = {};
 
-async function loadKinds() {
-  kinds = await call("GET", "/fault-kinds").catch(() => kinds);
-  const chosen = byId("inject-kind").value;
+const eventKeys = () => schema.properties.events.items.properties;
+const faultKeys = () => schema.properties.faults.items.properties;
+
+// The fields of the forms are the keys of a scenario, except for lists of mappings.
+async function loadForms() {
+  [schema, kinds] = await Promise.all([call("GET", "/schema"), call("GET", "/fault-kinds")]);
+  const first = ["type", "notice", "resources", "started_for"], events = eventKeys();
+  keyFields("schedule", "first", events, first);
+  keyFields("schedule", "more", events, Object.keys(events).filter((name) => !first.includes(name) && events[name].items?.type !== "object"));
+  byId("schedule-type").value = "Freeze";
+  byId("schedule-resources").required = true;
+  keyFields("inject", "first", faultKeys(), ["vm", "for"]);
+  keyFields("inject", "more", faultKeys(), ["route", "method", "requests", "from", "to"]);
+  byId("inject-vm").setAttribute("list", "vm-names");
   byId("inject-kind").replaceChildren(...[...new Set(Object.values(kinds).map((kind) => kind.group))].map((group) => {
     const options = element("optgroup");
     options.label = group;
     options.append(...Object.keys(kinds).filter((kind) => kinds[kind].group === group).map((kind) => new Option(kind, kind)));
     return options;
   }));
-  byId("inject-kind").value = chosen in kinds ? chosen : "unavailable";
+  byId("inject-kind").value = "unavailable";
   showKind();
 }
 
 function showKind() {
   const kind = kinds[byId("inject-kind").value];
-  if (!kind) return;
   setText(byId("inject-meaning"), kind.meaning);
-  byId("inject-options").replaceChildren(...kind.options.map((name) => {
-    const field = element("div", "field"), label = element("label", "", name.replaceAll("_", " ")), input = element("input");
-    label.htmlFor = input.id = `inject-option-${name}`;
-    input.dataset.option = name;
-    field.append(label, input);
-    return field;
-  }));
+  keyFields("inject", "options", faultKeys(), kind.options);
 }
 
 // -- log
@@ -855,7 +879,7 @@ function take(answer) {
     document.title = printable(state.title ? `${state.title} · IMDS simulator` : "IMDS simulator");
     const names = Object.keys(state.vms);
     byId("vm-names").replaceChildren(...names.slice(0, 1000).map((name) => new Option("", name)));
-    if (!byId("schedule-resources").value) byId("schedule-resources").value = names[0];
+    if (!isReport && !byId("schedule-resources").value) byId("schedule-resources").value = names[0];
   } else {
     news(answer.lines);
   }
@@ -890,12 +914,10 @@ async function poll() {
       forget();
       answer = await ask();
     }
+    if (isNew) await loadForms();
     take(answer);
     setConnection("open", "open");
-    if (isNew) {
-      loadKinds();
-      if (byId("knobs").open) loadKnobs();
-    }
+    if (isNew && byId("knobs").open) loadKnobs();
   } catch (problem) {
     setConnection(`lost: ${problem.message}`, "lost");
   } finally {
@@ -916,32 +938,17 @@ function onSubmit(id, request, done) {
 
 onSubmit("advance", (form) => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
 
-onSubmit("schedule", (form) => {
-  const body = filled(form, ["type", "notice", "name", "at", "source", "duration", "starts", "started_for", "description"]);
-  if ("duration" in body) body.duration = asNumber(body.duration);
-  body.resources = list(form.elements.resources.value);
-  if (form.elements.hold.checked) body.hold = true;
-  return call("POST", "/events", body);
-}, () => { byId("schedule").elements.name.value = ""; });
-
-onSubmit("inject", (form) => {
-  const body = filled(form, ["kind", "for", "route", "method", "requests"]), vms = list(form.elements.vm.value);
-  if (vms.length) body.vm = vms;
-  for (const input of byId("inject-options").querySelectorAll("input")) {
-    const text = input.value.trim();
-    if (text) body[input.dataset.option] = TEXT_OPTIONS.includes(input.dataset.option) ? text : jsonOrText(text);
-  }
-  return call("POST", "/faults", body);
-});
-
+onSubmit("schedule", (form) => call("POST", "/events", filled(form, eventKeys())), () => { byId("schedule-name").value = ""; });
+onSubmit("inject", (form) => call("POST", "/faults", filled(form, faultKeys())));
 onSubmit("knob", (form) => call("POST", "/knobs", {[form.elements.name.value]: jsonOrText(form.elements.value.value.trim())}), (answer) => {
   knobs = answer;
   showKnob();
 });
 
-byId("schedule-resources").addEventListener("input", (changed) => {
+byId("schedule").addEventListener("input", ({target}) => {
+  if (target.id !== "schedule-resources") return;
   selected.clear();
-  for (const name of list(changed.currentTarget.value)) if (name in state.vms) selected.add(name);
+  for (const name of list(target.value)) if (name in state.vms) selected.add(name);
   for (const [name, row] of rows) row.box.checked = selected.has(name);
 });
 byId("inject-kind").addEventListener("change", showKind);
