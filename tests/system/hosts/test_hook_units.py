@@ -241,7 +241,8 @@ def test_shutdown_ends_the_daemon_first_then_hooks_and_the_network_last(site: Ro
     states = f"systemctl show --value --property ActiveState {SERVICE} network.target"
     text = f"#!/bin/sh\ntrap '{states} >/var/lib/states; exit 1' TERM\nsleep 9005 & wait\n"
     write_hook(site, "prepare/20-looks", text)
-    site.configure()
+    # a busy machine may need seconds for the answer of systemctl
+    site.configure(kill_after=60)
     azure.announce("Freeze", VM, duration=0)
     wait_until(lambda: runs(site, "sleep 9005"), "the hook runs", site.log)
     # network.target refuses to be started by itself
