@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import json
 import threading
 import time
@@ -13,13 +15,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chaos.controller import Controller
-from chaos.evidence import PerformedAction, unix_time
 from chaos.plan import Disturbance, Event, Moment
 from chaos.testbed import Testbed
+from seed_campaign import unix_time
 from support.simulator_process import ControlError
 
 AFTER_THE_NEXT_RUN = "after the next run"
 PAUSE = 0.05
+# requests since the last step on any VM; a run that waits polls once a second
+POLLS = 8
+STARTER_PAUSE = 0.5
 
 
 class Disturbances:
@@ -35,7 +40,7 @@ class Disturbances:
 
     def __init__(self, testbed: Testbed, run: Controller, disturbances: Sequence[Disturbance]) -> None:
         self._testbed, self._run = testbed, run
-        self.performed: list[PerformedAction] = []
+        self.performed: list[tuple[float, str]] = []
         self.vm_kept_down: str | None = None
         self.second_run: Controller | None = None
         self.errors: list[str] = []
@@ -58,13 +63,14 @@ class Disturbances:
             if not self._wait_for(disturbance.moment):
                 self._record(f"{disturbance.verb}: its moment did not come")
                 return
+            self._record(f"{disturbance.verb} {disturbance.arguments}")
             getattr(self, "do_" + disturbance.verb.replace("-", "_"))(*disturbance.arguments)
             self.done.append(disturbance.verb)
         except Exception:  # the report shows every error
             self.errors.append(traceback.format_exc())
 
     def _record(self, text: str) -> None:
-        self.performed.append(PerformedAction(time.time(), text))
+        self.performed.append((time.time(), text))
 
     def _wait_for(self, moment: Moment) -> bool:
         """Return True if the moment came during the run."""
@@ -95,20 +101,13 @@ class Disturbances:
             self._testbed.vms[name].heal()
             self._record(f"{name} is healed")
 
-    # the controller
-
     def do_kill_controller(self, how: str) -> None:
-        self._record(f"controller: {how}")
         self._run.kill(how)
 
     def do_second_run(self) -> None:
-        self._record("a second run begins")
         self.second_run = self._testbed.run("second-run")
 
-    # VMs
-
     def do_kill_host(self, name: str, back: Any) -> None:
-        self._record(f"{name} dies")
         self._testbed.vms[name].crash()
         if back == AFTER_THE_NEXT_RUN:
             self.vm_kept_down = name
@@ -116,59 +115,76 @@ class Disturbances:
             self._heal_after(name, back)
 
     def do_kill_sshd(self, name: str, back: Any) -> None:
-        self._record(f"sshd of {name} is killed")
         self._testbed.vms[name].kill_sshd(keep_stopped=back != 0)
         if back != 0:
             self._heal_after(name, back)
 
     def do_cut(self, name: str, back: Any) -> None:
-        self._record(f"all packets of {name} vanish")
         self._testbed.vms[name].link.cut()
         self._heal_after(name, back)
 
     def do_cut_ssh(self, name: str, back: Any) -> None:
-        self._record(f"packets of ssh of {name} vanish")
         self._testbed.vms[name].link.cut_ssh()
         self._heal_after(name, back)
 
-    # Azure
-
-    def do_imds(self, vm: str, kind: str, seconds: float, options: str) -> None:
-        self._record(f"IMDS of {vm}: {kind} for {seconds:.0f} s")
-        self._testbed.simulator.post(
-            "/faults", {"kind": kind, "for": seconds, **self._vm_filter(vm), **json.loads(options)}
-        )
+    def do_imds(self, vm: str, kind: str, options: dict[str, Any]) -> None:
+        self._testbed.simulator.post("/faults", {"kind": kind, **({} if vm == "all" else {"vm": vm}), **options})
 
     def do_stale_imds(self, vm: str, requests: str) -> None:
-        self._record(f"IMDS of {vm}: old documents, requests {requests}")
         body = json.dumps({"DocumentIncarnation": 1, "Events": []})
         for number in requests.split(","):
-            fault = {"kind": "body", "method": "GET", "route": "scheduledevents", "requests": number, "body": body}
-            self._testbed.simulator.post("/faults", {**fault, **self._vm_filter(vm)})
-
-    def _vm_filter(self, vm: str) -> dict[str, str]:
-        return {} if vm == "all" else {"vm": vm}
+            wanted = {"method": "GET", "route": "scheduledevents", "requests": number}
+            self.do_imds(vm, "body", {**wanted, "body": body})
 
     def do_announce(self, *event: Any) -> None:
-        announced = Event(*event)
-        self._record("announced: " + str(announced))
-        self._testbed.announce(announced)
+        self._testbed.announce(Event(*event))
 
     def do_change_event(self, way: str) -> None:
-        events = self._testbed.active_events()
-        if not events:
-            self._record("event changes: no event exists")
-            return
-        event = events[0]
-        others = [name for name in self._testbed.vms if name not in event["resources"]]
-        verb, body = {
-            "grow": ("change", {"resources": [*event["resources"], *others[:1]]}),
-            "extend": ("change", {"notice": 15}),
-            "cancel": ("cancel", {}),
-            "start": ("approve", {}),
-        }[way]
-        try:
-            self._testbed.simulator.post(f"/events/{event['id']}/{verb}", body)
-            self._record(f"event {event['id'][:8]}: {way}")
-        except ControlError as error:
-            self._record(f"event {event['id'][:8]}: {way} refused, {error.status}")
+        for event in self._testbed.active_events()[:1]:
+            others = [name for name in self._testbed.vms if name not in event["resources"]]
+            verb, body = {
+                "grow": ("change", {"resources": [*event["resources"], *others[:1]]}),
+                "extend": ("change", {"notice": 15}),
+                "cancel": ("cancel", {}),
+                "start": ("approve", {}),
+            }[way]
+            try:
+                self._testbed.simulator.post(f"/events/{event['id']}/{verb}", body)
+            except ControlError as error:
+                self._record(f"event {event['id'][:8]}: {way} refused, {error.status}")
+
+
+class UnapprovedEventStarter:
+    """Starts events that are not approved as soon as a run can only wait for NotBefore, until it is stopped.
+
+    The duration of a seed therefore does not depend on the notice of its events.
+    """
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self._over = threading.Event()
+        self._last = 0
+        self._polls: dict[str, list[float]] = collections.defaultdict(list)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(60)
+
+    def _watch(self) -> None:
+        while not self._over.wait(STARTER_PAUSE):
+            with contextlib.suppress(ControlError):  # an event has started since then
+                self._let_start()
+
+    def _let_start(self) -> None:
+        for request in self._testbed.simulator.get(f"/requests?after={self._last}")["requests"]:
+            self._last = request["number"]
+            if (request["method"], request["route"]) == ("GET", "scheduledevents"):
+                self._polls[request["vm"]].append(request["moment"])
+        for event in self._testbed.active_events():
+            if event["status"] != "Scheduled" or event["approved"]:
+                continue
+            quiet_since = max([self._testbed.announced_at(event["id"]), *(mark.at for mark in self._testbed.marks())])
+            if any(sum(at > quiet_since for at in self._polls[vm]) >= POLLS for vm in event["resources"]):
+                self._testbed.simulator.post(f"/events/{event['id']}/approve")

@@ -8,23 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from chaos.plan import JOIN, RECOVER, SETTLE, Plan
+from chaos.plan import JOIN, RECOVER, SETTLE
 from chaos.vm import Mark
+from seed_campaign import clock_time, unix_time
 
 # name of a run on another controller, which may not replace the notes of the first one
 OTHER_CONTROLLER = "run-elsewhere"
 OVER = ("finished", "cancelled", "expired")
 FOREVER = float("inf")
-
-
-class PerformedAction(NamedTuple):
-    """A disturbance that was performed, at a Unix time."""
-
-    at: float
-    text: str
 
 
 class Approval(NamedTuple):
@@ -88,14 +81,16 @@ class Run(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """All observations of a seed. The rules check the reports of the runs against the rest."""
+    """All observations of a seed. The rules check the reports of the runs against the rest.
 
-    plan: Plan
+    ``performed``: what else happened, with Unix times, for the timeline.
+    """
+
     runs: Sequence[Run]
     marks: Sequence[Mark]
     events: Sequence[AzureEvent]
     approvals: Sequence[Approval]
-    performed: Sequence[PerformedAction]
+    performed: Sequence[tuple[float, str]]
 
     def events_of(self, vm: str, at: float) -> list[AzureEvent]:
         """Return the events that are Scheduled or Started for a VM at a time."""
@@ -113,46 +108,31 @@ class Evidence(NamedTuple):
     def preparation(self, vm: str, at: float) -> str:
         """Return the state of a VM's preparation at a time: `prepared`, or a text that describes another state."""
         before = [mark for mark in self.marks if mark.vm == vm and mark.at <= at]
-        last = next((mark for mark in reversed(before) if mark.what != "begin"), None)
-        begun = before[-1] if before else None
-        if begun is None or (begun.step, begun.what) == (JOIN, "ok"):
+        if not before or (before[-1].step, before[-1].what) == (JOIN, "ok"):
             return "not prepared"
+        begun = before[-1]
         if begun.step in RECOVER:
             return "being recovered"
         if (begun.step, begun.what) == (SETTLE, "ok"):
             return "prepared"
-        if last is not None and last.what == "failed" and last is begun:
+        if begun.what == "failed":
             return f"not prepared: step {begun.step} failed"
         return f"not prepared: step {begun.step} {'had not ended' if begun.what == 'begin' else 'was the last one'}"
 
     def timeline(self) -> list[str]:
         lines = [(mark.at, "        {} {} {} ({})".format(*mark[1:])) for mark in self.marks]
-        lines += [(action.at, f"  * {action.text}") for action in self.performed]
+        lines += [(at, f"  * {text}") for at, text in self.performed]
         for event in self.events:
-            name = event.event_id[:8]
-            lines += [(at, f"    azure: {name} {event.kind} of {','.join(hit)}") for at, hit in event.affected]
-            lines += [
-                (at, f"    azure: {name} {what}")
-                for at, what in ((event.started, "started"), (event.over, "over"))
-                if at is not None
-            ]
-        lines += [
-            (approval.at, f"    azure: {approval.event_id[:8]} approved by {approval.vm}")
-            for approval in self.approvals
-        ]
+            name = f"    azure: {event.event_id[:8]}"
+            lines += [(at, f"{name} {event.kind} of {','.join(hit)}") for at, hit in event.affected]
+            lines += [(event.started, f"{name} started")] if event.started is not None else []
+            lines += [(event.over, f"{name} over")] if event.over is not None else []
+        lines += [(each.at, f"    azure: {each.event_id[:8]} approved by {each.vm}") for each in self.approvals]
         for run in self.runs:
-            lines.append((run.began, f"{run.name} begins"))
-            end = (
-                "is killed because it hangs"
-                if run.hung
-                else ("killed: %s, %d" if run.killed else "ends%s with %d") % (run.killed, run.status)
-            )
-            state = "drained: {}; down: {}".format(
-                " ".join(sorted(run.drained)) or "none",
-                " ".join(sorted(run.down)) or "none",
-            )
-            lines.append((run.ended, f"{run.name} {end} ({state})"))
-        return [f"{datetime.fromtimestamp(at, UTC).strftime('%H:%M:%S.%f')[:-3]} {text}" for at, text in sorted(lines)]
+            how = "hangs" if run.hung else run.killed or "by itself"
+            state = f"drained: {sorted(run.drained)}, down: {sorted(run.down)}"
+            lines += [(run.began, f"{run.name} begins"), (run.ended, f"{run.name} ends ({how}, {run.status}; {state})")]
+        return [f"{clock_time(at)} {text}" for at, text in sorted(lines)]
 
 
 def events_from(lines: Sequence[dict[str, Any]]) -> list[AzureEvent]:
@@ -183,8 +163,3 @@ def approvals_from(lines: Sequence[dict[str, Any]]) -> list[Approval]:
         if line["what"] == "approval" and line["status"] == 200
         for event_id in line["ids"]
     ]
-
-
-def unix_time(text: str) -> float:
-    """Convert a time of the simulator's log to Unix time."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,15 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The plan of one chaos run: values that `plan_generator` draws from a seed, and that a report can print."""
+"""The plan of a seed: values that are drawn from it; equal seeds give equal plans."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import random
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+from seed_campaign import IMDS_FAULTS
 
 # the steps of the task files: two prepare a host, two recover it
 DRAIN, SETTLE, WARM, JOIN = "drain", "settle", "warm", "join"
 PREPARE, RECOVER = (DRAIN, SETTLE), (WARM, JOIN)
+KINDS = ("Freeze",) * 4 + ("Reboot",) * 4 + ("Redeploy",) * 2 + ("Preempt",)
+# with the short ones the event starts before a run has prepared, at least on a busy machine
+NOTICES = (12, 30, 90, 90, 90, 90)
+KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
+FAULTS = (*IMDS_FAULTS, ("delay", {"delay": "2s"}))
+FAULT_DURATIONS = (1, 3, 3, 8, 25)
+# seconds after which a disturbance is healed; None: after the disturbed run
+HEAL_DELAYS = (2.0, 5.0, 15.0, None, None)
+AZURE_LOG_LINES = ("approval", "started", "started", "finished", "finished")
+SECOND_RUN_PROBABILITY = 0.25
+CAUSES = (
+    *("controller killed", "host killed", "sshd killed", "connection cut"),
+    *("controller killed", "prepare fails", "recover fails", "IMDS faulty"),
+    *("controller killed", "second event", "host killed", "sshd killed"),
+    *("connection cut", "controller killed", "event changes", "second run"),
+)
 
 
 class Event(NamedTuple):
@@ -21,14 +41,6 @@ class Event(NamedTuple):
     started_for: int
     impact_for: int
 
-    def __str__(self) -> str:
-        return "%s of %s, notice %d s, started for %d s" % (
-            self.kind,
-            ",".join(self.resources),
-            self.notice,
-            self.started_for,
-        )
-
 
 class Failure(NamedTuple):
     """A step that fails once on a VM, before or after its effect."""
@@ -37,9 +49,6 @@ class Failure(NamedTuple):
     step: str
     after_effect: bool
 
-    def __str__(self) -> str:
-        return f"{self.step} fails once on {self.vm}, {'after' if self.after_effect else 'before'} its effect"
-
 
 class Slow(NamedTuple):
     """A step that takes seconds on a VM."""
@@ -47,9 +56,6 @@ class Slow(NamedTuple):
     vm: str
     step: str
     seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.step} takes {self.seconds:.1f} s on {self.vm}"
 
 
 class Moment(NamedTuple):
@@ -67,9 +73,6 @@ class Moment(NamedTuple):
     vm: str = ""
     delay: float = 0.0
 
-    def __str__(self) -> str:
-        return " ".join(filter(None, (f"{self.delay:.2f} s after", self.what, self.name, self.vm)))
-
 
 class Disturbance(NamedTuple):
     """One disturbance: its verb (`do_VERB` of `disturbances.Disturbances`), moment and arguments."""
@@ -78,44 +81,180 @@ class Disturbance(NamedTuple):
     moment: Moment
     arguments: tuple[object, ...] = ()
 
-    def __str__(self) -> str:
-        return f"{self.moment}: {' '.join(map(str, (self.verb, *self.arguments)))}"
-
 
 class Plan(NamedTuple):
     """The plan of one seed.
 
     Attributes:
+        cause: the kind of disturbance that this seed has in any case.
         events: the events that exist when the disturbed run begins.
         disturbances: those of the disturbed run.
-        again: those of a second disturbed run, after all faults are healed; empty for no second run.
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
+        again: those of a second disturbed run, after all faults are healed; empty for no second run.
         other_controller: whether the next run is on another controller, which may replace the notes of the
             first one only at the second attempt.
-        cause: the kind of disturbance that this seed has in any case.
     """
 
-    seed: int
     cause: str
     vms: tuple[str, ...]
     events: tuple[Event, ...]
     failures: tuple[Failure, ...]
     slow: tuple[Slow, ...]
     disturbances: tuple[Disturbance, ...]
-    again: tuple[Disturbance, ...]
     pause: float
     events_end: bool
     pipelining: bool
+    again: tuple[Disturbance, ...]
     other_controller: bool
 
-    def as_text(self) -> str:
-        flags = ["pipelining"] * self.pipelining + ["all events end before the next run"] * self.events_end
-        flags += ["the next run is on another controller"] * self.other_controller
-        lines = [
-            "seed %d (%s): %s; %s"
-            % (self.seed, self.cause, ", ".join(self.vms), "; ".join([*flags, f"pause of {self.pause:.1f} s"]))
+
+def draw_plan(seed: int) -> Plan:
+    """Return the plan of a seed.
+
+    The cause follows from the seed; chance adds further disturbances, or a second disturbed run.
+    """
+    chance = random.Random(seed)
+    builder = PlanBuilder(chance)
+    cause = CAUSES[seed % len(CAUSES)]
+    builder.add(cause)
+    for likelihood in (0.4, 0.3):
+        if chance.random() < likelihood:
+            builder.add(chance.choice(CAUSES))
+    return Plan(
+        cause,
+        builder.vms,
+        tuple(builder.events),
+        tuple(builder.failures),
+        tuple(builder.slow),
+        tuple(builder.disturbances),
+        pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1),
+        events_end=chance.random() < 0.5,
+        pipelining=chance.random() < 0.7,
+        again=builder.again(),
+        other_controller=chance.random() < 0.2,
+    )
+
+
+class PlanBuilder:
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.vms = ("vm1", "vm2", "vm3")[: chance.choice((2, 3, 3))]
+        self.events = self._first_events()
+        self.failures: list[Failure] = []
+        self.slow = [
+            Slow(vm, chance.choice((*PREPARE, *RECOVER)), round(chance.uniform(0.5, 3), 1))
+            for vm in self.vms
+            if chance.random() < 0.35
         ]
-        parts: tuple[object, ...] = (*self.events, *self.failures, *self.slow, *self.disturbances)
-        lines += ["  " + str(part) for part in parts]
-        return "\n".join(lines + ["  in a second disturbed run, " + str(part) for part in self.again])
+        self.disturbances: list[Disturbance] = []
+
+    def add(self, cause: str) -> None:
+        """Add a disturbance of this kind, but not a second death of the controller."""
+        if cause == "controller killed" and any(each.verb == "kill-controller" for each in self.disturbances):
+            return
+        self.METHODS[cause](self)
+
+    def _first_events(self) -> list[Event]:
+        if self._chance.random() < 0.25:  # one event for each VM
+            return [self._event((vm,)) for vm in self.vms[:2]]
+        count = self._chance.choice((1, 2, len(self.vms), len(self.vms)))
+        return [self._event(tuple(self._chance.sample(self.vms, count)))]
+
+    def _event(self, resources: tuple[str, ...]) -> Event:
+        chance = self._chance
+        kind = chance.choice(KINDS)
+        if kind == "Preempt":
+            resources = resources[:1]
+        return Event(kind, resources, chance.choice(NOTICES), chance.randint(2, 6), chance.choice((1, 1, 2)))
+
+    def _affected_vm(self) -> str:
+        return self._chance.choice(sorted({vm for event in self.events for vm in event.resources}))
+
+    def _vm(self) -> str:
+        """Return a VM, mostly one with an event."""
+        return self._affected_vm() if self._chance.random() < 0.85 else self._chance.choice(self.vms)
+
+    def _moment(self, vm: str = "") -> Moment:
+        chance = self._chance
+        delay = round(chance.uniform(0, 2.5), 2)
+        vm = vm or self._affected_vm()
+        return chance.choice(
+            (
+                Moment("begin", delay=round(chance.uniform(0.5, 20), 2)),
+                Moment("mark", f"begin {chance.choice(PREPARE)}", vm, delay),
+                Moment("mark", f"begin {chance.choice(PREPARE)}", vm, round(delay / 4, 2)),
+                Moment("mark", f"ok {SETTLE}", vm, delay),
+                self._moment_of_recovery(),
+                Moment("azure", chance.choice(AZURE_LOG_LINES), delay=delay),
+                Moment("azure", chance.choice(AZURE_LOG_LINES), delay=round(delay / 4, 2)),
+            )
+        )
+
+    def _moment_of_recovery(self) -> Moment:
+        chance = self._chance
+        step, vm = chance.choice(RECOVER), self._affected_vm()
+        return Moment("mark", f"begin {step}", vm, round(chance.uniform(0, 0.7), 2))
+
+    def again(self) -> tuple[Disturbance, ...]:
+        """Return the disturbances of a second run, if any: it kills the controller, often during recovery."""
+        if self._chance.random() > SECOND_RUN_PROBABILITY:
+            return ()
+        moment = self._chance.choice((self._moment_of_recovery(), self._moment_of_recovery(), self._moment()))
+        return (Disturbance("kill-controller", moment, (self._chance.choice(KILLS),)),)
+
+    def _disturb(self, verb: str, *arguments: object, vm: str = "") -> None:
+        self.disturbances.append(Disturbance(verb, self._moment(vm), arguments))
+
+    def _controller(self) -> None:
+        self._disturb("kill-controller", self._chance.choice(KILLS))
+
+    def _host(self) -> None:
+        vm = self._vm()
+        self._disturb("kill-host", vm, self._chance.choice((*HEAL_DELAYS, "after the next run")), vm=vm)
+
+    def _sshd(self) -> None:
+        vm = self._vm()
+        self._disturb("kill-sshd", vm, self._chance.choice((0.0, 0.0, *HEAL_DELAYS)), vm=vm)
+
+    def _connection(self) -> None:
+        vm, chance = self._vm(), self._chance
+        self._disturb(chance.choice(("cut", "cut-ssh", "cut-ssh")), vm, chance.choice(HEAL_DELAYS), vm=vm)
+
+    def _prepare(self) -> None:
+        self.failures.append(Failure(self._vm(), self._chance.choice(PREPARE), self._chance.random() < 0.5))
+
+    def _recover(self) -> None:
+        self.failures.append(Failure(self._vm(), self._chance.choice(RECOVER), self._chance.random() < 0.5))
+
+    def _imds(self) -> None:
+        chance = self._chance
+        vm = chance.choice((self._vm(), self._vm(), "all"))
+        if chance.random() < 0.15:
+            self._disturb("stale-imds", vm, chance.choice(("1", "2", "1,3", "2,4,6")))
+            return
+        kind, options = chance.choice(FAULTS)
+        self._disturb("imds", vm, kind, {"for": chance.choice(FAULT_DURATIONS), **options})
+
+    def _second_event(self) -> None:
+        vms = self._chance.sample(self.vms, self._chance.randint(1, len(self.vms)))
+        self._disturb("announce", *self._event(tuple(vms)))
+
+    def _change(self) -> None:
+        self._disturb("change-event", self._chance.choice(("grow", "cancel", "start", "extend")))
+
+    def _second_run(self) -> None:
+        self._disturb("second-run")
+
+    METHODS: ClassVar[dict[str, Callable[[PlanBuilder], None]]] = {
+        "controller killed": _controller,
+        "host killed": _host,
+        "sshd killed": _sshd,
+        "connection cut": _connection,
+        "prepare fails": _prepare,
+        "recover fails": _recover,
+        "IMDS faulty": _imds,
+        "second event": _second_event,
+        "event changes": _change,
+        "second run": _second_run,
+    }

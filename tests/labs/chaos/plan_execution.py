@@ -6,46 +6,52 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from chaos.controller import Controller
-from chaos.disturbances import Disturbances
-from chaos.evidence import OTHER_CONTROLLER, Evidence, PerformedAction, Run, approvals_from, events_from
+from chaos.disturbances import Disturbances, UnapprovedEventStarter
+from chaos.evidence import OTHER_CONTROLLER, Evidence, Run, approvals_from, events_from
 from chaos.plan import Disturbance, Plan
+from chaos.rules import find_violations
 from chaos.testbed import Testbed, open_testbed
-from chaos.unapproved_events import UnapprovedEventStarter
+from seed_campaign import Outcome, Violation
 
 # seconds after which a run counts as hanging: five times MAINTENANCE_PATIENCE
 RUN_TIMEOUT = 300.0
 MAX_RUNS = 3
 
 
-class PlanResult(NamedTuple):
-    """The result of a seed: evidence, the verbs of the disturbances that were done, and errors of the harness."""
-
-    evidence: Evidence
-    done: list[str]
-    errors: list[str]
-
-
-def execute(plan: Plan, folder: Path, sockets: Path, collections: Path) -> PlanResult:
-    """Execute a plan in the namespaces of this process."""
+def execute(seed: int, plan: Plan, folder: Path, sockets: Path, collections: Path) -> Outcome:
+    """Execute a plan in the namespaces of this process, and check what happened."""
     with open_testbed(plan, folder, sockets, collections) as testbed:
-        return _PlanExecution(testbed).run()
+        execution = _PlanExecution(plan, testbed)
+        evidence = execution.run()
+    violations = [*(Violation("harness", error) for error in execution.errors), *find_violations(evidence)]
+    lines = [*map("{0[0]}: {0[1]}".format, plan._asdict().items()), "timeline:", *evidence.timeline()]
+    return Outcome(seed, violations, lines, counts_of(evidence, execution.done))
+
+
+def counts_of(evidence: Evidence, done: Sequence[str]) -> dict[str, int]:
+    """Return the number of observations of one seed, by name."""
+    counts = Counter({"events": len(evidence.events), "approvals": len(evidence.approvals)})
+    counts.update(f"step {mark.step} {mark.what}" for mark in evidence.marks)
+    counts.update(f"did: {verb}" for verb in done)
+    counts.update(f"runs that ended with {run.killed or run.status}" for run in evidence.runs)
+    return dict(counts)
 
 
 class _PlanExecution:
-    def __init__(self, testbed: Testbed) -> None:
-        self.testbed, self.plan = testbed, testbed.plan
+    def __init__(self, plan: Plan, testbed: Testbed) -> None:
+        self.testbed, self.plan = testbed, plan
         self.runs: list[Run] = []
-        self.performed: list[PerformedAction] = []
+        self.performed: list[tuple[float, str]] = []
         self.done: list[str] = []
         self.errors: list[str] = []
         self.vm_kept_down: str | None = None
 
-    def run(self) -> PlanResult:
+    def run(self) -> Evidence:
         for event in self.plan.events:
             self.testbed.announce(event)
         starter = UnapprovedEventStarter(self.testbed)
@@ -70,10 +76,8 @@ class _PlanExecution:
             self.testbed.end_events()
         starter.stop()
         lines = self.testbed.azure_log()
-        evidence = Evidence(
-            self.plan, self.runs, self.testbed.marks(), events_from(lines), approvals_from(lines), self.performed
-        )
-        return PlanResult(evidence, self.done, self.errors)
+        marks = self.testbed.marks()
+        return Evidence(self.runs, marks, events_from(lines), approvals_from(lines), self.performed)
 
     def _disturb(self, name: str, planned: Sequence[Disturbance]) -> Controller:
         run = self.testbed.run(name)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from chaos.evidence import OTHER_CONTROLLER, Evidence, Run
 from chaos.plan import JOIN, PREPARE, SETTLE, WARM
-from soak.violations import Violation
+from seed_campaign import Violation
 
 # seconds within which a controller need not react to a change in Azure
 REACTION_TIME = 3.0

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.campaign import run_seeds
-from chaos.plan import PREPARE, RECOVER
-from chaos.plan_generator import draw_plan
-from chaos.report import Outcome
+from chaos.one_seed import in_namespaces
+from chaos.plan import PREPARE, RECOVER, draw_plan
+from seed_campaign import Outcome, run_seeds
 from support.hosts import capabilities, rootfs
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
 
 pytestmark = pytest.mark.all
 
-SEEDS = (86, 567, 728, 1721)
+SEEDS = (19, 20, 486, 1849)
 PARALLEL_SEEDS = 4  # a seed waits most of the time
 
 
@@ -25,12 +24,9 @@ PARALLEL_SEEDS = 4  # a seed waits most of the time
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
     if reason := capabilities.skip_reason() or capabilities.skip_reason_of_nspawn(rootfs.ensure()):
         pytest.skip(reason)
-    folder, found = tmp_path_factory.mktemp("chaos"), dict[int, Outcome]()
+    folder = tmp_path_factory.mktemp("chaos")
     copy_tree(REPOSITORY, folder / "collections")
-    run_seeds(
-        SEEDS, folder, folder / "collections", PARALLEL_SEEDS, lambda outcome: found.update({outcome.seed: outcome})
-    )
-    return found
+    return run_seeds(in_namespaces(folder / "collections"), SEEDS, folder, PARALLEL_SEEDS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -40,7 +36,7 @@ def test_seed_violates_no_rule(seed: int, outcomes: dict[int, Outcome]) -> None:
 
 def test_plan_is_the_same_for_the_same_seed() -> None:
     assert [draw_plan(seed) for seed in SEEDS] == [draw_plan(seed) for seed in SEEDS]
-    assert len({draw_plan(seed)._replace(seed=0) for seed in range(100)}) == 100
+    assert len({str(draw_plan(seed)) for seed in range(100)}) == 100
 
 
 def test_short_form_has_every_kind_of_disturbance() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from chaos.evidence import OTHER_CONTROLLER, Approval, AzureEvent, Evidence, Run
-from chaos.plan_generator import draw_plan
 from chaos.rules import find_violations
 from chaos.vm import Mark
 
@@ -37,9 +36,7 @@ def marks(**times: float) -> list[Mark]:
 
 
 KILLED = RUN._replace(name="disturbed-run", ended=11.0, status=-9, killed="kill-9")
-GOOD = Evidence(
-    draw_plan(0), [RUN], marks(drain=10, settle=11, warm=45, join=46), [EVENT], [Approval(20.0, "vm1", "a")], []
-)
+GOOD = Evidence([RUN], marks(drain=10, settle=11, warm=45, join=46), [EVENT], [Approval(20.0, "vm1", "a")], [])
 
 
 def two_runs(second: str, first: str = "next-run-1") -> list[Mark]:
@@ -103,14 +100,13 @@ def test_rules_good_run_has_no_violation() -> None:
     ],
 )
 def test_rule_finds_its_violation(rule: str, change: Callable[[Evidence], Evidence]) -> None:
-    assert rule in [violation.invariant for violation in find_violations(change(GOOD))]
+    assert rule in [violation.rule for violation in find_violations(change(GOOD))]
 
 
 def test_vm_that_an_event_still_affects_may_be_drained() -> None:
     running = GOOD._replace(events=[EVENT._replace(over=None)], marks=marks(drain=10, settle=11))
     found = [
-        violation.invariant
-        for violation in find_violations(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))
+        violation.rule for violation in find_violations(with_run(drained=frozenset({"vm1", "vm2"}), output="")(running))
     ]
     assert found == ["lost recovery"] * 2  # this rule is for the end of a seed, when no event is left
 

@@ -9,7 +9,8 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ MAINTENANCE_PATIENCE = 60
 TASK_TIMEOUT = 20
 # prefix of a command that runs on a machine of another name
 OTHER_CONTROLLER_COMMAND = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "elsewhere")
-KNOBS = {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0}
 
 
 class VmImpacts(Impacts):
@@ -54,9 +54,15 @@ class Testbed:
     """
 
     def __init__(
-        self, plan: Plan, folder: Path, sockets: Path, collections: Path, vms: Mapping[str, Vm], simulator: Simulator
+        self,
+        folder: Path,
+        sockets: Path,
+        collections: Path,
+        vms: Mapping[str, Vm],
+        simulator: Simulator,
+        pipelining: bool = True,
     ) -> None:
-        self.plan, self.vms, self.simulator = plan, vms, simulator
+        self.vms, self.simulator = vms, simulator
         self._folder = folder
         self._announced: dict[str, float] = {}
         self._project()
@@ -65,7 +71,7 @@ class Testbed:
             "ANSIBLE_COLLECTIONS_PATH": str(collections),
             "ANSIBLE_HOME": str(folder / "ansible"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
-            "ANSIBLE_PIPELINING": str(plan.pipelining),
+            "ANSIBLE_PIPELINING": str(pipelining),
             "ANSIBLE_SHOW_CUSTOM_STATS": "1",
             "ANSIBLE_NOCOLOR": "1",
             # the result of each host at once
@@ -154,36 +160,38 @@ class Testbed:
                 vm.heal()
 
 
+def make_vms(lab: Lab, folder: Path, names: Sequence[str]) -> dict[str, Vm]:
+    """Make VMs that root can log in to with the key in the folder."""
+    make_key(folder / "key")
+    network_links.prepare_bridge()
+    vms = {}
+    for number, name in enumerate(names, 1):
+        host = lab.host(name)
+        link = network_links.NetworkLink(name, number, host.address)
+        vms[name] = Vm(host, link, folder, (folder / "key.pub").read_text())
+    return vms
+
+
+def start_simulator(vms: Mapping[str, Vm], impacts: Impacts, **scenario: Any) -> AbstractContextManager[Simulator]:
+    """Start the simulator of an availability set of these VMs, at the address of IMDS."""
+    whole = {
+        "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}},
+        "knobs": {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0},
+        "impact": impacts.commands,
+        **scenario,
+    }
+    sources = [argument for name, vm in vms.items() for argument in ("--source", f"{name}={vm.host.address}")]
+    return simulator_process.start(whole, sources, listen=IMDS + ":80")
+
+
 @contextlib.contextmanager
 def open_testbed(plan: Plan, folder: Path, sockets: Path, collections: Path) -> Iterator[Testbed]:
     """Make the testbed of a plan in the namespaces of this process."""
-    make_key(folder / "key")
-    key = (folder / "key.pub").read_text()
     with Lab(folder) as lab:
-        network_links.prepare_bridge()
-        vms = {}
-        for number, name in enumerate(plan.vms, 1):
-            host = lab.host(name)
-            vms[name] = Vm(host, network_links.NetworkLink(name, number, host.address), folder, key)
+        vms = make_vms(lab, folder, plan.vms)
         for failure in plan.failures:
             vms[failure.vm].inject_failure(failure)
         for slow in plan.slow:
-            vms[slow.vm].slow_down(slow)
-        with VmImpacts(vms, folder / "lab") as impacts:
-            scenario = {
-                "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}},
-                "knobs": KNOBS,
-                "impact": impacts.commands,
-            }
-            sources = [argument for name, vm in vms.items() for argument in ("--source", f"{name}={vm.host.address}")]
-            with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:
-                yield Testbed(plan, folder, sockets, collections, vms, simulator)
-
-
-def wait_until(condition: Any, seconds: float, pause: float = 0.05) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(pause)
-    return True
+            vms[slow.vm].slow_down(slow.step, slow.seconds)
+        with VmImpacts(vms, folder / "lab") as impacts, start_simulator(vms, impacts) as simulator:
+            yield Testbed(folder, sockets, collections, vms, simulator, plan.pipelining)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chaos.network_links import NetworkLink
-from chaos.plan import Failure, Slow
+from chaos.plan import Failure
 from support.hosts.enter_namespace import HostIsDown
 from support.hosts.host import Host, HostFailed
 
@@ -86,8 +86,8 @@ class Vm:
     def inject_failure(self, failure: Failure) -> None:
         (self._state / (f"fail-{'after' if failure.after_effect else 'before'}-{failure.step}")).touch()
 
-    def slow_down(self, slow: Slow) -> None:
-        (self._state / ("slow-" + slow.step)).write_text(f"{slow.seconds:.1f}\n")
+    def slow_down(self, step: str, seconds: float) -> None:
+        (self._state / f"slow-{step}").write_text(f"{seconds:.1f}\n")
 
     def marks(self) -> list[Mark]:
         file = self._state / "marks"

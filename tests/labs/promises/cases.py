@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from chaos.plan import SETTLE
 from promises.coordinators import Coordinator
 from promises.world import NAMES, World
 
@@ -74,7 +75,7 @@ def _one_unreachable(world: World, coordinator: Coordinator) -> None:
 
 
 def _approver_dies(world: World, coordinator: Coordinator) -> None:
-    world.make_slow("vm4", LONG)
+    world.vms["vm4"].slow_down(SETTLE, LONG)
     event = world.announce()
     coordinator.start()
     world.wait_until_prepared(*OTHERS)
@@ -97,7 +98,7 @@ def _answer_is_lost(world: World, coordinator: Coordinator) -> None:
 
 
 def _another_client_approves(world: World, coordinator: Coordinator) -> None:
-    world.make_slow("vm4", LONG)
+    world.vms["vm4"].slow_down(SETTLE, LONG)
     event = world.announce()
     coordinator.start()
     world.wait_until_prepared(*OTHERS)
@@ -108,7 +109,7 @@ def _another_client_approves(world: World, coordinator: Coordinator) -> None:
 
 
 def _cancelled(world: World, coordinator: Coordinator) -> None:
-    world.make_slow("vm4", LONG)
+    world.vms["vm4"].slow_down(SETTLE, LONG)
     event = world.announce()
     coordinator.start()
     world.wait_until_prepared(*OTHERS)

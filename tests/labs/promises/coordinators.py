@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from chaos.controller import Controller
-from chaos.plan import SETTLE, Plan
+from chaos.plan import SETTLE
 from chaos.testbed import Testbed
-from promises.world import NAMES, World
+from promises.world import World
 from support.wait import wait_until
 
 # seconds; only a run that hangs takes all of them
@@ -81,8 +81,7 @@ class Playbook(Coordinator):
         # sockets need a short path
         self.sockets = Path("/run/promises-ssh")
         self.sockets.mkdir(mode=0o700, exist_ok=True)
-        plan = Plan(0, "", NAMES, (), (), (), (), (), 0.0, False, True, False)
-        self._testbed = Testbed(plan, world.folder, self.sockets, collections, world.vms, world.simulator)
+        self._testbed = Testbed(world.folder, self.sockets, collections, world.vms, world.simulator)
         self.runs: list[Controller] = []
 
     def start(self) -> None:

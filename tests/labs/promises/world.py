@@ -15,13 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chaos import network_links
-from chaos.evidence import Approval, AzureEvent, Evidence, approvals_from, events_from
-from chaos.plan import SETTLE, Plan
-from chaos.testbed import KNOBS, VmImpacts
-from chaos.vm import STATE, Vm, make_key
-from support import simulator_process
-from support.hosts.bridge import IMDS
+from chaos.evidence import Approval, Evidence, approvals_from, events_from
+from chaos.plan import SETTLE
+from chaos.testbed import VmImpacts, make_vms, start_simulator
+from chaos.vm import STATE, Vm
 from support.hosts.lab import Lab
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -54,13 +51,7 @@ class Hosts:
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.folder = folder
-        make_key(folder / "key")
-        key = (folder / "key.pub").read_text()
-        network_links.prepare_bridge()
-        self.vms: dict[str, Vm] = {}
-        for number, name in enumerate(NAMES, 1):
-            host = lab.host(name)
-            self.vms[name] = Vm(host, network_links.NetworkLink(name, number, host.address), folder, key)
+        self.vms = make_vms(lab, folder, NAMES)
 
     def reset(self) -> None:
         """Heal all hosts, and remove the marks and the remains of an earlier case."""
@@ -121,10 +112,6 @@ class World:
 
     # hosts
 
-    def make_slow(self, name: str, seconds: float) -> None:
-        """Have the last step of the preparation take seconds."""
-        (self.vms[name].host.file(STATE) / f"slow-{SETTLE}").write_text(f"{seconds:.1f}\n")
-
     def end_slow_step(self, name: str) -> None:
         """Have the slow step succeed now."""
         (self.vms[name].host.file(STATE) / f"slow-{SETTLE}").unlink(missing_ok=True)
@@ -160,16 +147,12 @@ class World:
         """Return the approvals that IMDS accepted from a VM."""
         return approvals_from(self.log())
 
-    def events(self) -> list[AzureEvent]:
-        return events_from(self.log())
-
     def log(self) -> list[dict[str, Any]]:
         return list(self.simulator.get("/log")["lines"])
 
     def evidence(self) -> Evidence:
         marks = sorted(mark for vm in self.vms.values() for mark in vm.marks())
-        plan = Plan(0, "", NAMES, (), (), (), (), (), 0.0, False, True, False)
-        return Evidence(plan, (), marks, self.events(), self.approvals(), ())
+        return Evidence((), marks, events_from(self.log()), self.approvals(), ())
 
     def explain(self) -> str:
         return "\n".join(self.evidence().timeline())
@@ -180,14 +163,9 @@ def world_of(hosts: Hosts, folder: Path) -> Iterator[World]:
     """Make the world of one case, in a new folder."""
     folder.mkdir(parents=True)
     hosts.reset()
-    with ObservedImpacts(hosts.vms, folder) as impacts:
-        scenario = {
-            "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in NAMES}}},
-            "knobs": KNOBS,
-            "impact": impacts.commands,
-            # a rulebook polls from the machine of the controller, whose address is that of no VM
-            "default_vm": NAMES[1],
-        }
-        sources = [word for name, vm in hosts.vms.items() for word in ("--source", f"{name}={vm.host.address}")]
-        with simulator_process.start(scenario, sources, listen=IMDS + ":80") as simulator:
-            yield World(hosts, simulator, impacts, folder)
+    with (
+        ObservedImpacts(hosts.vms, folder) as impacts,
+        # a rulebook polls from the machine of the controller, whose address is that of no VM
+        start_simulator(hosts.vms, impacts, default_vm=NAMES[1]) as simulator,
+    ):
+        yield World(hosts, simulator, impacts, folder)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+from seed_campaign import clock_time
 from soak.plan import VM, Action
-from soak.testbed import Testbed, wait_until
+from soak.testbed import Testbed, holds_within
 from support.simulator_process import ControlError
 
 # seconds that an action waits for a condition that may never hold
@@ -20,44 +20,19 @@ WAIT_TIMEOUT = 1.0
 API = "/metadata/scheduledevents?api-version=2020-07-01"
 
 
-class PerformedAction(NamedTuple):
-    """An action that was performed, with Unix times, and its result where that is not obvious."""
-
-    began: float
-    ended: float
-    action: Action
-    result: str = ""
-
-    def __str__(self) -> str:
-        clock = datetime.fromtimestamp(self.began, UTC).strftime("%H:%M:%S.%f")[:-3]
-        return f"{clock} {self.ended - self.began:5.2f} s  {self.action}{self.result and ': ' + self.result}"
-
-
-class Stale(NamedTuple):
-    """A backend with an old document, which from a time on had these events for this VM."""
-
-    since: float
-    keys: frozenset[str]
-
-
 class Actions:
     """Performs actions: `do_VERB` performs VERB with its arguments, and may return a text as result.
 
     Attributes:
-        performed: the actions so far.
-        stale: the old documents that were served.
-        deaths: number of times that the daemon had ended by itself before an action.
+        performed: a line of text for each action so far.
     """
 
     def __init__(self, testbed: Testbed) -> None:
         self.testbed, self.azure = testbed, testbed.azure
-        self.performed: list[PerformedAction] = []
-        self.stale: list[Stale] = []
-        self.deaths = 0
+        self.performed: list[str] = []
 
     def do(self, action: Action) -> None:
         if not self.testbed.is_running():
-            self.deaths += 1
             self.testbed.record_end("died")
             self.testbed.start()
         began = time.time()
@@ -65,23 +40,20 @@ class Actions:
             result = getattr(self, "do_" + action.verb.replace("-", "_"))(*action.arguments) or ""
         except ControlError as error:
             result = f"refused, {error.status}"  # the event was over, or had started, before this action
-        self.performed.append(PerformedAction(began, time.time(), action, result))
+        self.performed.append(f"{clock_time(began)} {time.time() - began:5.2f} s  {action} {result}")
 
     # waiting
 
     def do_polls(self, count: int) -> str:
         """Wait until the daemon has sent so many requests."""
         before = len(self.azure.requests("GET"))
-        return (
-            ""
-            if wait_until(lambda: len(self.azure.requests("GET")) >= before + count, 2 * WAIT_TIMEOUT, 0.05)
-            else "fewer requests"
-        )
+        came = holds_within(lambda: len(self.azure.requests("GET")) >= before + count, 2 * WAIT_TIMEOUT)
+        return "" if came else "fewer requests"
 
     def do_until_mark(self, what: str, stage: str) -> str:
         """Wait until another hook of the stage begins, or succeeds."""
         before = self._count(what, stage)
-        return "" if wait_until(lambda: self._count(what, stage) > before, WAIT_TIMEOUT) else "no mark appeared"
+        return "" if holds_within(lambda: self._count(what, stage) > before, WAIT_TIMEOUT) else "no mark appeared"
 
     def do_pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -118,24 +90,19 @@ class Actions:
 
     # IMDS
 
-    def do_imds(self, kind: str, seconds: float, options: str = "{}") -> None:
+    def do_imds(self, kind: str, options: dict[str, Any]) -> None:
         # an earlier fault takes precedence while it lasts
-        self.azure.fault(kind, vm=VM, **{"for": seconds}, **json.loads(options))
-
-    def do_imds_for(self, kind: str, requests: str, options: str = "{}") -> None:
-        self.azure.fault(kind, vm=VM, requests=requests, **json.loads(options))
+        self.azure.fault(kind, vm=VM, **options)
 
     def do_stale(self, what: str, pattern: str) -> None:
         """Answer the requests with these numbers with an old document: an empty one, or the present one."""
-        body: dict[str, Any] = {"DocumentIncarnation": 1, "Events": []}
-        if what == "this":
-            body = json.loads(self._read_as_other_vm())
-        keys = frozenset(event["EventId"].casefold() for event in body["Events"] if VM in event["Resources"])
-        self.stale.append(Stale(time.time(), keys))
+        body = json.dumps({"DocumentIncarnation": 1, "Events": []})
+        if what == "this":  # the true document, which a VM without faults gets
+            request = urllib.request.Request(self.azure.simulator.endpoints["vm3"] + API, headers={"Metadata": "true"})
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                body = answer.read().decode()
         for number in pattern.split(","):
-            self.azure.fault(
-                "body", vm=VM, method="GET", route="scheduledevents", requests=number, body=json.dumps(body)
-            )
+            self.azure.fault("body", vm=VM, method="GET", route="scheduledevents", requests=number, body=body)
 
     def do_heal(self) -> None:
         self.azure.heal()
@@ -152,7 +119,7 @@ class Actions:
         self._restart("reboot", pause)
 
     def do_reload(self, history_events: int) -> str:
-        if not wait_until(lambda: self.testbed.is_ready, WAIT_TIMEOUT):
+        if not holds_within(lambda: self.testbed.is_ready, WAIT_TIMEOUT):
             return "the daemon is not ready"
         self.testbed.reload(history_events=history_events)
         return ""
@@ -161,20 +128,20 @@ class Actions:
         self.testbed.host.set_clock(skew)
 
     def do_disk_full(self, seconds: float) -> None:
-        self.testbed.records.fill(seconds)
+        self.testbed.host.fill_disk(seconds)
 
     def do_records_removed(self) -> None:
-        self.testbed.records.remove()
+        self.testbed.host.overwrite_records(None)
 
-    def do_records_overwritten(self) -> str:
-        return "" if self.testbed.records.overwrite(b"junk" * 256) else "there are no records"
+    def do_records_overwritten(self) -> None:
+        self.testbed.host.overwrite_records(b"junk" * 256)
 
-    def do_records_emptied(self) -> str:
-        return "" if self.testbed.records.overwrite(b"") else "there are no records"
+    def do_records_emptied(self) -> None:
+        self.testbed.host.overwrite_records(b"")
 
     def do_killed_and_records_removed(self) -> None:
         self.testbed.end("kill")
-        self.testbed.records.remove()
+        self.testbed.host.overwrite_records(None)
         self.testbed.start()
 
     def _restart(self, how: str, pause: float) -> None:
@@ -184,10 +151,3 @@ class Actions:
 
     def _count(self, what: str, stage: str) -> int:
         return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.marks())
-
-    def _read_as_other_vm(self) -> bytes:
-        """Return the true document, which a VM without faults gets."""
-        request = urllib.request.Request(self.azure.simulator.endpoints["vm3"] + API, headers={"Metadata": "true"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            body: bytes = answer.read()
-        return body

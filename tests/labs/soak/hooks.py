@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hooks of a run: executables that mark their beginning and end with event, boot and time."""
+"""The hooks of a run: executables that mark their beginning and end with event and time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ BODIES = {
 
 _SCRIPT = """#!/bin/sh
 me=$EVENT_STAGE/${0##*/}
-read -r boot < "$MARKS.boot"
 mark() {
-    printf '%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$me" "$EVENT_ID" "$boot" "$(date +%%s.%%N)" "$$" >> "$MARKS"
+    printf '%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' "$1" "$me" "$EVENT_ID" "$(date +%%s.%%N)" "$$" >> "$MARKS"
 }
 ok() { mark ok; exit 0; }
 failed() { mark failed; exit 3; }
@@ -42,16 +41,12 @@ class Mark(NamedTuple):
     Attributes:
         what: begin, ok or failed; a run that was killed has neither ok nor failed.
         hook: STAGE/NAME.
-        key: the event's id with letter case folded.
-        boot: the boot id of the host.
         at: Unix time.
-        pid: the hook's process id.
     """
 
     what: str
     hook: str
-    key: str
-    boot: str
+    event_id: str
     at: float
     pid: int
 
@@ -60,8 +55,7 @@ class HookRun(NamedTuple):
     """One run of a hook by its marks; if it was killed or still runs, ``ended`` is None and ``how`` is ""."""
 
     hook: str
-    key: str
-    boot: str
+    event_id: str
     began: float
     ended: float | None
     how: str
@@ -77,20 +71,16 @@ def write_hook(directory: Path, path: str, does: str) -> None:
 
 def read_marks(path: Path) -> list[Mark]:
     """Return all marks so far, in their order."""
-    if not path.exists():
-        return []
-    lines = [line.split("\t") for line in path.read_text().split("\n")[:-1]]
-    return [Mark(what, hook, key.casefold(), boot, float(at), int(pid)) for what, hook, key, boot, at, pid in lines]
+    lines = [line.split("\t") for line in path.read_text().split("\n")[:-1]] if path.exists() else []
+    return [Mark(what, hook, event_id, float(at), int(pid)) for what, hook, event_id, at, pid in lines]
 
 
 def hook_runs(marks: list[Mark]) -> list[HookRun]:
     """Return the runs of these marks, in the order of their beginning."""
-    ends = {(mark.pid, mark.hook, mark.key, mark.boot): mark for mark in marks if mark.what != "begin"}
+    ends = {(mark.pid, mark.hook, mark.event_id): mark for mark in marks if mark.what != "begin"}
     found = []
     for mark in marks:
         if mark.what == "begin":
-            end = ends.get((mark.pid, mark.hook, mark.key, mark.boot))
-            found.append(
-                HookRun(mark.hook, mark.key, mark.boot, mark.at, end.at if end else None, end.what if end else "")
-            )
+            end = ends.get((mark.pid, mark.hook, mark.event_id))
+            found.append(HookRun(mark.hook, mark.event_id, mark.at, end.at if end else None, end.what if end else ""))
     return found

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
 from hook_runner.records import OPEN_STATES
+from seed_campaign import Outcome, Violation, unix_time
 from soak.actions import Actions
-from soak.evidence import Approval, Evidence, listed_from, polls_from, unix_time
+from soak.checks import Approval, Evidence, counts_of, find_violations
 from soak.hooks import hook_runs
-from soak.plan import VM, Plan
-from soak.testbed import Testbed, wait_until
-from soak.violations import Violation
+from soak.plan import VM, Plan, draw_plan
+from soak.testbed import Testbed, holds_within
 from support import simulator_process
 from support.daemon.simulated_azure import GROUPS, Azure
 from support.simulator_process import ControlError, Simulator
@@ -34,21 +33,20 @@ MAX_MEMORY_GROWTH = 1536  # KiB
 KNOBS = ("--knob", "rate_limit=off", "--knob", "start_delay=0.2s", "--knob", "idle_disable=off", "--quiet")
 
 
-class PlanResult(NamedTuple):
-    """The result of a run: its evidence, and the violations that the run itself detected."""
-
-    evidence: Evidence
-    violations: list[Violation]
-
-
-def execute(plan: Plan, folder: Path) -> PlanResult:
-    """Execute a plan in a folder that does not exist yet."""
+def run_seed(seed: int, folder: Path) -> Outcome:
+    """Run the plan of a seed, and check what happened."""
+    plan = draw_plan(seed)
     with simulator_process.start({"groups": GROUPS}, args=KNOBS) as simulator:
-        testbed = Testbed(folder, Azure(simulator), plan.setup)
+        # processes are found by the path of their folder, which must not be a prefix of another one
+        testbed = Testbed(folder / "host", Azure(simulator), plan.setup)
         try:
-            return _PlanExecution(plan, testbed, simulator).run()
+            execution = _PlanExecution(plan, testbed, simulator)
+            execution.run()
+            evidence = execution.evidence()
         finally:
             testbed.close()
+    lines = [str(plan.setup), *map(str, plan.actions), "done:", *execution.actions.performed]
+    return Outcome(seed, [*execution.violations, *find_violations(evidence)], lines, counts_of(evidence))
 
 
 class _PlanExecution:
@@ -58,7 +56,7 @@ class _PlanExecution:
         self.violations: list[Violation] = []
         self.status: dict[str, Any] = {}
 
-    def run(self) -> PlanResult:
+    def run(self) -> None:
         warm: tuple[int, int] | None = None
         self.testbed.start()
         for number, action in enumerate(self.plan.actions):
@@ -75,12 +73,12 @@ class _PlanExecution:
             if warm is not None:
                 self._compare(warm, self.testbed.footprint())
             self._check_commands()
+        self._check_history()
         self._stop()
-        return PlanResult(self._evidence(), self.violations)
 
     def _heal(self) -> None:
         self.actions.do_heal()
-        self.testbed.records.heal()
+        self.testbed.host.heal_disk()
         self.testbed.harness.folder.joinpath("marks.healed").touch()
         if not self.testbed.is_running():
             self._report("7 daemon alive", f"the daemon had ended by itself, with {self.testbed.daemon.process}")
@@ -105,7 +103,7 @@ class _PlanExecution:
             return not self.testbed.is_running() or (bool(self.status) and condition(self.status))
 
         self.status = {}
-        holds = wait_until(poll, seconds, 0.05)
+        holds = holds_within(poll, seconds)
         if not self.testbed.is_running():
             self._report("7 daemon alive", "it ended by itself without a fault")
             return False
@@ -123,12 +121,18 @@ class _PlanExecution:
 
     def _check_records(self) -> None:
         """Check that the records have all open events, unless they were destroyed."""
-        if self.testbed.records.destroyed_at is not None:
+        if self.testbed.host.has_lost_records:
             return
-        wanted = {(event["event_id"].casefold(), "") for event in self.status["events"] if event["affects_this_vm"]}
-        if not wait_until(lambda: wanted <= self.testbed.records.content(), REWRITE_TIMEOUT, 0.2):
-            missing = [key for key, _hook in wanted - self.testbed.records.content()]
+        wanted = {event["event_id"].casefold() for event in self.status["events"] if event["affects_this_vm"]}
+        if not holds_within(lambda: wanted <= self.testbed.host.recorded_events(), REWRITE_TIMEOUT):
+            missing = wanted - self.testbed.host.recorded_events()
             self._report("5 event in the records", f"they lack open events: {', '.join(missing)}")
+
+    def _check_history(self) -> None:
+        # the daemon detects a destroyed file only at its next write
+        status, data = self.testbed.daemon.data("history", "--limit", "10000")
+        if status != 0 and not self.testbed.host.has_lost_records:
+            self._report("7 history", f"`history` exits {status}: {_brief(data)}")
 
     def _check_commands(self) -> None:
         status, data = self.testbed.daemon.data("status")
@@ -137,13 +141,13 @@ class _PlanExecution:
 
     def _compare(self, warm: tuple[int, int], end: tuple[int, int]) -> None:
         # a connection may be closing
-        if not wait_until(lambda: self.testbed.footprint()[0] <= warm[0], 3):
+        if not holds_within(lambda: self.testbed.footprint()[0] <= warm[0], 3):
             self._report("6 descriptors", f"{warm[0]} after {WARM_UP_EVENTS} events, {end[0]} at the end")
         if end[1] > warm[1] + MAX_MEMORY_GROWTH:
             self._report("6 memory", f"{warm[1]} KiB after {WARM_UP_EVENTS} events, {end[1]} KiB at the end")
 
     def _stop(self) -> None:
-        if not wait_until(lambda: not self.testbed.remaining_processes(), 5):
+        if not holds_within(lambda: not self.testbed.remaining_processes(), 5):
             self._report("4 left running", f"processes {self.testbed.remaining_processes()}")
         self.testbed.end("term")
         for how, status in self.testbed.exits:
@@ -153,36 +157,14 @@ class _PlanExecution:
         if traces:
             self._report("7 daemon alive", f"{traces} tracebacks in its log")
 
-    def _evidence(self) -> Evidence:
-        lines = self.simulator.get("/log")["lines"]
-        requests = self.simulator.get("/requests?vm=" + VM)["requests"]
-        listed = listed_from(lines)
-        polls = polls_from(requests, listed, self.actions.stale)
-        exit_status, history = self.testbed.daemon.data("history", "--limit", "10000")
-        # the daemon detects a destroyed file only at its next write
-        if exit_status != 0 and any(poll.keys for poll in polls if poll.at > (self.testbed.records.destroyed_at or 0)):
-            self._report("7 history", f"`history` exits {exit_status}: {history}")
-        names = [
-            each["moment"]
-            for each in requests
-            if each["route"] == "instance" and each["status"] == 200 and not each["fault"]
+    def evidence(self) -> Evidence:
+        approvals = [
+            Approval(unix_time(line["time"]), event_id)
+            for line in self.simulator.get("/log?what=approval")["lines"]
+            if line["vm"] == VM and line["status"] == 200
+            for event_id in line["ids"]
         ]
-        return Evidence(
-            plan=self.plan,
-            runs=hook_runs(self.testbed.marks()),
-            approvals=[
-                Approval(unix_time(line["time"]), key.casefold(), line["status"])
-                for line in lines
-                if line["what"] == "approval" and line["vm"] == VM
-                for key in line["ids"]
-            ],
-            polls=polls,
-            named_at=min(names, default=time.time()),
-            post_faults=any(each["method"] == "POST" and each["fault"] for each in requests),
-            restarts=self.testbed.restarts,
-            performed=self.actions.performed,
-            history=history if isinstance(history, list) else [],
-        )
+        return Evidence(self.plan, hook_runs(self.testbed.marks()), approvals, self.testbed.reboots)
 
     def _report(self, what: str, text: str) -> None:
         self.violations.append(Violation(what, text))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""Checks of a run by evidence that does not come from the daemon: marks of hooks, and the simulator's log.
+
+`maintenance_world` checks each document, hook and approval; these are the effects of the whole process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from seed_campaign import Violation
+from soak.hooks import HookRun
+from soak.plan import PREPARE, RECOVER, Hook, Plan
+
+
+class Approval(NamedTuple):
+    """An approval that IMDS took from this VM."""
+
+    at: float
+    event_id: str
+
+
+class Evidence(NamedTuple):
+    """The observations of a run; ``reboots``: Unix times."""
+
+    plan: Plan
+    runs: Sequence[HookRun]
+    approvals: Sequence[Approval]
+    reboots: Sequence[float]
+
+
+def find_violations(evidence: Evidence) -> list[Violation]:
+    return [*approvals_follow_preparation(evidence), *recoveries_succeed(evidence)]
+
+
+def approvals_follow_preparation(evidence: Evidence) -> Iterator[Violation]:
+    """An approval follows the success of each prepare hook, which nothing has undone since."""
+    for approval in evidence.approvals:
+        for hook in evidence.plan.setup.hooks:
+            if hook.stage == PREPARE and not _counts(evidence, approval.at, hook):
+                text = f"event {approval.event_id[:8]}, approved at {approval.at:.3f}: no success of {hook.path}"
+                yield Violation("1 approval after preparation", text)
+
+
+def _counts(evidence: Evidence, at: float, hook: Hook) -> bool:
+    """Return True if a success of the hook counts at a time.
+
+    It counts from any event. A recover hook undoes it, and a reboot unless it persists.
+    """
+    undone = [run.began for run in evidence.runs if run.hook.startswith(RECOVER)]
+    undone += [] if hook.persists else evidence.reboots
+    last = max((moment for moment in undone if moment < at), default=0.0)
+    return any(
+        run.hook == hook.path and run.how == "ok" and run.began > last and run.ended is not None and run.ended <= at
+        for run in evidence.runs
+    )
+
+
+def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
+    """After the last run of each other hook each recover hook succeeds, if the records were never damaged."""
+    others = [run for run in evidence.runs if not run.hook.startswith(RECOVER)]
+    if not others or any("records" in action.verb for action in evidence.plan.actions):
+        return
+    last = others[-1]
+    for hook in evidence.plan.setup.hooks:
+        good = [run for run in evidence.runs if run.hook == hook.path and run.how == "ok" and run.began >= last.began]
+        if hook.stage == RECOVER and not good:
+            yield Violation("3 recovered", f"{hook.path} never succeeded after {last.hook} for {last.event_id[:8]}")
+
+
+def counts_of(evidence: Evidence) -> dict[str, int]:
+    """Return the number of observations of one run, by name."""
+    counts = {"approvals": len(evidence.approvals), "hook runs": len(evidence.runs)}
+    for action in evidence.plan.actions:
+        name = f"did: {action.verb}"
+        counts[name] = counts.get(name, 0) + 1
+    return counts
