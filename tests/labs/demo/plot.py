@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Draws the time lines of all runs as one self-contained SVG, which is legible on light and dark pages."""
+"""Draws the time lines of all runs as one self-contained SVG with a background for light and for dark pages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from html import escape
 from statistics import median
 
 from demo.load import Answer
 from demo.result import Phases, Result
-from demo.svg import document, text
 
 WIDTH, LEFT, RIGHT = 960, 64, 16
 HEAD, PANEL, STRIP, GAP, FOOT = 44, 136, 10, 46, 34
@@ -21,15 +21,30 @@ NAMES = 28
 LOWEST, HIGHEST = 0.002, 100.0
 MARKS = ((0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s"))
 BIN = 0.5
-LIGHT = """\
+STYLE = """\
+text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+.title { font-weight: 600; font-size: 14px }
+.small { font-size: 11px; fill: #59636e }
+.page { fill: #ffffff }
+.frame { fill: none; stroke: #d1d9e0 }
+.grid { stroke: #d1d9e0; stroke-width: .5 }
+.announced { fill: #0969da; fill-opacity: .13 }
+.interrupted { fill: #bf8700; fill-opacity: .32 }
 .approved { stroke: #0969da; stroke-width: 1.5; stroke-dasharray: 3 2 }
 .slowest { fill: none; stroke: #59636e; stroke-width: 1 }
 .median { fill: none; stroke: #0969da; stroke-width: 1.5 }
-.failed { fill: #d1242f }"""
-DARK = """\
+.failed { fill: #d1242f }
+@media (prefers-color-scheme: dark) {
+text { fill: #f0f6fc }
+.small { fill: #9198a1 }
+.page { fill: #0d1117 }
+.frame, .grid { stroke: #3d444d }
+.announced { fill: #4493f8; fill-opacity: .2 }
+.interrupted { fill: #d29922; fill-opacity: .4 }
 .approved, .median { stroke: #4493f8 }
 .slowest { stroke: #9198a1 }
-.failed { fill: #f85149 }"""
+.failed { fill: #f85149 }
+}"""
 LEGEND = (
     ("announced", "event announced"),
     ("interrupted", "host frozen, off or booting"),
@@ -49,8 +64,23 @@ def drawing(results: Sequence[Result]) -> str:
         top = HEAD + number * (PANEL + STRIP + GAP) + 20
         body += [f'<g transform="translate({LEFT} {top})">', *_panel(result, across, end), "</g>"]
     body.append(text(WIDTH / 2, height - 10, "seconds since the begin of the load", "small", "middle"))
-    title = "; ".join(_summary(result) for result in results)
-    return document("make demo-zero-loss", (WIDTH, height), title, body, light=LIGHT, dark=DARK)
+    return "\n".join(
+        [
+            "<!-- written by `make demo-zero-loss` -->",
+            "<!-- SPDX-License-Identifier: GPL-3.0-or-later -->",
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
+            f' width="{WIDTH}" height="{height}" role="img">',
+            f"<title>{escape('; '.join(map(_summary, results)))}</title>",
+            f"<style>\n{STYLE}\n</style>",
+            f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def _summary(result: Result) -> str:
@@ -68,15 +98,19 @@ def _panel(result: Result, across: float, end: float) -> list[str]:
     for seconds, label in MARKS:
         lines.append(f'<path class="grid" d="M0 {_y(seconds):.1f}H{width:.1f}"/>')
         lines.append(text(-6, _y(seconds) + 4, label, "small", "end"))
-    bins = _bins(result.answers)
-    lines.append(_line("slowest", [(moment, max(found)) for moment, found in bins], across))
-    lines.append(_line("median", [(moment, median(found)) for moment, found in bins], across))
-    for moment, count in _failures(result.answers):
-        tall = min(1.0, 0.4 + count / 20) * STRIP
-        lines.append(
-            f'<rect class="failed" x="{moment * across:.1f}" y="{PANEL + STRIP - tall:.1f}" '
-            f'width="{BIN * across:.1f}" height="{tall:.1f}"/>'
-        )
+    bins: dict[int, list[Answer]] = {}
+    for answer in result.answers:
+        bins.setdefault(max(0, math.floor(answer.due / BIN)), []).append(answer)
+    latencies = {number: [answer.latency for answer in bins[number]] for number in sorted(bins)}
+    lines.append(_line("slowest", {number: max(found) for number, found in latencies.items()}, across))
+    lines.append(_line("median", {number: median(found) for number, found in latencies.items()}, across))
+    for number, answers in sorted(bins.items()):
+        if count := sum(bool(answer.failure) for answer in answers):
+            tall = min(1.0, 0.4 + count / 20) * STRIP
+            lines.append(
+                f'<rect class="failed" x="{number * BIN * across:.1f}" y="{PANEL + STRIP - tall:.1f}" '
+                f'width="{BIN * across:.1f}" height="{tall:.1f}"/>'
+            )
     lines.append(f'<rect class="frame" width="{width:.1f}" height="{PANEL + STRIP}"/>')
     lines += [
         text(seconds * across, PANEL + STRIP + 14, str(seconds), "small", "middle")
@@ -101,27 +135,9 @@ def _shades(phases: Phases, across: float) -> list[str]:
     return lines
 
 
-def _bins(answers: Sequence[Answer]) -> list[tuple[float, list[float]]]:
-    """Return the latencies of the requests that were due in each half second which has any."""
-    found: dict[int, list[float]] = {}
-    for answer in answers:
-        found.setdefault(math.floor(answer.due / BIN), []).append(answer.latency)
-    return [(number * BIN, found[number]) for number in sorted(found) if number >= 0]
-
-
-def _failures(answers: Sequence[Answer]) -> list[tuple[float, int]]:
-    """Return the number of failed requests that were due in each half second which has any."""
-    found: dict[int, int] = {}
-    for answer in answers:
-        if answer.failure:
-            number = max(0, math.floor(answer.due / BIN))
-            found[number] = found.get(number, 0) + 1
-    return [(number * BIN, count) for number, count in sorted(found.items())]
-
-
-def _line(kind: str, points: Sequence[tuple[float, float]], across: float) -> str:
-    path = "".join(f"{'L' if number else 'M'}{x * across:.1f} {_y(y):.1f}" for number, (x, y) in enumerate(points))
-    return f'<path class="{kind}" d="{path}"/>'
+def _line(kind: str, seconds_of: dict[int, float], across: float) -> str:
+    points = [f"{number * BIN * across:.1f} {_y(seconds):.1f}" for number, seconds in seconds_of.items()]
+    return f'<path class="{kind}" d="M{"L".join(points)}"/>'
 
 
 def _y(seconds: float) -> float:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The result of a run, which another process may have made, and the figures of the table."""
+"""The result of a run, and its figures as text."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from demo.load import Answer
@@ -37,7 +36,6 @@ class Result(NamedTuple):
 
     Attributes:
         answers: to all requests; `due` is in seconds from the begin of the load.
-        stored: the number of rows in the database at the end.
         lost: IDs that were acknowledged and are not in the database.
         out_of_pool: server -> seconds in which HAProxy gave it no new requests.
         repeated: the number of repetitions by HAProxy.
@@ -47,7 +45,6 @@ class Result(NamedTuple):
     handling: str
     answers: tuple[Answer, ...]
     phases: tuple[Phases, ...]
-    stored: int
     lost: tuple[str, ...]
     out_of_pool: dict[str, float]
     repeated: int
@@ -80,18 +77,46 @@ class Result(NamedTuple):
         found += [f"{order}: acknowledged, and not in the database" for order in self.lost]
         return found
 
-    def write(self, file: Path) -> None:
-        file.write_text(json.dumps(self._asdict()), encoding="utf-8")
 
-    @staticmethod
-    def read(file: Path) -> Result:
-        known = json.loads(file.read_text(encoding="utf-8"))
-        return Result(
-            **{
-                **known,
-                "answers": tuple(Answer(*answer) for answer in known["answers"]),
-                "phases": tuple(Phases(*phases) for phases in known["phases"]),
-                "lost": tuple(known["lost"]),
-                "errors": tuple(known["errors"]),
-            }
-        )
+MOST_PROBLEMS = 20
+ROWS: tuple[tuple[str, Callable[[Result], str]], ...] = (
+    ("requests sent", lambda result: f"{len(result.answers):,}"),
+    ("requests failed", lambda result: f"{len(result.failed):,}"),
+    ("repetitions by HAProxy", lambda result: f"{result.repeated:,}"),
+    ("slowest request", lambda result: f"{result.slowest * 1000:,.0f} ms"),
+    ("99 % of requests within", lambda result: f"{result.percentile(0.99) * 1000:,.0f} ms"),
+    ("database writes acknowledged", lambda result: f"{result.acknowledged:,}"),
+    ("acknowledged writes lost", lambda result: f"{len(result.lost):,}"),
+    ("web servers out of the pool", lambda result: f"{sum(result.out_of_pool.values()):,.0f} s"),
+)
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return the figures of all runs as a table of Markdown."""
+    rows = [["", *(result.handling for result in results)], *([name, *map(of, results)] for name, of in ROWS)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
+    lines = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def events(result: Result) -> str:
+    """Return one line for each event of a run."""
+    return "\n".join(
+        f"  {phase.announced:6.1f} s  {phase.kind:<8} of {phase.host:<4} by {phase.source:<8}"
+        f"  approved after {_seconds(phase.approved, phase.announced)}"
+        f", started after {_seconds(phase.started, phase.announced)}"
+        f", over after {_seconds(phase.over, phase.announced)}"
+        for phase in result.phases
+    )
+
+
+def problems(result: Result) -> str:
+    """Return the errors, failures and losses of a run, the first ones of many."""
+    found = result.problems()
+    more = [f"... and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
+    return "\n".join("  " + line for line in found[:MOST_PROBLEMS] + more)
+
+
+def _seconds(moment: float | None, begin: float) -> str:
+    return "   -  " if moment is None else f"{moment - begin:4.1f} s"

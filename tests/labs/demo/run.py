@@ -9,7 +9,9 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +19,6 @@ from typing import NamedTuple
 from demo import database, load
 from demo.load import Answer
 from demo.plan import PRIMARY, Event, Plan
-from demo.pool import PoolMonitor
 from demo.result import Phases, Result
 from demo.topology import Topology, open_topology
 from support.wait import wait_until
@@ -27,6 +28,7 @@ LAST_ACT = {"Freeze": "thaw", "Reboot": "reboot", "Redeploy": "redeploy"}
 EVENT_LIMIT = 600.0
 WHOLE_LIMIT = 90.0
 LOAD_END_LIMIT = 180.0
+POOL_INTERVAL = 0.2
 
 
 class Handling(NamedTuple):
@@ -52,25 +54,50 @@ def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], N
         when_ready()
         errors: list[str] = []
         output = folder / "answers"
-        with PoolMonitor(topology.servers) as pool, load_on(topology, output) as begin:
+        with out_of_pool(topology) as seconds_out, load_on(topology, output) as begin:
             phases = [phase for event in plan.events if (phase := undergo(topology, event, begin, errors))]
             time.sleep(max(plan.tail, begin + plan.seconds - time.time()))
-        answers = read_answers(output, begin)
+        found = [Answer(*json.loads(line)) for line in output.read_text(encoding="utf-8").splitlines()]
+        answers = sorted((each._replace(due=each.due - begin) for each in found), key=lambda each: each.due)
         stored = stored_orders(topology, errors)
         acknowledged = {answer.order for answer in answers if not answer.failure}
         result = Result(
             handling.name,
-            answers,
+            tuple(answers),
             tuple(phases),
-            len(stored),
             tuple(sorted(acknowledged - stored)),
-            {name: round(seconds, 1) for name, seconds in pool.seconds.items()},
+            {name: round(seconds, 1) for name, seconds in seconds_out.items()},
             topology.repeated(),
             tuple(errors + topology.outages.failed),
         )
         if result.problems():
             (folder / "logs").write_text(handling.explain(topology), encoding="utf-8")
         return result
+
+
+@contextlib.contextmanager
+def out_of_pool(topology: Topology) -> Iterator[dict[str, float]]:
+    """Measure, and yield, the seconds in which each server was in maintenance, draining or down."""
+    seconds: dict[str, float] = defaultdict(float)
+    is_over = threading.Event()
+
+    def watch() -> None:
+        before = time.monotonic()
+        while not is_over.wait(POOL_INTERVAL):
+            with contextlib.suppress(OSError):
+                servers, now = topology.servers(), time.monotonic()
+                for name, status in servers.items():
+                    # "UP 1/2" is on its way down, and still gets requests
+                    seconds[name] += 0.0 if status.startswith("UP") else now - before
+                before = now
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield seconds
+    finally:
+        is_over.set()
+        watcher.join()
 
 
 @contextlib.contextmanager
@@ -85,12 +112,6 @@ def load_on(topology: Topology, output: Path) -> Iterator[float]:
     finally:
         generator.terminate()
         generator.wait(LOAD_END_LIMIT)
-
-
-def read_answers(output: Path, begin: float) -> tuple[Answer, ...]:
-    lines = output.read_text(encoding="utf-8").splitlines()
-    found = [Answer(*json.loads(line)) for line in lines]
-    return tuple(sorted((answer._replace(due=answer.due - begin) for answer in found), key=lambda answer: answer.due))
 
 
 def undergo(topology: Topology, event: Event, begin: float, errors: list[str]) -> Phases | None:
@@ -123,18 +144,13 @@ def undergo(topology: Topology, event: Event, begin: float, errors: list[str]) -
         time.sleep(0.1)
     simulator.post(f"/events/{event_id}/complete")
     over = time.time() - begin
-    wait_until_whole(topology, errors)
-    primary = ", ".join(database.primaries(topology.databases))
-    return Phases(event.kind, host, event.source, announced, approved, started or over, over, primary)
-
-
-def wait_until_whole(topology: Topology, errors: list[str]) -> None:
-    """Wait until all hosts work again, as Azure leaves time between the events of an availability set."""
+    # as Azure leaves time between the events of an availability set
     try:
         wait_until(topology.is_whole, "all hosts work again", timeout=WHOLE_LIMIT, pause=0.5)
-    except AssertionError:
-        state = f"{topology.servers()}, primaries: {database.primaries(topology.databases)}"
-        errors.append(f"not all hosts worked again within {WHOLE_LIMIT:g} s: {state}")
+    except AssertionError as error:
+        errors.append(f"{error}{topology.servers()}, primaries: {database.primaries(topology.databases)}")
+    primary = ", ".join(database.primaries(topology.databases))
+    return Phases(event.kind, host, event.source, announced, approved, started or over, over, primary)
 
 
 def stored_orders(topology: Topology, errors: list[str]) -> set[str]:

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from demo.handlings import HANDLINGS, OURS
 from demo.plan import SHORT
-from demo.report import events, problems, table
+from demo.result import events, problems, table
 from demo.run import run
+from demo.topology import HERE
 from support.hosts.namespaces import skip_reason_of_this_process
+from support.repository import REPOSITORY
 
 
 def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:
@@ -29,3 +33,10 @@ def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:
     web, primary = result.phases
     assert web.approved is not None and result.out_of_pool[web.host] > 0
     assert primary.approved is not None and primary.primary not in ("", primary.host)
+
+
+@pytest.mark.all
+def test_page_prints_the_playbook_that_runs() -> None:
+    page = (REPOSITORY / "docs" / "zero-loss.md").read_text(encoding="utf-8")
+    (printed,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert yaml.safe_load(printed) == yaml.safe_load((HERE / "site.yml").read_text(encoding="utf-8"))

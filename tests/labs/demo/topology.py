@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from demo import database
-from demo.machines import Outages
 from demo.plan import Plan
 from support import simulator_process
-from support.hosts.bridge import IMDS
+from support.hosts.apply_impact import DONE, Impacts
+from support.hosts.bridge import IMDS, ip
 from support.hosts.host import Host
 from support.hosts.lab import Lab
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
+FIRST_ADDRESS = 10
 BALANCER = "lb"
 BACKEND = "web"
 RUNTIME_PORT = 9999
@@ -61,6 +63,50 @@ Restart=always
 [Install]
 WantedBy=multi-user.target
 """
+
+
+class Outages(Impacts):
+    """Applies interruptions as other machines see them: a host that is off or frozen answers no packet.
+
+    The network namespace of a host of the lab outlives the host. Its kernel would answer for a host
+    that is off ("connection refused", at once), and accept connections for a frozen one. Therefore the
+    cable of the host is disconnected for that time.
+
+    ``away`` is the seconds between the power-off of a host and its boot.
+
+    Attributes:
+        failed: the errors of interruptions.
+    """
+
+    def __init__(self, hosts: Mapping[str, Host], folder: Path, away: float) -> None:
+        super().__init__(hosts, folder)
+        self._machines, self._away = dict(hosts), away
+        self.failed: list[str] = []
+
+    def answer(self, act: str, name: str) -> str:
+        host = self._machines[name]
+        # the end on the bridge, see support/hosts/bridge.py
+        cable = f"host{int(host.address.rpartition('.')[2]) - FIRST_ADDRESS}"
+        try:
+            if act == "freeze":
+                ip("link", "set", cable, "down")
+                host.freeze()
+            elif act == "thaw":
+                host.thaw()
+                ip("link", "set", cable, "up")
+            else:
+                host.power_off()
+                ip("link", "set", cable, "down")
+                time.sleep(self._away)
+                if act == "redeploy":
+                    host.empty_ephemeral()
+                ip("link", "set", cable, "up")
+                host.boot()
+        except Exception as error:  # pylint: disable=broad-exception-caught  # goes to the report
+            self.failed.append(f"{name}: {act}: {type(error).__name__}: {error}")
+            return self.failed[-1]
+        self.happened.append((name, act))
+        return DONE
 
 
 class Topology:

@@ -102,7 +102,7 @@ WHOLE = {
     ("docs/start/windows.md", "sh"): "tests/functional/start/test_windows.py",
     ("docs/start/windows.md", "text"): "tests/functional/start/test_windows.py",
     ("docs/start/windows.md", "yaml"): "tests/system/windows/test_start_page.py",
-    ("docs/zero-loss.md", "yaml"): "tests/labs/demo/test_page.py",
+    ("docs/zero-loss.md", "yaml"): "tests/labs/demo/test_zero_loss.py",
     ("roles/ready_hooks/README.md", "yaml"): "tests/system/ready_hooks/test_overview.py",
 }
 
