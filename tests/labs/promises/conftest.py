@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from promises.hook_runners import install_hook_runners
+from promises.coordinators import install_hook_runners
 from promises.outcome import Outcome, table_of
 from promises.salt_site import salt_site
 from promises.world import Hosts

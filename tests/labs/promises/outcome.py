@@ -21,8 +21,7 @@ class Outcome(NamedTuple):
     Attributes:
         prepared: number of completed preparations by VM.
         approved_by: the VMs whose approvals IMDS accepted, in order, and "another client".
-        interrupted: VMs that were interrupted.
-        unprepared: those of them that were not prepared.
+        unprepared: VMs that were interrupted unprepared.
         recovered: number of completed recoveries by VM.
         not_before_passed: whether the event started at NotBefore, without an approval.
         violations: broken rules of tests/labs/chaos.
@@ -32,18 +31,13 @@ class Outcome(NamedTuple):
     coordinator: str
     prepared: dict[str, int]
     approved_by: tuple[str, ...]
-    interrupted: tuple[str, ...]
     unprepared: tuple[str, ...]
     recovered: dict[str, int]
     not_before_passed: bool
     violations: tuple[str, ...]
 
-    @property
-    def by_another_client(self) -> bool:
-        return "another client" in self.approved_by
-
     def broken_promises(self) -> Iterator[str]:
-        if self.unprepared and not (self.not_before_passed or self.by_another_client):
+        if self.unprepared and not (self.not_before_passed or "another client" in self.approved_by):
             yield f"interrupted unprepared before NotBefore: {', '.join(self.unprepared)}"
         for name in NAMES:
             if self.prepared[name] and self.recovered[name] != 1:
@@ -75,7 +69,6 @@ def outcome_of(case: str, coordinator: str, world: World) -> Outcome:
         coordinator,
         {name: world.count(name, SETTLE) for name in NAMES},
         (*approvals, *(["another client"] if world.other_client else [])),
-        tuple(sorted({name for _at, name in world.impacts.seen})),
         tuple(sorted(set(unprepared))),
         {name: world.count(name, JOIN) for name in NAMES},
         world.not_before_passed,
@@ -90,8 +83,4 @@ def table_of(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _counts(counts: dict[str, int]) -> str:
-    """Return the VMs with a number other than one, after the number of the others."""
-    once = [name for name, number in counts.items() if number == 1]
-    rest = [f"{name} {'not' if not number else f'{number} times'}" for name, number in counts.items() if number != 1]
-    shown = ["all" if len(once) == len(counts) else ", ".join(once)] if once else []
-    return "; ".join(shown + ([", ".join(rest)] if once or len(rest) < len(counts) else ["none"])) if rest else "all"
+    return "all" if set(counts.values()) == {1} else ", ".join(f"{name} {number}" for name, number in counts.items())

@@ -146,12 +146,6 @@ class SaltEngine(Coordinator):
         self._master = master
         master.wait_for(*NAMES)
 
-    def start(self) -> None:
-        """Do nothing: the engine reacts to the beacons."""
-
-    def wait_until_reported(self, name: str) -> None:
-        """Do nothing: the minion keeps the result."""
-
     def wait_for_decision(self) -> None:
         """Wait until the engine has approved, or shows why it does not."""
         wait_until(
@@ -162,23 +156,8 @@ class SaltEngine(Coordinator):
             pause=0.5,
         )
 
-    def finish(self) -> None:
-        wait_until(
-            lambda: not any(vm.is_drained for vm in self.world.vms.values()),
-            "the recoveries",
-            lambda: (self._rows(), self.world.explain()),
-            timeout=LIMIT,
-            pause=0.5,
-        )
-
     def make_unreachable(self, name: str) -> None:
         self.world.vms[name].host.run(["systemctl", "stop", SERVICE])
-
-    def make_reachable(self, name: str) -> None:
-        """Do nothing: the minion starts when the host boots."""
-
-    def close(self) -> None:
-        """Do nothing: the master and the minions go on."""
 
     def _rows(self) -> list[dict[str, Any]]:
         known = {event["id"].casefold() for event in self.world.simulator.get("/events")["events"]}

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from promises.cases import CASES, Case
-from promises.coordinators import Coordinator, Playbook
-from promises.hook_runners import HookRunners
+from promises.coordinators import Coordinator, HookRunners, Playbook, RulebookEngine
 from promises.outcome import Outcome, outcome_of
-from promises.rulebook import RulebookEngine
 from promises.salt_site import SaltEngine, running_minions
 from promises.world import Hosts, World, world_of
 from support.eda.rulebook import PROGRAM, java_home

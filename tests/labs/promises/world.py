@@ -97,9 +97,6 @@ class World:
         self.other_client = True
         self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
 
-    def cancel(self, event_id: str) -> None:
-        self.simulator.post(f"/events/{event_id}/cancel")
-
     def complete(self, event_id: str) -> None:
         """Let the event end, when its interruptions are over."""
         self.wait(
@@ -130,10 +127,6 @@ class World:
         for name in names:
             self.wait(lambda name=name: self.count(name, SETTLE), f"{name} has prepared")  # type: ignore[misc]
 
-    def wait_until_begun(self, name: str) -> None:
-        """Wait until the last step of the preparation has begun."""
-        self.wait(lambda: self.count(name, SETTLE, "begin"), f"{name} prepares")
-
     def wait_for_start(self, event_id: str) -> None:
         self.wait(lambda: self.status(event_id) in ("Started", "Gone"), "the start of the event")
 
@@ -163,9 +156,7 @@ def world_of(hosts: Hosts, folder: Path) -> Iterator[World]:
     """Make the world of one case, in a new folder."""
     folder.mkdir(parents=True)
     hosts.reset()
-    with (
-        ObservedImpacts(hosts.vms, folder) as impacts,
-        # a rulebook polls from the machine of the controller, whose address is that of no VM
-        start_simulator(hosts.vms, impacts, default_vm=NAMES[1]) as simulator,
-    ):
+    impacts = ObservedImpacts(hosts.vms, folder)
+    # a rulebook polls from the machine of the controller, whose address is that of no VM
+    with impacts, start_simulator(hosts.vms, impacts, default_vm=NAMES[1]) as simulator:
         yield World(hosts, simulator, impacts, folder)
