@@ -127,23 +127,6 @@ class Actions:
     def do_clock(self, skew: int) -> None:
         self.testbed.host.set_clock(skew)
 
-    def do_disk_full(self, seconds: float) -> None:
-        self.testbed.host.fill_disk(seconds)
-
-    def do_records_removed(self) -> None:
-        self.testbed.host.overwrite_records(None)
-
-    def do_records_overwritten(self) -> None:
-        self.testbed.host.overwrite_records(b"junk" * 256)
-
-    def do_records_emptied(self) -> None:
-        self.testbed.host.overwrite_records(b"")
-
-    def do_killed_and_records_removed(self) -> None:
-        self.testbed.end("kill")
-        self.testbed.host.overwrite_records(None)
-        self.testbed.start()
-
     def _restart(self, how: str, pause: float) -> None:
         self.testbed.end(how)
         time.sleep(pause)

@@ -124,7 +124,7 @@ class _PlanBuilder:
         self._chance = chance
         self._events: list[str] = []
         # remaining number of actions of a kind; those that take seconds to heal are rare
-        self._left = {self._restart: 2, self._records: 1, self._fault: 2, self._stale: 1, self._host: 1}
+        self._left = {self._restart: 2, self._fault: 2, self._stale: 1, self._host: 1}
 
     def actions(self) -> list[Action]:
         chance = self._chance
@@ -198,12 +198,6 @@ class _PlanBuilder:
         verb = chance.choice(("kill", "kill", "kill", "term", "reboot", "reboot"))
         first = [Action("clock", (chance.choice(SKEWS),))] if chance.random() < 0.2 else []
         return [*first, Action(verb, (chance.choice((0.0, 0.0, 0.3, 0.8)),))]
-
-    def _records(self) -> list[Action]:
-        chance = self._chance
-        faults = ("records-removed", "records-overwritten", "records-emptied", "killed-and-records-removed")
-        verb = chance.choice(("disk-full",) * 3 + faults)
-        return [Action(verb, (chance.choice((1.0, 2.0, 3.0)),) if verb == "disk-full" else ())]
 
     def _host(self) -> list[Action]:
         chance = self._chance

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -18,10 +17,10 @@ from seed_campaign import Outcome, run_seeds
 from soak.checks import Approval, Evidence, find_violations
 from soak.emulated_host import EmulatedHost
 from soak.hooks import HookRun
-from soak.plan import Action, Hook, Plan, Setup, draw_plan
+from soak.plan import Hook, Plan, Setup, draw_plan
 from soak.plan_execution import run_seed
 
-SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20)
+SEEDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20)
 PARALLEL_SEEDS = 5  # a run waits most of the time
 SETUP = Setup((Hook("prepare", "10-a", "works"), Hook("recover", "10-a", "works")))
 
@@ -45,7 +44,7 @@ def test_plan_is_the_same_for_the_same_seed() -> None:
 
 @pytest.mark.all
 def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> None:
-    host = EmulatedHost(tmp_path, tmp_path / "records", 3600)
+    host = EmulatedHost(tmp_path, 3600)
     program = (
         "\nfrom datetime import datetime; boot = open('/proc/sys/kernel/random/boot_id').read().strip(); "
         "print(boot, time.time(), datetime.now().timestamp())"
@@ -55,7 +54,6 @@ def test_process_has_the_boot_and_the_clock_of_another_host(tmp_path: Path) -> N
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ).stdout.split()
     assert boot == (tmp_path / "boot").read_text().strip()
     assert all(3590 < float(each) - time.time() < 3660 for each in times)
@@ -101,8 +99,7 @@ def test_approval_after_a_reboot_is_found_unless_the_effect_persists() -> None:
     assert found(reboots=[2.0], plan=Plan(persisting, ())) == []
 
 
-def test_missing_recovery_is_found_unless_records_were_damaged() -> None:
+def test_missing_recovery_is_found() -> None:
     missing = [run("prepare", 1.5), run("recover", 5.0, "failed")]
     assert found(runs=missing) == ["3 recovered"]
     assert found(runs=[*missing, run("recover", 6.0), run("started", 7.0)]) == ["3 recovered"]
-    assert found(runs=missing, plan=Plan(SETUP, (Action("records-removed"),))) == []

@@ -45,7 +45,7 @@ class Testbed:
         self.folder, self.azure = folder, azure
         folder.mkdir()
         self.harness = RunnerHarness(folder, azure, VM, **_configuration(setup))
-        self.host = EmulatedHost(folder, Path(self.harness.settings.state_directory), setup.skew)
+        self.host = EmulatedHost(folder, setup.skew)
         for hook in setup.hooks:
             write_hook(self.harness.hooks_directory, hook.path, hook.does)
         self.daemon = DaemonProcess(self.harness)
@@ -120,7 +120,6 @@ class Testbed:
     def close(self) -> None:
         self._is_closed.set()
         self._limits.join()
-        self.host.heal_disk()
         self.daemon.close()
 
     def _end_hooks_at_limits(self) -> None:
