@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +12,6 @@ from chaos.plan import JOIN, RECOVER, SETTLE
 from chaos.vm import Mark
 from seed_campaign import clock_time, unix_time
 
-# name of a run on another controller, which may not replace the notes of the first one
-OTHER_CONTROLLER = "run-elsewhere"
 OVER = ("finished", "cancelled", "expired")
 FOREVER = float("inf")
 
@@ -73,15 +69,9 @@ class Run(NamedTuple):
     drained: frozenset[str]
     output: str
 
-    @property
-    def report(self) -> list[dict[str, Any]] | None:
-        """Return the rows of its own report, one for each host and event; None if it has printed none."""
-        found = re.search(r"^\tRUN: (\{.*\})$", self.output, re.MULTILINE)
-        return json.loads(found[1]).get("maintenance_report") if found else None
-
 
 class Evidence(NamedTuple):
-    """All observations of a seed. The rules check the reports of the runs against the rest.
+    """All observations of a seed.
 
     ``performed``: what else happened, with Unix times, for the timeline.
     """
@@ -95,9 +85,6 @@ class Evidence(NamedTuple):
     def events_of(self, vm: str, at: float) -> list[AzureEvent]:
         """Return the events that are Scheduled or Started for a VM at a time."""
         return [event for event in self.events if vm in event.resources_at(at)]
-
-    def did(self, vm: str, step: str, run: Run) -> bool:
-        return any((mark.vm, mark.step, mark.what) == (vm, step, "ok") and mark.run == run.name for mark in self.marks)
 
     def held_by(self, run: Run, vm: str, at: float) -> bool:
         """Return True if a run had taken a step on a VM before a time, and no run had recovered the VM since."""

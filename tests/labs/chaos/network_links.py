@@ -26,30 +26,9 @@ class NetworkLink:
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, f"host{number}", address
         # the kernel fails connections after three seconds if it does not know the neighbour
-        ip(
-            "neighbour",
-            "replace",
-            address,
-            "lladdr",
-            _hardware_address("eth0", "-n", name),
-            "dev",
-            BRIDGE,
-            "nud",
-            "permanent",
-        )
-        ip(
-            "-n",
-            name,
-            "neighbour",
-            "replace",
-            GATEWAY,
-            "lladdr",
-            _hardware_address(BRIDGE),
-            "dev",
-            "eth0",
-            "nud",
-            "permanent",
-        )
+        own, gateway = _hardware_address("eth0", "-n", name), _hardware_address(BRIDGE)
+        ip("neighbour", "replace", address, "lladdr", own, "dev", BRIDGE, "nud", "permanent")
+        ip("-n", name, "neighbour", "replace", GATEWAY, "lladdr", gateway, "dev", "eth0", "nud", "permanent")
         _create_black_hole("-n", name)
         self._is_cut = self._is_cut_for_ssh = False
 

@@ -23,7 +23,6 @@ FAULT_DURATIONS = (1, 3, 3, 8, 25)
 # seconds after which a disturbance is healed; None: after the disturbed run
 HEAL_DELAYS = (2.0, 5.0, 15.0, None, None)
 AZURE_LOG_LINES = ("approval", "started", "started", "finished", "finished")
-SECOND_RUN_PROBABILITY = 0.25
 CAUSES = (
     *("controller killed", "host killed", "sshd killed", "connection cut"),
     *("controller killed", "prepare fails", "recover fails", "IMDS faulty"),
@@ -91,9 +90,6 @@ class Plan(NamedTuple):
         disturbances: those of the disturbed run.
         pause: seconds between the disturbed run and the next one.
         events_end: whether all events end before the next run.
-        again: those of a second disturbed run, after all faults are healed; empty for no second run.
-        other_controller: whether the next run is on another controller, which may replace the notes of the
-            first one only at the second attempt.
     """
 
     cause: str
@@ -105,15 +101,10 @@ class Plan(NamedTuple):
     pause: float
     events_end: bool
     pipelining: bool
-    again: tuple[Disturbance, ...]
-    other_controller: bool
 
 
 def draw_plan(seed: int) -> Plan:
-    """Return the plan of a seed.
-
-    The cause follows from the seed; chance adds further disturbances, or a second disturbed run.
-    """
+    """Return the plan of a seed, from which the cause follows; chance adds further disturbances."""
     chance = random.Random(seed)
     builder = PlanBuilder(chance)
     cause = CAUSES[seed % len(CAUSES)]
@@ -131,8 +122,6 @@ def draw_plan(seed: int) -> Plan:
         pause=round(chance.choice((0.0, chance.uniform(0, 4))), 1),
         events_end=chance.random() < 0.5,
         pipelining=chance.random() < 0.7,
-        again=builder.again(),
-        other_controller=chance.random() < 0.2,
     )
 
 
@@ -195,13 +184,6 @@ class PlanBuilder:
         chance = self._chance
         step, vm = chance.choice(RECOVER), self._affected_vm()
         return Moment("mark", f"begin {step}", vm, round(chance.uniform(0, 0.7), 2))
-
-    def again(self) -> tuple[Disturbance, ...]:
-        """Return the disturbances of a second run, if any: it kills the controller, often during recovery."""
-        if self._chance.random() > SECOND_RUN_PROBABILITY:
-            return ()
-        moment = self._chance.choice((self._moment_of_recovery(), self._moment_of_recovery(), self._moment()))
-        return (Disturbance("kill-controller", moment, (self._chance.choice(KILLS),)),)
 
     def _disturb(self, verb: str, *arguments: object, vm: str = "") -> None:
         self.disturbances.append(Disturbance(verb, self._moment(vm), arguments))

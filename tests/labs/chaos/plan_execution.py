@@ -12,8 +12,8 @@ from pathlib import Path
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances, UnapprovedEventStarter
-from chaos.evidence import OTHER_CONTROLLER, Evidence, Run, approvals_from, events_from
-from chaos.plan import Disturbance, Plan
+from chaos.evidence import Evidence, Run, approvals_from, events_from
+from chaos.plan import Plan
 from chaos.rules import find_violations
 from chaos.testbed import Testbed, open_testbed
 from seed_campaign import Outcome, Violation
@@ -55,21 +55,13 @@ class _PlanExecution:
         for event in self.plan.events:
             self.testbed.announce(event)
         starter = UnapprovedEventStarter(self.testbed)
-        last = self._disturb("disturbed-run", self.plan.disturbances)
+        self._disturb()
         self.testbed.heal(but=self.vm_kept_down)
         if self.plan.events_end:
             self.testbed.end_events()
         time.sleep(self.plan.pause)
-        if self.plan.again:
-            last = self._disturb("disturbed-run-2", self.plan.again)
-        is_elsewhere = self.plan.other_controller
-        if is_elsewhere and last.killed:
-            self._end(self.testbed.run(OTHER_CONTROLLER, other_controller=True), is_disturbed=True)
         for number in range(1, MAX_RUNS + 1):
-            self._end(
-                self.testbed.run(f"next-run-{number}", other_controller=is_elsewhere, take_over=is_elsewhere),
-                is_disturbed=False,
-            )
+            self._end(self.testbed.run(f"next-run-{number}"), is_disturbed=False)
             if not self.runs[-1].down and not self.testbed.active_events():
                 break
             self.testbed.heal()
@@ -79,18 +71,15 @@ class _PlanExecution:
         marks = self.testbed.marks()
         return Evidence(self.runs, marks, events_from(lines), approvals_from(lines), self.performed)
 
-    def _disturb(self, name: str, planned: Sequence[Disturbance]) -> Controller:
-        run = self.testbed.run(name)
-        disturbances = Disturbances(self.testbed, run, planned)
+    def _disturb(self) -> None:
+        run = self.testbed.run("disturbed-run")
+        disturbances = Disturbances(self.testbed, run, self.plan.disturbances)
         self._end(run, is_disturbed=True)
         disturbances.stop()
         if disturbances.second_run is not None:
             self._end(disturbances.second_run, is_disturbed=True)
         self.vm_kept_down = disturbances.vm_kept_down
-        self.performed += disturbances.performed
-        self.done += disturbances.done
-        self.errors += disturbances.errors
-        return run
+        self.performed, self.done, self.errors = disturbances.performed, disturbances.done, disturbances.errors
 
     def _end(self, run: Controller, is_disturbed: bool) -> None:
         hung = not run.wait(max(1.0, run.began + RUN_TIMEOUT - time.time()))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chaos.evidence import OTHER_CONTROLLER, Evidence, Run
-from chaos.plan import JOIN, PREPARE, SETTLE, WARM
+from chaos.evidence import Evidence, Run
+from chaos.plan import PREPARE, SETTLE, WARM
 from seed_campaign import Violation
 
 # seconds within which a controller need not react to a change in Azure
@@ -130,39 +130,14 @@ def messages_are_sane(evidence: Evidence) -> Iterator[Violation]:
 
 
 def runs_keep_apart(evidence: Evidence) -> Iterator[Violation]:
-    """No run takes a step on a VM that another run holds.
-
-    A run holds a VM from its first step there until a recovery, while it is alive, or while another
-    controller cannot know that it was killed.
-    """
+    """No run takes a step on a VM on which another run, which is alive, has taken one without a recovery since."""
     for other in evidence.runs:
         for mark in evidence.marks:
             # a run that has failed may have released the VM
             is_alive = other.began <= mark.at <= other.ended and (other.killed or other.status == 0)
-            is_unknown = mark.run == OTHER_CONTROLLER and bool(other.killed)
-            if mark.run != other.name and (is_alive or is_unknown) and evidence.held_by(other, mark.vm, mark.at):
-                yield Violation(
-                    "two runs at once", f"{mark.vm}: {mark.step} of {mark.run} while {other.name} held the VM"
-                )
-
-
-def reports_are_true(evidence: Evidence) -> Iterator[Violation]:
-    """A report agrees with the marks of its run; that of an undisturbed run is complete."""
-    for run in evidence.runs:
-        for row in run.report or ():
-            where = f"{run.name}: {row['host']} of {row['event_id'][:8]}"
-            for member, step in (("prepared", SETTLE), ("recovered", JOIN)):
-                if bool(row[member]) != evidence.did(row["host"], step, run) and (row[member] or not run.is_disturbed):
-                    yield Violation("report", f"{where} is reported as {'' if row[member] else 'not '}{member}")
-            approved = any(
-                each.event_id == row["event_id"].casefold() and each.at <= run.ended for each in evidence.approvals
-            )
-            if row["approved"] and not approved:
-                yield Violation("report", f"{where} is reported as approved")
-        reported = {row["host"] for row in run.report or ()}
-        if run.report is not None:
-            for vm in sorted({mark.vm for mark in evidence.marks if mark.run == run.name} - reported):
-                yield Violation("report", f"{run.name}: {vm} is missing")
+            if mark.run != other.name and is_alive and evidence.held_by(other, mark.vm, mark.at):
+                text = f"{mark.vm}: {mark.step} of {mark.run} while {other.name} held the VM"
+                yield Violation("two runs at once", text)
 
 
 def undisturbed(evidence: Evidence) -> list[Run]:
@@ -200,5 +175,4 @@ RULES = (
     exit_statuses_are_right,
     messages_are_sane,
     runs_keep_apart,
-    reports_are_true,
 )

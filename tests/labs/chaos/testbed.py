@@ -27,8 +27,6 @@ from support.simulator_process import ControlError, Simulator
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 MAINTENANCE_PATIENCE = 60
 TASK_TIMEOUT = 20
-# prefix of a command that runs on a machine of another name
-OTHER_CONTROLLER_COMMAND = ("unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "elsewhere")
 
 
 class VmImpacts(Impacts):
@@ -96,24 +94,18 @@ class Testbed:
         hosts = {name: {"ansible_host": vm.host.address} for name, vm in self.vms.items()}
         (self._folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}, indent=2))
 
-    def run(self, name: str, *, other_controller: bool = False, take_over: bool = False, **more: Any) -> Controller:
-        """Start the playbook; ``take_over`` lets it replace the notes of other runs, ``more`` are variables."""
+    def run(self, name: str, **more: Any) -> Controller:
+        """Start the playbook; ``more`` are variables."""
         variables = {
             "chaos_run": name,
             "maintenance_prepare": str(self._folder / "prepare.yml"),
             "maintenance_recover": str(self._folder / "recover.yml"),
             "maintenance_patience": MAINTENANCE_PATIENCE,
             "maintenance_task_timeout": TASK_TIMEOUT,
-            "maintenance_take_over": take_over,
             **more,
         }
         arguments = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
-        return Controller(
-            name,
-            [*(OTHER_CONTROLLER_COMMAND if other_controller else ()), PROGRAM, *arguments],
-            self._environment,
-            self._folder / (name + ".log"),
-        )
+        return Controller(name, [PROGRAM, *arguments], self._environment, self._folder / (name + ".log"))
 
     def announce(self, event: Event) -> str:
         """Let an event appear; return its id."""
