@@ -15,6 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
 
 
@@ -87,23 +89,13 @@ class Controller:
         if not self.is_running:
             return
         self.killed = how
-        workers = self._descendants()
+        # without the connections that ssh keeps open in the background
+        workers = psutil.Process(self._process.pid).children(recursive=True)
         if how == "ctrl-c":
             os.killpg(self._process.pid, signal.SIGINT)
             return
         self._process.kill()
         if how == "kill-9-all":
             for worker in workers:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-
-    def _descendants(self) -> list[int]:
-        """Return the ids of its descendants, without the connections that ssh keeps open in the background."""
-        parents = {}
-        for status in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-        found = [self._process.pid]
-        for process in found:
-            found += [child for child, parent in parents.items() if parent == process]
-        return found[1:]
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    worker.kill()

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from seed_campaign import IMDS_FAULTS
 
@@ -126,6 +125,8 @@ def draw_plan(seed: int) -> Plan:
 
 
 class PlanBuilder:
+    """Draws the parts of a plan; `_CAUSE` adds a disturbance of this cause."""
+
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.vms = ("vm1", "vm2", "vm3")[: chance.choice((2, 3, 3))]
@@ -142,7 +143,7 @@ class PlanBuilder:
         """Add a disturbance of this kind, but not a second death of the controller."""
         if cause == "controller killed" and any(each.verb == "kill-controller" for each in self.disturbances):
             return
-        self.METHODS[cause](self)
+        getattr(self, "_" + cause.lower().replace(" ", "_"))()
 
     def _first_events(self) -> list[Event]:
         if self._chance.random() < 0.25:  # one event for each VM
@@ -174,42 +175,40 @@ class PlanBuilder:
                 Moment("mark", f"begin {chance.choice(PREPARE)}", vm, delay),
                 Moment("mark", f"begin {chance.choice(PREPARE)}", vm, round(delay / 4, 2)),
                 Moment("mark", f"ok {SETTLE}", vm, delay),
-                self._moment_of_recovery(),
+                Moment("mark", f"begin {chance.choice(RECOVER)}", vm, round(chance.uniform(0, 0.7), 2)),
                 Moment("azure", chance.choice(AZURE_LOG_LINES), delay=delay),
                 Moment("azure", chance.choice(AZURE_LOG_LINES), delay=round(delay / 4, 2)),
             )
         )
 
-    def _moment_of_recovery(self) -> Moment:
-        chance = self._chance
-        step, vm = chance.choice(RECOVER), self._affected_vm()
-        return Moment("mark", f"begin {step}", vm, round(chance.uniform(0, 0.7), 2))
-
     def _disturb(self, verb: str, *arguments: object, vm: str = "") -> None:
         self.disturbances.append(Disturbance(verb, self._moment(vm), arguments))
 
-    def _controller(self) -> None:
+    def _controller_killed(self) -> None:
         self._disturb("kill-controller", self._chance.choice(KILLS))
 
-    def _host(self) -> None:
+    def _host_killed(self) -> None:
         vm = self._vm()
         self._disturb("kill-host", vm, self._chance.choice((*HEAL_DELAYS, "after the next run")), vm=vm)
 
-    def _sshd(self) -> None:
+    def _sshd_killed(self) -> None:
         vm = self._vm()
         self._disturb("kill-sshd", vm, self._chance.choice((0.0, 0.0, *HEAL_DELAYS)), vm=vm)
 
-    def _connection(self) -> None:
+    def _connection_cut(self) -> None:
         vm, chance = self._vm(), self._chance
         self._disturb(chance.choice(("cut", "cut-ssh", "cut-ssh")), vm, chance.choice(HEAL_DELAYS), vm=vm)
 
-    def _prepare(self) -> None:
-        self.failures.append(Failure(self._vm(), self._chance.choice(PREPARE), self._chance.random() < 0.5))
+    def _prepare_fails(self) -> None:
+        self._fail(self._chance.choice(PREPARE))
 
-    def _recover(self) -> None:
-        self.failures.append(Failure(self._vm(), self._chance.choice(RECOVER), self._chance.random() < 0.5))
+    def _recover_fails(self) -> None:
+        self._fail(self._chance.choice(RECOVER))
 
-    def _imds(self) -> None:
+    def _fail(self, step: str) -> None:
+        self.failures.append(Failure(self._vm(), step, self._chance.random() < 0.5))
+
+    def _imds_faulty(self) -> None:
         chance = self._chance
         vm = chance.choice((self._vm(), self._vm(), "all"))
         if chance.random() < 0.15:
@@ -222,21 +221,8 @@ class PlanBuilder:
         vms = self._chance.sample(self.vms, self._chance.randint(1, len(self.vms)))
         self._disturb("announce", *self._event(tuple(vms)))
 
-    def _change(self) -> None:
+    def _event_changes(self) -> None:
         self._disturb("change-event", self._chance.choice(("grow", "cancel", "start", "extend")))
 
     def _second_run(self) -> None:
         self._disturb("second-run")
-
-    METHODS: ClassVar[dict[str, Callable[[PlanBuilder], None]]] = {
-        "controller killed": _controller,
-        "host killed": _host,
-        "sshd killed": _sshd,
-        "connection cut": _connection,
-        "prepare fails": _prepare,
-        "recover fails": _recover,
-        "IMDS faulty": _imds,
-        "second event": _second_event,
-        "event changes": _change,
-        "second run": _second_run,
-    }

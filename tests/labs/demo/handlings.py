@@ -70,13 +70,9 @@ def hook_runner_logs(topology: Topology) -> str:
     return "\n".join(found)
 
 
-def no_logs(topology: Topology) -> str:
-    return ""
-
-
 OURS = "ours"
 HANDLINGS = {
-    "nothing": Handling("nothing installed", install_nothing, no_logs),
-    "sample": Handling("documentation's sample", install_sample, no_logs),
+    "nothing": Handling("nothing installed", install_nothing),
+    "sample": Handling("documentation's sample", install_sample),
     OURS: Handling("hook runner, ready hooks", install_hook_runner, hook_runner_logs),
 }

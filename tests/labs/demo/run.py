@@ -41,7 +41,7 @@ class Handling(NamedTuple):
 
     name: str
     install: Callable[[Topology, Path], None]
-    explain: Callable[[Topology], str]
+    explain: Callable[[Topology], str] = lambda topology: ""
 
 
 def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], None] = lambda: None) -> Result:

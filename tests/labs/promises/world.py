@@ -70,19 +70,13 @@ class World:
     def __init__(self, hosts: Hosts, simulator: Simulator, impacts: ObservedImpacts, folder: Path) -> None:
         self.vms, self.simulator, self.impacts, self.folder = hosts.vms, simulator, impacts, folder
         self.key = hosts.folder / "key"
-        self.began = time.time()
         # reasons why an event started other than an approval by the coordinator, as a case caused them
         self.not_before_passed = self.other_client = False
 
-    def announce(self, kind: str = "Reboot") -> str:
-        """Announce an event of all four VMs; return its ID."""
-        event = {
-            "type": kind,
-            "resources": list(NAMES),
-            "notice": NOTICE,
-            "started_for": STARTED_FOR,
-            "impact_for": IMPACT_FOR,
-        }
+    def announce(self) -> str:
+        """Announce a reboot of all four VMs; return the ID of the event."""
+        limits = {"notice": NOTICE, "started_for": STARTED_FOR, "impact_for": IMPACT_FOR}
+        event = {"type": "Reboot", "resources": list(NAMES), **limits}
         return str(self.simulator.post("/events", event)["id"])
 
     # acts of Azure

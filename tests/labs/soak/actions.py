@@ -63,30 +63,12 @@ class Actions:
 
     # events
 
-    def do_announce(self, event_id: str, kind: str, resources: str, notice: int) -> None:
-        self.azure.schedule(kind, *resources.split(","), id=event_id, notice=notice, started_for=3600)
+    def do_announce(self, event_id: str, kind: str, resources: str, options: dict[str, Any]) -> None:
+        self.azure.schedule(kind, *resources.split(","), id=event_id, started_for=3600, **options)
 
-    def do_start_unannounced(self, event_id: str, kind: str, resources: str) -> None:
-        self.azure.schedule(kind, *resources.split(","), id=event_id, starts="automatic_approval", started_for=3600)
-
-    def do_cancel(self, event_id: str) -> None:
-        self.azure.cancel(event_id)
-
-    def do_complete(self, event_id: str) -> None:
-        self.azure.complete(event_id)
-
-    def do_release(self, event_id: str) -> None:
-        """Let the operator of the platform start the event."""
-        self.azure.approve(event_id)
-
-    def do_move(self, event_id: str, notice: int) -> None:
-        self.azure.change(event_id, notice=notice)
-
-    def do_retype(self, event_id: str, kind: str) -> None:
-        self.azure.change(event_id, type=kind)
-
-    def do_change_resources(self, event_id: str, resources: str) -> None:
-        self.azure.change(event_id, resources=resources.split(","))
+    def do_event(self, event_id: str, verb: str, body: dict[str, Any]) -> None:
+        """Let Azure cancel, complete, approve or change an event."""
+        self.azure.simulator.post(f"/events/{event_id}/{verb}", body)
 
     # IMDS
 
@@ -104,19 +86,12 @@ class Actions:
         for number in pattern.split(","):
             self.azure.fault("body", vm=VM, method="GET", route="scheduledevents", requests=number, body=body)
 
-    def do_heal(self) -> None:
-        self.azure.heal()
-
     # the host
 
-    def do_kill(self, pause: float = 0.0) -> None:
-        self._restart("kill", pause)
-
-    def do_term(self, pause: float = 0.0) -> None:
-        self._restart("term", pause)
-
-    def do_reboot(self, pause: float = 0.0) -> None:
-        self._restart("reboot", pause)
+    def do_restart(self, how: str, pause: float) -> None:
+        self.testbed.end(how)
+        time.sleep(pause)
+        self.testbed.start()
 
     def do_reload(self, history_events: int) -> str:
         if not holds_within(lambda: self.testbed.is_ready, WAIT_TIMEOUT):
@@ -126,11 +101,6 @@ class Actions:
 
     def do_clock(self, skew: int) -> None:
         self.testbed.host.set_clock(skew)
-
-    def _restart(self, how: str, pause: float) -> None:
-        self.testbed.end(how)
-        time.sleep(pause)
-        self.testbed.start()
 
     def _count(self, what: str, stage: str) -> int:
         return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.marks())

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -71,8 +72,6 @@ def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
 
 def counts_of(evidence: Evidence) -> dict[str, int]:
     """Return the number of observations of one run, by name."""
-    counts = {"approvals": len(evidence.approvals), "hook runs": len(evidence.runs)}
-    for action in evidence.plan.actions:
-        name = f"did: {action.verb}"
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    counts = Counter({"approvals": len(evidence.approvals), "hook runs": len(evidence.runs)})
+    counts.update(f"did: {action.verb}" for action in evidence.plan.actions)
+    return dict(counts)

@@ -105,9 +105,9 @@ def _long(chance: random.Random) -> Plan:
     for _number in range(EVENTS_OF_A_LONG_RUN):
         event_id = _event_id(chance)
         actions += [
-            Action("announce", (event_id, chance.choice(TYPES), VM, 600)),
+            Action("announce", (event_id, chance.choice(TYPES), VM, {"notice": 600})),
             Action("until-mark", ("ok", PREPARE)),
-            Action(chance.choice(("cancel", "complete")), (event_id,)),
+            Action("event", (event_id, chance.choice(("cancel", "complete")), {})),
             Action("rest"),
         ]
     return Plan(Setup(hooks), tuple(actions), is_long=True)
@@ -159,8 +159,8 @@ class _PlanBuilder:
             self._events.append(event_id)
         kind, resources = chance.choice(TYPES), chance.choice(RESOURCES)
         if chance.random() < 0.12:
-            return [Action("start-unannounced", (event_id, kind, resources))]
-        announced = Action("announce", (event_id, kind, resources, chance.choice(NOTICES)))
+            return [Action("announce", (event_id, kind, resources, {"starts": "automatic_approval"}))]
+        announced = Action("announce", (event_id, kind, resources, {"notice": chance.choice(NOTICES)}))
         if chance.random() < 0.5:
             return [announced]
         prepared = Action("until-mark", ("ok", PREPARE))
@@ -168,19 +168,21 @@ class _PlanBuilder:
 
     def _event(self) -> list[Action]:
         chance, event_id = self._chance, self._chance.choice(self._events)
-        ways = [
-            Action("cancel", (event_id,)),
-            Action("complete", (event_id,)),
-            Action("release", (event_id,)),
-            Action("move", (event_id, chance.choice(NOTICES))),
-            Action("retype", (event_id, chance.choice(TYPES))),
-            Action("change-resources", (event_id, chance.choice(RESOURCES))),
-        ]
-        way = chance.choice(ways)
-        if way.verb in ("cancel", "complete") and chance.random() < 0.3:
-            again = Action("announce", (event_id, chance.choice(TYPES), VM, chance.choice(NOTICES)))
-            return [way, *self._wait(), again]
-        return [way]
+        verb, body = chance.choice(
+            (
+                ("cancel", {}),
+                ("complete", {}),
+                ("approve", {"as": "control-plane"}),
+                ("change", {"notice": chance.choice(NOTICES)}),
+                ("change", {"type": chance.choice(TYPES)}),
+                ("change", {"resources": chance.choice(RESOURCES).split(",")}),
+            )
+        )
+        action = Action("event", (event_id, verb, body))
+        if verb in ("cancel", "complete") and chance.random() < 0.3:
+            again = (event_id, chance.choice(TYPES), VM, {"notice": chance.choice(NOTICES)})
+            return [action, *self._wait(), Action("announce", again)]
+        return [action]
 
     def _fault(self) -> list[Action]:
         chance = self._chance
@@ -195,9 +197,9 @@ class _PlanBuilder:
 
     def _restart(self) -> list[Action]:
         chance = self._chance
-        verb = chance.choice(("kill", "kill", "kill", "term", "reboot", "reboot"))
+        how = chance.choice(("kill", "kill", "kill", "term", "reboot", "reboot"))
         first = [Action("clock", (chance.choice(SKEWS),))] if chance.random() < 0.2 else []
-        return [*first, Action(verb, (chance.choice((0.0, 0.0, 0.3, 0.8)),))]
+        return [*first, Action("restart", (how, chance.choice((0.0, 0.0, 0.3, 0.8))))]
 
     def _host(self) -> list[Action]:
         chance = self._chance

@@ -74,7 +74,7 @@ class _PlanExecution:
         self._stop()
 
     def _heal(self) -> None:
-        self.actions.do_heal()
+        self.testbed.azure.heal()
         self.testbed.harness.folder.joinpath("marks.healed").touch()
         if not self.testbed.is_running():
             self._report("7 daemon alive", f"the daemon had ended by itself, with {self.testbed.daemon.process}")
