@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 # seconds after which no run starts, when neither seeds nor a time are given
@@ -52,6 +52,14 @@ class Outcome(NamedTuple):
     @property
     def text(self) -> str:
         return "\n".join([f"seed {self.seed}", *self.lines, "violations:", *map(str, self.violations)])
+
+
+class Approval(NamedTuple):
+    """An approval that IMDS accepted from a VM."""
+
+    at: float
+    vm: str
+    event_id: str
 
 
 # runs a seed in an empty folder; an exception is a violation, too
@@ -151,6 +159,16 @@ def totals(outcomes: Iterable[Outcome]) -> str:
         counts.update(seeds=1, **outcome.counts)
         counts.update(f"violations: {violation.rule}" for violation in outcome.violations)
     return "\n".join(f"{name:55} {count:6d}" for name, count in sorted(counts.items()))
+
+
+def approvals_from(lines: Sequence[dict[str, Any]]) -> list[Approval]:
+    """Return the approvals in the simulator's log."""
+    return [
+        Approval(unix_time(line["time"]), line["vm"], event_id.casefold())
+        for line in lines
+        if line["what"] == "approval" and line["status"] == 200
+        for event_id in line["ids"]
+    ]
 
 
 def unix_time(text: str) -> float:

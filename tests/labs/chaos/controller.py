@@ -23,7 +23,7 @@ PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
 class Controller:
     """One process of ansible-playbook, in its own session as from a terminal.
 
-    ``command`` is PROGRAM with its arguments, and a prefix that runs it. Each line of ``log`` has its time.
+    Each line of ``log`` has its time.
 
     Attributes:
         began, ended: Unix times.
@@ -31,14 +31,14 @@ class Controller:
         killed: how it was killed; empty when it ended by itself.
     """
 
-    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name, self.log = name, log
         self.began = time.time()
         self.ended: float | None = None
         self.killed = ""
-        self.lines: list[tuple[float, str]] = []
+        self._lines: list[str] = []
         self._process = subprocess.Popen(
-            list(command),
+            [PROGRAM, *arguments],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -52,7 +52,7 @@ class Controller:
     def _read(self) -> None:
         with self.log.open("w") as log:
             for line in self._process.stdout or ():
-                self.lines.append((time.time(), line.rstrip("\n")))
+                self._lines.append(line)
                 log.write(f"{time.time() - self.began:.3f} {line}")
                 log.flush()
 
@@ -68,7 +68,7 @@ class Controller:
 
     @property
     def output(self) -> str:
-        return "\n".join(line for _at, line in self.lines)
+        return "".join(self._lines)
 
     def wait(self, seconds: float) -> bool:
         """Return True if it ends by itself within this time."""

@@ -10,18 +10,10 @@ from typing import Any, NamedTuple
 
 from chaos.plan import JOIN, RECOVER, SETTLE
 from chaos.vm import Mark
-from seed_campaign import clock_time, unix_time
+from seed_campaign import Approval, clock_time, unix_time
 
 OVER = ("finished", "cancelled", "expired")
 FOREVER = float("inf")
-
-
-class Approval(NamedTuple):
-    """An approval that IMDS accepted from a VM."""
-
-    at: float
-    vm: str
-    event_id: str
 
 
 class AzureEvent(NamedTuple):
@@ -141,12 +133,3 @@ def events_from(lines: Sequence[dict[str, Any]]) -> list[AzureEvent]:
             event = event._replace(not_before=unix_time(line["not_before"]))
         found[event_id] = event
     return list(found.values())
-
-
-def approvals_from(lines: Sequence[dict[str, Any]]) -> list[Approval]:
-    return [
-        Approval(unix_time(line["time"]), line["vm"], event_id.casefold())
-        for line in lines
-        if line["what"] == "approval" and line["status"] == 200
-        for event_id in line["ids"]
-    ]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances, UnapprovedEventStarter
-from chaos.evidence import Evidence, Run, approvals_from, events_from
+from chaos.evidence import Evidence, Run, events_from
 from chaos.plan import Plan
 from chaos.rules import find_violations
 from chaos.testbed import Testbed, open_testbed
-from seed_campaign import Outcome, Violation
+from seed_campaign import Outcome, Violation, approvals_from
 
 # seconds after which a run counts as hanging: five times MAINTENANCE_PATIENCE
 RUN_TIMEOUT = 300.0

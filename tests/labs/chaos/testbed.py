@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos import network_links
-from chaos.controller import PROGRAM, Controller
+from chaos.controller import Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
 from chaos.vm import STEP_COMMAND, Mark, Vm, make_key
 from support import simulator_process
@@ -105,7 +105,7 @@ class Testbed:
             **more,
         }
         arguments = ["-i", str(self._folder / "inventory.json"), "-e", json.dumps(variables), PLAYBOOK]
-        return Controller(name, [PROGRAM, *arguments], self._environment, self._folder / (name + ".log"))
+        return Controller(name, arguments, self._environment, self._folder / (name + ".log"))
 
     def announce(self, event: Event) -> str:
         """Let an event appear; return its id."""

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chaos.evidence import Approval, Evidence, approvals_from, events_from
+from chaos.evidence import Evidence, events_from
 from chaos.plan import SETTLE
 from chaos.testbed import VmImpacts, make_vms, start_simulator
 from chaos.vm import STATE, Vm
+from seed_campaign import Approval, approvals_from
 from support.hosts.lab import Lab
 from support.simulator_process import Simulator
 from support.wait import wait_until

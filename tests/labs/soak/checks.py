@@ -12,16 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from seed_campaign import Violation
+from seed_campaign import Approval, Violation
 from soak.hooks import HookRun
 from soak.plan import PREPARE, RECOVER, Hook, Plan
-
-
-class Approval(NamedTuple):
-    """An approval that IMDS took from this VM."""
-
-    at: float
-    event_id: str
 
 
 class Evidence(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
 from hook_runner.records import OPEN_STATES
-from seed_campaign import Outcome, Violation, unix_time
+from seed_campaign import Outcome, Violation, approvals_from
 from soak.actions import Actions
-from soak.checks import Approval, Evidence, counts_of, find_violations
+from soak.checks import Evidence, counts_of, find_violations
 from soak.hooks import hook_runs
 from soak.plan import VM, Plan, draw_plan
 from soak.testbed import Testbed, holds_within
@@ -140,12 +140,7 @@ class _PlanExecution:
             self._report("7 daemon alive", f"{traces} tracebacks in its log")
 
     def evidence(self) -> Evidence:
-        approvals = [
-            Approval(unix_time(line["time"]), event_id)
-            for line in self.simulator.get("/log?what=approval")["lines"]
-            if line["vm"] == VM and line["status"] == 200
-            for event_id in line["ids"]
-        ]
+        approvals = [each for each in approvals_from(self.simulator.get("/log")["lines"]) if each.vm == VM]
         return Evidence(self.plan, hook_runs(self.testbed.marks()), approvals, self.testbed.reboots)
 
     def _report(self, what: str, text: str) -> None:

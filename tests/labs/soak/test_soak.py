@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from seed_campaign import Outcome, run_seeds
-from soak.checks import Approval, Evidence, find_violations
+from seed_campaign import Approval, Outcome, run_seeds
+from soak.checks import Evidence, find_violations
 from soak.emulated_host import EmulatedHost
 from soak.hooks import HookRun
 from soak.plan import Hook, Plan, Setup, draw_plan
@@ -68,7 +68,7 @@ def found(**given: Any) -> list[str]:
     usual: dict[str, Any] = {
         "plan": Plan(SETUP, ()),
         "runs": [run("prepare", 1.5), run("recover", 5.0)],
-        "approvals": [Approval(2.5, "A")],
+        "approvals": [Approval(2.5, "vm1", "A")],
         "reboots": [],
     }
     return sorted({violation.rule for violation in find_violations(Evidence(**{**usual, **given}))})
