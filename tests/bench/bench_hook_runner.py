@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""CPU and memory of the daemon with one poll a second, without and with events, and of loops that only poll.
+"""CPU and memory of the daemon without and with events, beside loops that only poll; the delay of its hooks.
 
-    [BASELINE=CHECKOUT] [INTERVAL=1] python tests/bench/bench_hook_runner.py [SECONDS]
+    [INTERVAL=1] python tests/bench/bench_hook_runner.py [SECONDS [EVENTS]]
 
-With BASELINE the daemon of another checkout of this repository takes part. A short INTERVAL gives
-more polls in the same time; each poll of each program then costs less, because caches are warm.
+A short INTERVAL gives more polls in the same time; each poll of each program then costs less, because
+caches are warm.
 
 All programs run at the same time, each as a separate VM, so that other work of the machine affects
 them alike.
@@ -15,7 +15,9 @@ them alike.
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,14 +27,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
-from installed_daemon import ENVIRONMENT, Daemon, install
+from installed_daemon import ENVIRONMENT, Daemon, install, wait_for
 from table import print_table, ratio
 
 from support import simulator_process
 from support.simulator_process import Simulator
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
-BASELINE = os.environ.get("BASELINE", "")
 INTERVAL = float(os.environ.get("INTERVAL", "1"))
 # seconds before the measurement: imports, first answers, caches
 WARM_UP = 5.0
@@ -63,6 +64,8 @@ while True:
     document = json.loads(pool.request("GET", path, headers=headers).data)
     time.sleep(max(0.0, began + %g - time.monotonic()))
 """
+# writes the time of its beginning, to the nanosecond; `exec` avoids a second process
+STAMP = "#!/bin/sh\nexec date +%%s.%%N > %s\n"
 CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
 
 
@@ -76,10 +79,8 @@ class Usage(NamedTuple):
 class Comparison:
     """Programs by name, which run until the end of `measure`."""
 
-    def __init__(self, azure: Simulator, folder: Path) -> None:
-        self._azure, self._folder = azure, folder
-        self._library = install(folder / "library")
-        self._baseline = install(folder / "baseline", Path(BASELINE)) if BASELINE else self._library
+    def __init__(self, azure: Simulator, library: Path, folder: Path) -> None:
+        self._azure, self._library, self._folder = azure, library, folder
         self._pids: dict[str, int] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
         self._daemons: list[Daemon] = []
@@ -90,8 +91,7 @@ class Comparison:
         self._pids[name] = process.pid
 
     def add_daemon(self, name: str) -> None:
-        library = self._baseline if name.startswith("baseline") else self._library
-        daemon = Daemon(library, self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
+        daemon = Daemon(self._library, self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
         self._daemons.append(daemon)
         # measure the second start, because only the first one makes the folders
         daemon.start()
@@ -136,11 +136,10 @@ def resident(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) / 1024
 
 
-def idle(seconds: float, folder: Path) -> None:
+def idle(seconds: float, library: Path, folder: Path) -> None:
     """Compare the programs without an event."""
     names = {
         "daemon": "the daemon",
-        **({"baseline": "the daemon of BASELINE"} if BASELINE else {}),
         "urllib3": "urllib3, kept alive",
         "session": "requests.Session, kept alive",
         "plain": "requests.get",
@@ -148,10 +147,8 @@ def idle(seconds: float, folder: Path) -> None:
     }
     groups = {name: {"kind": "standalone", "vms": {name: {}}} for name in names}
     with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
-        comparison = Comparison(azure, folder)
-        for name in ("daemon", "baseline"):
-            if name in names:
-                comparison.add_daemon(name)
+        comparison = Comparison(azure, library, folder)
+        comparison.add_daemon("daemon")
         host, port = azure.endpoints["urllib3"].rpartition("/")[2].split(":")
         comparison.add_command("urllib3", [sys.executable, "-c", URLLIB3 % (host, int(port), INTERVAL)])
         comparison.add_command("session", [sys.executable, "-c", SESSION % (address(azure, "session"), INTERVAL)])
@@ -171,42 +168,27 @@ def idle(seconds: float, folder: Path) -> None:
         ["", "CPU, s per hour", "daemon / this", "resident, MiB"],
         rows,
     )
-    print(
-        "Goals: the daemon takes at most 0.6 of the CPU of requests.Session, 0.7 with an event, "
-        "and at most 3 MiB more than importing requests."
-    )
-    print(
-        "It takes {:.2f}, and {:.1f} MiB more.".format(
-            used["daemon"].cpu / used["session"].cpu, used["daemon"].memory - used["import"].memory
-        )
-    )
 
 
-DAEMONS = ("daemon", "baseline")
-KINDS = (*DAEMONS, "session", "other")
-
-
-def busy(seconds: float, folder: Path) -> None:
+def busy(seconds: float, library: Path, folder: Path) -> None:
     """Compare them with pending events: one affects the VM of each daemon, the others another VM."""
     counts = (1, 10, 1000)
     groups = {
-        f"g{count}": {"kind": "availability_set", "vms": {kind + str(count): {} for kind in KINDS}} for count in counts
+        f"g{count}": {
+            "kind": "availability_set",
+            "vms": {f"{kind}{count}": {} for kind in ("daemon", "session", "other")},
+        }
+        for count in counts
     }
     events = [
-        {
-            "type": "Freeze",
-            "resources": [kind + str(count) for kind in (DAEMONS if number == 0 else ["other"])],
-            "notice": "5h",
-        }
+        {"type": "Freeze", "resources": [f"{'other' if number else 'daemon'}{count}"], "notice": "5h"}
         for count in counts
         for number in range(count)
     ]
     with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
-        comparison = Comparison(azure, folder)
+        comparison = Comparison(azure, library, folder)
         for count in counts:
             comparison.add_daemon(f"daemon{count}")
-            if BASELINE:
-                comparison.add_daemon(f"baseline{count}")
             comparison.add_command(
                 f"session{count}", [sys.executable, "-c", SESSION % (address(azure, f"session{count}"), INTERVAL)]
             )
@@ -222,13 +204,34 @@ def busy(seconds: float, folder: Path) -> None:
             f"{ours.memory:.1f}",
             f"{other.memory:.1f}",
         ]
-        if BASELINE:
-            before = used[f"baseline{count}"]
-            row += [f"{before.cpu:.2f}", ratio(before.cpu, other.cpu), f"{before.memory:.1f}"]
         rows.append(row)
     columns = ["events", "daemon, CPU s per hour", "requests.Session", "ratio", "daemon, MiB", "requests.Session"]
-    columns += ["BASELINE, CPU", "its ratio", "its MiB"] if BASELINE else []
     print_table(f"With pending events, one poll a second, for {seconds:g} s", columns, rows)
+
+
+def delays(events: int, library: Path, folder: Path) -> None:
+    """Measure the time from the appearance of events, at random moments between two polls, to their prepare hook."""
+    found = []
+    with simulator_process.start({"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}}, ["--quiet"]) as azure:
+        daemon = Daemon(library, folder / "vm1", azure.endpoints["vm1"])
+        stamp = daemon.folder / "stamp"
+        daemon.hook("prepare/10-stamp", STAMP % stamp)
+        daemon.hook("recover/10-stamp", f"#!/bin/sh\nexec rm {stamp}\n")
+        daemon.start()
+        daemon.wait_until_ready()
+        for _number in range(events):
+            time.sleep(random.uniform(0.3, 1.3))
+            began = time.time()
+            event = azure.post("/events", {"type": "Reboot", "resources": ["vm1"]})["id"]
+            wait_for(lambda: stamp.exists() and stamp.read_text().endswith("\n"), "the prepare hook", daemon.log)
+            found.append(float(stamp.read_text()) - began)
+            azure.post(f"/events/{event}/cancel")
+            wait_for(lambda: not stamp.exists(), "the recover hook", daemon.log)
+        daemon.kill()
+    found.sort()
+    row = [found[0], statistics.median(found), found[int(len(found) * 0.99)], found[-1]]
+    title = f"From an event's appearance to the first instruction of its hook, {events} random moments, s"
+    print_table(title, ["least", "median", "p99", "most"], [[f"{each:.3f}" for each in row]])
 
 
 def address(azure: Simulator, vm: str) -> str:
@@ -237,9 +240,14 @@ def address(azure: Simulator, vm: str) -> str:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    for measure, part in ((idle, 1.0), (busy, 0.75)):
-        with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            measure(seconds * part, Path(name))
+    events = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        library = install(folder / "library")
+        idle(seconds, library, folder)
+        busy(0.75 * seconds, library, folder)
+        delays(events, library, folder)
 
 
 if __name__ == "__main__":

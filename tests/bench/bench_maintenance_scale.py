@@ -3,11 +3,10 @@
 
 """A maintenance of many hosts with few forks: times of its steps, and CPU and memory of the controller.
 
-    python tests/bench/bench_maintenance_scale.py [HOSTS ...] [--forks N] [--before COMMIT] [--only NAME]
+    python tests/bench/bench_maintenance_scale.py [HOSTS ...] [--forks N]
 
-Compares the playbook of this checkout, that of an earlier commit, a playbook with `uri` and `until` as a
-user would write it, and one that waits with `async` and collects in rounds. All hosts are this machine,
-over local connections: their modules share its processors with the controller.
+Compares the playbook of this collection with one with `uri` and `until` as a user would write it. All hosts
+are this machine, over local connections: their modules share its processors with the controller.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import ctypes
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -28,56 +28,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
-from bench_maintenance import PLAYBOOK, unpack
 from table import print_table
 
-from playbooks import SHIM, collections_path, host_seconds
 from support import simulator_process
+from support.repository import REPOSITORY
 from support.simulator_process import Simulator
+from tools.repository.collection_tree import copy_tree
 
-BEFORE = "b14135d"
+PLAYBOOK = "azure_imds.scheduled_events.maintenance"
+COLLECTIONS = REPOSITORY / ".cache" / "trees" / "bench"
 RUN_TIMEOUT = 3600
 LOAD = f"{os.getloadavg()[0]:.1f}"
 # seconds between samples of the controller's memory
 SAMPLE = 2.0
 PR_SET_CHILD_SUBREAPER = 36
-
+# replaces the host's Python and writes the CPU time of each module run; bash itself adds 2 ms
+SHIM = """#!/bin/bash
+"%(python)s" "$@"
+status=$?
+times >> "%(notes)s"
+exit $status
+"""
 
 URL = "{{ maintenance_endpoint }}/metadata/scheduledevents?api-version=2020-07-01"
 READ: dict[str, Any] = {"url": URL, "headers": {"Metadata": "true"}, "return_content": True}
-COLLECT = [
-    {
-        "name": "Collect",
-        "ansible.builtin.async_status": {"jid": "{{ job.ansible_job_id }}"},
-        "register": "collected",
-    },
-    {
-        "name": "Collect again",
-        "ansible.builtin.include_tasks": "collect.yml",
-        "when": "not collected.finished",
-    },
-]
-WAITS: dict[str, list[dict[str, Any]]] = {
-    "uri": [
-        {
-            "name": "Wait",
-            "ansible.builtin.uri": READ,
-            "register": "answer",
-            "until": "answer.json is defined and not answer.json.Events",
-            "retries": RUN_TIMEOUT,
-            "delay": 1,
-        }
-    ],
-    "async": [
-        {
-            "name": "Wait",
-            "azure_imds.scheduled_events.event_wait": {"endpoint": "{{ maintenance_endpoint }}", "state": "absent"},
-            "async": RUN_TIMEOUT,
-            "poll": 0,
-            "register": "job",
-        },
-        {"name": "Collect", "ansible.builtin.include_tasks": "collect.yml"},
-    ],
+WAIT = {
+    "name": "Wait",
+    "ansible.builtin.uri": READ,
+    "register": "answer",
+    "until": "answer.json is defined and not answer.json.Events",
+    "retries": RUN_TIMEOUT,
+    "delay": 1,
 }
 
 
@@ -100,21 +81,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument("hosts", nargs="*", type=int, default=[5, 50], metavar="HOSTS", help="(default: 5 50)")
     parser.add_argument("--forks", type=int, default=5, help="(default: %(default)s)")
-    parser.add_argument("--before", default=BEFORE, metavar="COMMIT", help="the earlier commit (default: %(default)s)")
-    parser.add_argument("--only", choices=["here", "before", "uri", "async"], help="measure only this playbook")
     options = parser.parse_args()
     # detached processes of the controller become children of this one, so that their CPU time is counted
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        names = {"here": "here", "before": options.before, "uri": "uri + until", "async": "async, rounds"}
-        collections = dict.fromkeys(names, collections_path())
-        collections["before"] = unpack(options.before, Path(name) / "before")
-        rows = []
-        for hosts in options.hosts:
-            for which in (options.only,) if options.only else names:
-                figures = measure(which, collections[which], hosts, options.forks)
-                rows.append([f"{hosts} hosts, {names[which]}", *cells(figures)])
-                print("  ".join(rows[-1]), flush=True)
+    copy_tree(REPOSITORY, COLLECTIONS)
+    rows = []
+    for hosts in options.hosts:
+        for which in ("maintenance", "uri + until"):
+            figures = measure(which == "maintenance", hosts, options.forks)
+            values = [*(f"{value:.1f}" for value in figures[:-2]), f"{figures.memory:.0f}", str(figures.processes)]
+            rows.append([f"{hosts} hosts, {which}", *values])
+            print("  ".join(rows[-1]), flush=True)
     columns = ["prepared", "approved", "over", "first rec.", "last rec.", "end", "CPU", "CPU hosts", "MiB", "processes"]
     print_table(f"A maintenance with {options.forks} forks", ["", *columns], rows)
     print(
@@ -125,12 +102,11 @@ def main() -> None:
     )
 
 
-def cells(figures: Figures) -> list[str]:
-    return [*(f"{value:.1f}" for value in figures[:-2]), f"{figures.memory:.0f}", str(figures.processes)]
+def measure(is_ours: bool, hosts: int, forks: int) -> Figures:
+    """Return the figures of one run; RuntimeError if it does not approve and recover as expected.
 
-
-def measure(which: str, collections: Path, hosts: int, forks: int) -> Figures:
-    """Return the figures of one run; RuntimeError if it does not approve and recover as expected."""
+    ``is_ours``: whether the playbook is that of this collection.
+    """
     names = [f"vm{number}" for number in range(1, hosts + 1)]
     # long enough for all hosts to wait
     started_for = 20 + hosts
@@ -141,10 +117,10 @@ def measure(which: str, collections: Path, hosts: int, forks: int) -> Figures:
     event = {"type": "Freeze", "resources": names, "notice": "2h", "started_for": started_for}
     with simulator_process.start(scenario) as azure, tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        playbook = write_plays(folder, WAITS[which]) if which in WAITS else PLAYBOOK
+        playbook = PLAYBOOK if is_ours else write_plays(folder)
         announced = time.time()
         azure.post("/events", event)
-        controller, host, memory, processes = run(folder, azure, collections, names, forks, playbook)
+        controller, host, memory, processes = run(folder, azure, names, forks, playbook)
         ended = time.time()
         lines = azure.get("/log")["lines"]
         times = {
@@ -169,7 +145,7 @@ def measure(which: str, collections: Path, hosts: int, forks: int) -> Figures:
     )
 
 
-def write_plays(folder: Path, wait: list[dict[str, Any]]) -> str:
+def write_plays(folder: Path) -> str:
     """Write a playbook that prepares, approves, waits and recovers, as a user would write it, and return its path."""
     play = {"hosts": "all", "gather_facts": False}
     start = {"StartRequests": [{"EventId": "{{ item.EventId }}"}]}
@@ -188,20 +164,13 @@ def write_plays(folder: Path, wait: list[dict[str, Any]]) -> str:
                 },
             ],
         },
-        {
-            **play,
-            "strategy": "linear" if wait is WAITS["uri"] else "free",
-            "tasks": [*wait, {"name": "Recover", "ansible.builtin.include_tasks": "recovered.yml"}],
-        },
+        {**play, "tasks": [WAIT, {"name": "Recover", "ansible.builtin.include_tasks": "recovered.yml"}]},
     ]
-    (folder / "collect.yml").write_text(json.dumps(COLLECT))
     (folder / "site.yml").write_text(json.dumps(plays))
     return str(folder / "site.yml")
 
 
-def run(
-    folder: Path, azure: Simulator, collections: Path, names: list[str], forks: int, playbook: str
-) -> tuple[float, float, float, int]:
+def run(folder: Path, azure: Simulator, names: list[str], forks: int, playbook: str) -> tuple[float, float, float, int]:
     """Run the playbook; return CPU seconds of the controller and of the hosts, its memory in MiB and its processes."""
     for step in ("prepared", "recovered"):
         tasks = [{"name": "Step", "ansible.builtin.command": f"touch {folder}/{step}-{{{{ inventory_hostname }}}}"}]
@@ -218,7 +187,6 @@ def run(
         "maintenance_receipts": f"{folder}/receipts-{{{{ inventory_hostname }}}}",
         "maintenance_notes": f"{folder}/notes-{{{{ inventory_hostname }}}}",
         "maintenance_within": 3 * 3600,
-        "ansible_async_dir": f"{folder}/async-{{{{ inventory_hostname }}}}",
     }
     hosts = {name: {"maintenance_endpoint": azure.endpoints[name]} for name in names}
     inventory = folder / "inventory.json"
@@ -227,7 +195,7 @@ def run(
     command = [program, "-i", str(inventory), "--forks", str(forks), playbook]
     environment = {
         **os.environ,
-        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
         "ANSIBLE_HOME": str(folder),
         "ANSIBLE_LOCAL_TEMP": str(folder),
         "ANSIBLE_PIPELINING": "1",
@@ -270,6 +238,16 @@ def size_of(process: Path, mark: str) -> int:
     except (OSError, UnicodeDecodeError):
         return 0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def host_seconds(notes: str) -> float:
+    """Return the CPU seconds of children in the output of bash's `times`: every second line is theirs."""
+    children = notes.splitlines()[1::2]
+    return sum(
+        60 * float(minutes) + float(seconds)
+        for line in children
+        for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", line)
+    )
 
 
 def cpu() -> float:

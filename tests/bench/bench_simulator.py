@@ -1,41 +1,43 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Number of VMs that one core serves: the simulator now, as it was before, and Python's own http.server.
 
-    python tests/bench/bench_simulator.py [--rounds N] [--seconds N] [--only NAME] [--before COMMIT]
+"""Number of VMs that the simulator serves on one core.
+
+    python tests/bench/bench_simulator.py [ROUNDS [SECONDS]]
 
 1,000 persistent connections, each from the source address of one VM, send requests from one core to a
-server on another: first as fast as it answers, then 1,000 requests per second. Each round measures all
-servers one after another, every second round in the opposite order. The figures are medians of the
-rounds; a ratio is the median of the ratios in the rounds. Three rounds take four minutes.
-
-As root it takes priority over other programs, and the servers run at once while latencies are measured.
-Without root, latencies are comparable only on a machine without other work.
+simulator on another: first as fast as it answers, then 1,000 requests per second. The figures are medians
+of the rounds. Latencies count only on a machine without other work.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import gc
 import os
 import resource
+import select
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import priority
-import simulator_servers
-from simulator_clients import Clients
-from simulator_servers import PACKAGE_ROOT, ROOT, VMS, Server
-from table import print_table, ratio
+sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
+from bench_hook_runner import cpu_seconds
+from table import print_table
 
-BEFORE = "07bf835"
-NOW, PAGE, OLD, CANNED = "now", "now, page open", "before", "http.server"
+from support import simulator_process
+
+VMS = 1000
+GROUP_SIZE = 50
 WARM_UP_SECONDS = 1.0
+# seconds
+CONNECT_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 10.0
+POLL = (
+    b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n\r\n"
+)
 
 
 class Result(NamedTuple):
@@ -48,150 +50,159 @@ class Result(NamedTuple):
     p99: float
 
 
-class Contestant(NamedTuple):
-    """A server, as a context manager."""
+class Clients:
+    """VMs that poll, each on a connection from a source address of its own."""
 
-    start: Callable[[], contextlib.AbstractContextManager[Server]]
-    page_open: bool = False
+    def __init__(self, port: int) -> None:
+        self._poll = select.epoll()
+        self._partial: dict[int, bytes] = {}
+        self._by_descriptor: dict[int, socket.socket] = {}
+        for number in range(VMS):
+            connection = socket.create_connection(("127.0.0.1", port), CONNECT_TIMEOUT, (source_address(number), 0))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._by_descriptor[connection.fileno()] = connection
+            self._poll.register(connection, select.EPOLLIN)
+
+    def close(self) -> None:
+        self._poll.close()
+        for connection in self._by_descriptor.values():
+            connection.close()
+
+    def saturate(self, seconds: float) -> int:
+        """Send requests on all connections as soon as they are answered; return the number of answers."""
+        done, end = 0, time.monotonic() + seconds
+        for descriptor in self._by_descriptor:
+            self._send(descriptor)
+        while self._partial:
+            answered = self._answered(0.1)
+            now = time.monotonic()
+            if now > end + ANSWER_TIMEOUT:
+                raise SystemExit(f"{len(self._partial)} answers never came")
+            if now < end:
+                done += len(answered)
+                for descriptor in answered:
+                    self._send(descriptor)
+        return done
+
+    def pace(self, seconds: float) -> list[float]:
+        """Send one request a second on each connection, evenly spread; return latencies in seconds.
+
+        A latency counts from the moment at which the request was due. Waits actively, because a sleep
+        would add up to a millisecond to each latency.
+        """
+        latencies: list[float] = []
+        descriptors, began = list(self._by_descriptor), time.monotonic()
+        total, sent = int(seconds * VMS), 0
+        due: dict[int, float] = {}
+        while len(latencies) < total:
+            now = time.monotonic()
+            if now > began + seconds + ANSWER_TIMEOUT:
+                raise SystemExit(f"{total - len(latencies)} answers never came")
+            while sent < total and began + sent / VMS <= now:
+                descriptor = descriptors[sent % VMS]
+                if descriptor in due:
+                    break
+                due[descriptor] = began + sent / VMS
+                self._send(descriptor)
+                sent += 1
+            answered = self._answered(0)
+            now = time.monotonic()
+            latencies += [now - due.pop(descriptor) for descriptor in answered]
+        return latencies
+
+    def _send(self, descriptor: int) -> None:
+        self._partial[descriptor] = b""
+        self._by_descriptor[descriptor].send(POLL)
+
+    def _answered(self, timeout: float) -> list[int]:
+        """Read what has arrived and return the descriptors whose answers are complete."""
+        answered = []
+        for descriptor, _event in self._poll.poll(timeout):
+            data = self._by_descriptor[descriptor].recv(65536)
+            if not data:
+                raise SystemExit("the server closed a connection")
+            self._partial[descriptor] += data
+            if _is_complete(self._partial[descriptor]):
+                if not self._partial[descriptor].startswith(b"HTTP/1.1 200"):
+                    raise SystemExit(f"the server answered {data[:60]!r}")
+                del self._partial[descriptor]
+                answered.append(descriptor)
+        return answered
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each of the two measurements of a server")
-    parser.add_argument("--before", default=BEFORE, help="the commit to compare with")
-    parser.add_argument("--only", action="append", help="measure this server only; repeatable")
-    options = parser.parse_args()
-    _allow_many_connections()
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[-1]})
-    gc.disable()
-    with priority.highest(), simulator_servers.package_of(options.before) as before:
-        contestants = _contestants(cores[0])
-        if before is None:
-            print(f"the repository does not have the commit {options.before}: there is no comparison with it")
-        else:
-            contestants.update(_former_contestants(before, cores[0]))
-        names = [name for name in contestants if not options.only or name in options.only]
-        rounds: list[dict[str, Result]] = []
-        others = []
-        for number in range(options.rounds):
-            busy = _BusyMachine()
-            results: dict[str, Result] = {}
-            for name in names if number % 2 == 0 else reversed(names):
-                results[name] = _measure(contestants[name], options.seconds, cores)
-                gc.collect()
-            rounds.append(results)
-            others.append(busy.load_of_others())
-            _print_results(f"round {number + 1}; load average {os.getloadavg()[0]:.1f}", [results], names)
-    title = f"median of {len(rounds)} rounds; {VMS} VMs, a connection each; one core for the server"
-    _print_results(f"{title}; Python {sys.version.split()[0]}; before: {options.before}", rounds, names)
-    _print_ratios(rounds, names)
-    print(f"\nprograms that are not part of the benchmark used {median(others):.2f} of {len(cores)} cores")
-    print(f"latencies were measured with real-time priority: {'yes' if os.geteuid() == 0 else 'no'}")
-    return 0
+def _is_complete(answer: bytes) -> bool:
+    end = answer.find(b"\r\n\r\n")
+    if end < 0:
+        return False
+    name = answer.find(b"Content-Length: ")
+    return len(answer) - end - 4 >= int(answer[name + 16 : answer.index(b"\r", name)])
 
 
-def _contestants(core: int) -> dict[str, Contestant]:
-    def now() -> contextlib.AbstractContextManager[Server]:
-        return simulator_servers.simulator(ROOT / PACKAGE_ROOT, core)
+def source_address(number: int) -> str:
+    """Return the loopback address from which VM ``number`` sends its requests."""
+    return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
+
+def scenario() -> dict[str, object]:
+    """Return 20 groups of 50 VMs, with an event in each."""
+    firsts = range(0, VMS, GROUP_SIZE)
     return {
-        NOW: Contestant(now),
-        CANNED: Contestant(lambda: simulator_servers.canned(core)),
-        PAGE: Contestant(now, page_open=True),
+        "groups": {
+            f"g{first}": {
+                "kind": "availability_set",
+                "vms": {
+                    f"vm{number}": {"source": source_address(number)} for number in range(first, first + GROUP_SIZE)
+                },
+            }
+            for first in firsts
+        },
+        "events": [{"type": "Freeze", "resources": [f"vm{first}"], "notice": "2h"} for first in firsts],
+        "knobs": {"rate_limit": 0},
     }
 
 
-def _former_contestants(package_root: Path, core: int) -> dict[str, Contestant]:
-    def old() -> contextlib.AbstractContextManager[Server]:
-        return simulator_servers.simulator(package_root, core)
-
-    return {OLD: Contestant(old)}
-
-
-def _measure(contestant: Contestant, seconds: float, cores: Sequence[int]) -> Result:
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(contestant.start())
-        server.set_rate_limit(0)
-        clients = Clients(server.port, VMS)
-        stack.callback(clients.close)
-        if contestant.page_open:
-            stack.enter_context(simulator_servers.open_page(server, cores[-1]))
+def measure(seconds: float, cores: list[int]) -> Result:
+    # the simulator and its threads get the first core from this process
+    os.sched_setaffinity(0, {cores[0]})
+    with simulator_process.start(scenario(), ["--quiet"]) as azure:
+        os.sched_setaffinity(0, {cores[-1]})
+        pid = azure.process.pid
+        clients = Clients(int(azure.endpoints["vm0"].rpartition(":")[2]))
         clients.saturate(WARM_UP_SECONDS)
-        began, used = time.monotonic(), server.cpu_seconds()
+        began, used = time.monotonic(), cpu_seconds(pid)
         answers = clients.saturate(seconds)
-        took, used = time.monotonic() - began, server.cpu_seconds() - used
+        took, used = time.monotonic() - began, cpu_seconds(pid) - used
         # the rate limit counts the requests of the last second
         time.sleep(1.1)
-        server.set_rate_limit(5)
-        stack.enter_context(priority.real_time(server.pid))
-        began, paced_used = time.monotonic(), server.cpu_seconds()
+        azure.post("/knobs", {"rate_limit": 5})
+        began, paced_used = time.monotonic(), cpu_seconds(pid)
         latencies = sorted(clients.pace(seconds))
-        share = (server.cpu_seconds() - paced_used) / (time.monotonic() - began)
+        share = (cpu_seconds(pid) - paced_used) / (time.monotonic() - began)
+        clients.close()
     return Result(
         answers / took,
-        answers / max(used, 0.01),
+        answers / used,
         100 * share,
         1000 * latencies[len(latencies) // 2],
         1000 * latencies[int(len(latencies) * 0.99)],
     )
 
 
-def _print_results(title: str, rounds: Sequence[dict[str, Result]], names: Sequence[str]) -> None:
-    rows = []
-    for name in names:
-        saturated, per_cpu_second, cpu, p50, p99 = (median(each) for each in zip(*(each[name] for each in rounds)))
-        rows.append([name, f"{saturated:,.0f}", f"{per_cpu_second:,.0f}", f"{cpu:.1f} %", f"{p50:.2f}", f"{p99:.2f}"])
-    columns = ["server", "requests/s, saturated", "requests per CPU second", "CPU at 1,000/s", "p50 ms", "p99 ms"]
-    print_table(title, columns, rows)
-
-
-def _print_ratios(rounds: Sequence[dict[str, Result]], names: Sequence[str]) -> None:
-    pairs = [
-        (NOW, OLD),
-        (NOW, CANNED),
-        (PAGE, NOW),
-        (OLD, CANNED),
-    ]
-    rows = []
-    for ours, other in pairs:
-        if ours in names and other in names:
-            ratios = [[a / b if b else 0.0 for a, b in zip(each[ours], each[other])] for each in rounds]
-            rows.append([f"{ours} : {other}", *(ratio(median(column), 1.0) for column in zip(*ratios))])
-    print_table("ratios", ["servers", *Result._fields], rows)
-
-
-class _BusyMachine:
-    """How much of the machine other programs use from now on."""
-
-    def __init__(self) -> None:
-        self._began, self._total, self._own = time.monotonic(), _machine_seconds(), _own_seconds()
-
-    def load_of_others(self) -> float:
-        """Return the number of cores that other programs have used on average."""
-        others = (_machine_seconds() - self._total) - (_own_seconds() - self._own)
-        return max(0.0, others / (time.monotonic() - self._began))
-
-
-def _machine_seconds() -> float:
-    """Return the time in which the cores were busy, with stolen time."""
-    fields = [int(each) for each in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
-
-
-def _own_seconds() -> float:
-    """Return the time of this process and of its children that have ended."""
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-    )
-
-
-def _allow_many_connections() -> None:
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    cores = sorted(os.sched_getaffinity(0))
+    gc.disable()
+    results = [measure(seconds, cores) for _round in range(rounds)]
+    saturated, per_cpu_second, cpu, p50, p99 = (median(each) for each in zip(*results))
+    columns = ["requests/s, saturated", "requests per CPU second", "CPU at 1,000/s", "p50 ms", "p99 ms"]
+    row = [f"{saturated:,.0f}", f"{per_cpu_second:,.0f}", f"{cpu:.1f} %", f"{p50:.2f}", f"{p99:.2f}"]
+    title = f"The simulator for {VMS} VMs, a connection each; one core for the server; median of {rounds} rounds"
+    print_table(title, columns, [row])
+    print(f"Python {sys.version.split()[0]}, load average {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -27,10 +27,9 @@ COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
-def install(folder: Path, repository: Path = REPOSITORY) -> Path:
-    """Copy and compile both packages of a checkout; return the folder for the import path."""
+def install(folder: Path) -> Path:
+    """Copy and compile both packages; return the folder for the import path."""
     for package in PACKAGES:
-        package = repository / package.relative_to(REPOSITORY)
         shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     if not compileall.compile_dir(str(folder), quiet=1):
         raise RuntimeError("the daemon cannot be compiled")
