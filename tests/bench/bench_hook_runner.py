@@ -14,6 +14,8 @@ them alike.
 
 from __future__ import annotations
 
+import compileall
+import json
 import os
 import random
 import shutil
@@ -24,14 +26,23 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
-from installed_daemon import ENVIRONMENT, Daemon, install, wait_for
 from table import print_table, ratio
 
 from support import simulator_process
+from support.repository import REPOSITORY
 from support.simulator_process import Simulator
+from support.wait import wait_until
+
+PACKAGES = (
+    REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner",
+    REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",
+)
+COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
+# the measured process gets no settings of the developer, and Python uses its bytecode
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 INTERVAL = float(os.environ.get("INTERVAL", "1"))
@@ -67,6 +78,64 @@ while True:
 # writes the time of its beginning, to the nanosecond; `exec` avoids a second process
 STAMP = "#!/bin/sh\nexec date +%%s.%%N > %s\n"
 CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
+
+
+def install(folder: Path) -> Path:
+    """Copy and compile both packages; return the folder for the import path."""
+    for package in PACKAGES:
+        shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    if not compileall.compile_dir(str(folder), quiet=1):
+        raise RuntimeError("the daemon cannot be compiled")
+    return folder
+
+
+class Daemon:
+    """The daemon of one VM: call `hook` for each hook, then `start`. ``config`` are keys of config.yml."""
+
+    def __init__(self, library: Path, folder: Path, endpoint: str, **config: Any) -> None:
+        self.folder = folder
+        self._library = library
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir()
+        folder.chmod(0o755)
+        fixed = {
+            "endpoint": endpoint,
+            "hooks_directory": str(folder / "hooks.d"),
+            "state_directory": str(folder / "state"),
+            "run_directory": str(folder / "run"),
+        }
+        # JSON is YAML
+        self._write(folder / "config.yml", json.dumps({**fixed, **config}), 0o600)
+
+    def hook(self, name: str, text: str) -> None:
+        """Write the hook STAGE/NAME."""
+        self._write(self.folder / "hooks.d" / name, text, 0o755)
+
+    def start(self) -> int:
+        """Start or restart the daemon, and return its process id at once."""
+        self.kill()
+        program = COMMAND % str(self._library)
+        command = [sys.executable, "-I", "-c", program, "run", "--config", str(self.folder / "config.yml")]
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
+        return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        wait_until(lambda: "IMDS answers" in self.log(), "an answer of IMDS in the log", self.log)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _write(self, path: Path, text: str, mode: int) -> None:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
 
 
 class Usage(NamedTuple):
@@ -223,10 +292,10 @@ def delays(events: int, library: Path, folder: Path) -> None:
             time.sleep(random.uniform(0.3, 1.3))
             began = time.time()
             event = azure.post("/events", {"type": "Reboot", "resources": ["vm1"]})["id"]
-            wait_for(lambda: stamp.exists() and stamp.read_text().endswith("\n"), "the prepare hook", daemon.log)
+            wait_until(lambda: stamp.exists() and stamp.read_text().endswith("\n"), "the prepare hook", daemon.log)
             found.append(float(stamp.read_text()) - began)
             azure.post(f"/events/{event}/cancel")
-            wait_for(lambda: not stamp.exists(), "the recover hook", daemon.log)
+            wait_until(lambda: not stamp.exists(), "the recover hook", daemon.log)
         daemon.kill()
     found.sort()
     row = [found[0], statistics.median(found), found[int(len(found) * 0.99)], found[-1]]

@@ -25,7 +25,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
 from table import print_table
@@ -62,21 +62,6 @@ WAIT = {
 }
 
 
-class Figures(NamedTuple):
-    """Seconds from the announcement, seconds after the end of the event, CPU seconds, and MiB."""
-
-    prepared: float
-    approved: float
-    over: float
-    first_recovered: float
-    last_recovered: float
-    ended: float
-    controller: float
-    host: float
-    memory: float
-    processes: int
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else "")
     parser.add_argument("hosts", nargs="*", type=int, default=[5, 50], metavar="HOSTS", help="(default: 5 50)")
@@ -89,11 +74,10 @@ def main() -> None:
     for hosts in options.hosts:
         for which in ("maintenance", "uri + until"):
             figures = measure(which == "maintenance", hosts, options.forks)
-            values = [*(f"{value:.1f}" for value in figures[:-2]), f"{figures.memory:.0f}", str(figures.processes)]
-            rows.append([f"{hosts} hosts, {which}", *values])
+            cells = [str(value) if isinstance(value, int) else f"{value:.1f}" for value in figures.values()]
+            rows.append([f"{hosts} hosts, {which}", *cells])
             print("  ".join(rows[-1]), flush=True)
-    columns = ["prepared", "approved", "over", "first rec.", "last rec.", "end", "CPU", "CPU hosts", "MiB", "processes"]
-    print_table(f"A maintenance with {options.forks} forks", ["", *columns], rows)
+    print_table(f"A maintenance with {options.forks} forks", ["", *figures], rows)
     print(
         "Seconds from the announcement to: all prepared, approval, event over; from the end of the event to: first\n"
         "and last recovery, end of the playbook. CPU seconds of the controller and of all modules on the hosts;\n"
@@ -102,8 +86,8 @@ def main() -> None:
     )
 
 
-def measure(is_ours: bool, hosts: int, forks: int) -> Figures:
-    """Return the figures of one run; RuntimeError if it does not approve and recover as expected.
+def measure(is_ours: bool, hosts: int, forks: int) -> dict[str, float]:
+    """Return the figures of one run by name; RuntimeError if it does not approve and recover as expected.
 
     ``is_ours``: whether the playbook is that of this collection.
     """
@@ -131,18 +115,18 @@ def measure(is_ours: bool, hosts: int, forks: int) -> Figures:
     if len(approvals) != 1 or any(len(times[step]) != hosts for step in times):
         raise RuntimeError(f"{len(approvals)} approvals, and {len(times['recovered'])} of {hosts} hosts recovered")
     over = unix(next(line for line in lines if line["what"] == "finished"))
-    return Figures(
-        prepared=times["prepared"][-1] - announced,
-        approved=unix(approvals[0]) - announced,
-        over=over - announced,
-        first_recovered=times["recovered"][0] - over,
-        last_recovered=times["recovered"][-1] - over,
-        ended=ended - over,
-        controller=controller,
-        host=host,
-        memory=memory,
-        processes=processes,
-    )
+    return {
+        "prepared": times["prepared"][-1] - announced,
+        "approved": unix(approvals[0]) - announced,
+        "over": over - announced,
+        "first rec.": times["recovered"][0] - over,
+        "last rec.": times["recovered"][-1] - over,
+        "end": ended - over,
+        "CPU": controller,
+        "CPU hosts": host,
+        "MiB": memory,
+        "processes": processes,
+    }
 
 
 def write_plays(folder: Path) -> str:
