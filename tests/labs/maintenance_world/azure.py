@@ -19,19 +19,21 @@ SCHEDULED, STARTED = "Scheduled", "Started"
 ADVICE = "SpotRebalanceRecommendation"
 # an unknown type, and one that only advises, are the last ones
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "Hibernate", ADVICE)
+# types whose event interrupts the guest by a reboot, and types that remove the VM
 REBOOTING, REMOVING = ("Reboot", "Redeploy"), ("Preempt", "Terminate")
-_EPOCH = datetime(2026, 11, 23, tzinfo=UTC)
-_DATES = [_EPOCH + timedelta(seconds=second) for second in range(8000)]
+# virtual second 0
+EPOCH = datetime(2026, 11, 23, tzinfo=UTC)
+_DATES = [EPOCH + timedelta(seconds=second) for second in range(8000)]
 
 
 def date_at(second: int) -> datetime:
     """Return the aware UTC time of a virtual second."""
-    return _DATES[second] if 0 <= second < len(_DATES) else _EPOCH + timedelta(seconds=second)
+    return _DATES[second] if 0 <= second < len(_DATES) else EPOCH + timedelta(seconds=second)
 
 
 def second_of(date: datetime) -> float:
     """Return the virtual second of a time."""
-    return (date - _EPOCH).total_seconds()
+    return (date - EPOCH).total_seconds()
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class HookChecks:
     def _check_recovery(self, start: Start) -> None:
         """(d) No recent document lists an own event."""
         seen, second = self._seen, self._world.second
-        recent = [read for read in seen.read if read.second > second - 2] + seen.read[-2:]
+        recent = [read for read in seen.read if read.second >= second - 2] + seen.read[-2:]
         for read in recent:
             own = [event.key for event in read.document.events if seen.is_own(event, read.second)]
             if own and read.second <= seen.survived:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.release import Obstacle
-from azure_scheduled_events.tracking import Observation, Tracker
+from azure_scheduled_events.tracking import GONE_AFTER, Observation, Tracker
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.hooks.runs import LostRun
@@ -28,6 +28,9 @@ from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
 from maintenance_world.host import Daemon
 from maintenance_world.units import MortalStore, VirtualRuns
 
+if TYPE_CHECKING:
+    from maintenance_world.world import World
+
 
 class Variant(NamedTuple):
     """A daemon, and a life that shows that the rule matters.
@@ -39,6 +42,17 @@ class Variant(NamedTuple):
     daemon_class: type[Daemon]
     profile: str
     seed: int
+
+
+def with_classes(**classes: type) -> type[Daemon]:
+    """Return a daemon with other classes, by the names of its attributes."""
+
+    class VariantDaemon(Daemon):
+        pass
+
+    for name, value in classes.items():
+        setattr(VariantDaemon, name, value)
+    return VariantDaemon
 
 
 # -- the plan of hooks
@@ -137,26 +151,29 @@ def with_plan(plan_class: type[HookPlan]) -> type[Daemon]:
         def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
             return plan_class(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
 
-    return with_machine(PlanMachine)
+    return with_classes(machine_class=PlanMachine)
 
 
 # -- approvals
 
 
-class Careless(Approvals):
-    """An obstacle of this code is none."""
-
-    overlooked: Collection[str] = ()
-
-    def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
-        return [each for each in super()._obstacles(record, asked, moment) if each.code not in self.overlooked]
-
-
 def overlooks(*codes: str) -> type[Daemon]:
-    class Overlooking(Careless):
-        overlooked = codes
+    """Return a daemon for which an obstacle of these codes is none."""
+
+    class Overlooking(Approvals):
+        def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
+            return [each for each in super()._obstacles(record, asked, moment) if each.code not in codes]
 
     return with_approvals(Overlooking)
+
+
+class ForgetsTaken(Approvals):
+    """An approval that IMDS has taken is sent again."""
+
+    def answered(self, record: EventRecord, error: ImdsError | None, now: datetime) -> None:
+        if error is not None:
+            super().answered(record, error, now)
+        self._in_flight = ""
 
 
 def with_approvals(approvals_class: type[Approvals]) -> type[Daemon]:
@@ -165,7 +182,7 @@ def with_approvals(approvals_class: type[Approvals]) -> type[Daemon]:
             super().__init__(host, records)
             self._approvals = approvals_class(host)
 
-    return with_machine(ApprovalsMachine)
+    return with_classes(machine_class=ApprovalsMachine)
 
 
 # -- the machine
@@ -227,13 +244,6 @@ class LosesFailedRequests(Machine):
             super().approval_answered(key, error, now)
 
 
-def with_machine(machine: type[Machine]) -> type[Daemon]:
-    class MachineDaemon(Daemon):
-        machine_class = machine
-
-    return MachineDaemon
-
-
 # -- the tracker
 
 
@@ -245,11 +255,23 @@ class FirstIsEnough(Tracker):
         return found._replace(documents=found.documents + 1)
 
 
-def with_tracker(tracker: type[Tracker]) -> type[Daemon]:
-    class TrackerDaemon(Daemon):
-        tracker_class = tracker
+class GoneAtOnce(Tracker):
+    """One document without an event is enough."""
 
-    return TrackerDaemon
+    def observe(self, document: EventDocument) -> Observation:
+        return super().observe(document._replace(sent_at=document.sent_at + GONE_AFTER))
+
+
+class FailedPollIsEmpty(Daemon):
+    """A failed poll counts as a document without events."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.runner.poll_failed = self._observe_nothing  # type: ignore[method-assign]
+
+    def _observe_nothing(self) -> None:
+        now = float(self.world.second)
+        self.runner.observe(EventDocument(None, (), sent_at=now, sent_by=now))
 
 
 # -- the units and the disk
@@ -272,26 +294,12 @@ class AdoptsNothing(VirtualRuns):
         return []
 
 
-def with_runs(runs: type[VirtualRuns]) -> type[Daemon]:
-    class RunsDaemon(Daemon):
-        runs_class = runs
-
-    return RunsDaemon
-
-
 class MarksNothing(MortalStore):
     """The daemon does not note that it cannot write."""
 
     def _mark(self, name: str) -> None:
         if name == CLEAN:
             super()._mark(name)
-
-
-def with_store(store: type[MortalStore]) -> type[Daemon]:
-    class StoreDaemon(Daemon):
-        store_class = store
-
-    return StoreDaemon
 
 
 VARIANTS = {
@@ -305,19 +313,22 @@ VARIANTS = {
     "listed": Variant(with_plan(ListedOrNot), "backends", 4),
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
-    "cut": Variant(with_machine(EndedIsCutMachine), "urgent", 31),
-    "loses-requests": Variant(with_machine(LosesFailedRequests), "all", 482),
+    "cut": Variant(with_classes(machine_class=EndedIsCutMachine), "urgent", 31),
+    "loses-requests": Variant(with_classes(machine_class=LosesFailedRequests), "all", 482),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),
     "others": Variant(overlooks("others_affected"), "all", 30),
     "poll-failed": Variant(overlooks("no_answer"), "faults", 376),
     "one-document": Variant(overlooks("one_document"), "kills", 3),
     "not-listed": Variant(overlooks("not_listed"), "forever", 57),
     "paused": Variant(overlooks(reasons.PAUSED), "faults", 354),
-    "held": Variant(with_machine(HeldIsNotOwn), "all", 102),
-    "at-once": Variant(with_machine(SendsAtOnce), "calm", 2),
-    "trusts-record": Variant(with_machine(TrustsItsRecord), "kills", 421),
-    "first": Variant(with_tracker(FirstIsEnough), "kills", 3),
-    "units": Variant(with_runs(FreesUnitsAtOnce), "kills", 87),
-    "adopts-nothing": Variant(with_runs(AdoptsNothing), "kills", 3),
-    "marker": Variant(with_store(MarksNothing), "faults", 196),
+    "held": Variant(with_classes(machine_class=HeldIsNotOwn), "all", 102),
+    "at-once": Variant(with_classes(machine_class=SendsAtOnce), "calm", 2),
+    "trusts-record": Variant(with_classes(machine_class=TrustsItsRecord), "kills", 421),
+    "first": Variant(with_classes(tracker_class=FirstIsEnough), "kills", 3),
+    "forgets-taken": Variant(with_approvals(ForgetsTaken), "calm", 2),
+    "gone-at-once": Variant(with_classes(tracker_class=GoneAtOnce), "calm", 1),
+    "failed-poll": Variant(FailedPollIsEmpty, "faults", 5),
+    "units": Variant(with_classes(runs_class=FreesUnitsAtOnce), "kills", 87),
+    "adopts-nothing": Variant(with_classes(runs_class=AdoptsNothing), "kills", 3),
+    "marker": Variant(with_classes(store_class=MarksNothing), "faults", 196),
 }
