@@ -12,16 +12,10 @@ Action = Callable[[], None]
 
 
 class Agenda:
-    """The actions to come.
-
-    Attributes:
-        now: virtual seconds since the start.
-        done: number of actions that ran.
-    """
+    """The actions to come; ``now``: virtual seconds since the start."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.done = 0
         self._queue: list[tuple[float, int, Action]] = []
         self._count = 0
 
@@ -39,6 +33,5 @@ class Agenda:
         queue = self._queue
         while queue and queue[0][0] <= end:
             self.now, _count, action = heapq.heappop(queue)
-            self.done += 1
             action()
         self.now = max(self.now, end)

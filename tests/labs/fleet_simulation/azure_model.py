@@ -13,17 +13,13 @@ import collections
 import json
 import random
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.utils import format_datetime
 
 from azure_scheduled_events.document import EventDocument, parse_document
+from maintenance_world.azure import EPOCH, SCHEDULED
 
-SCHEDULED, STARTED = "Scheduled", "Started"
-# types whose event interrupts the guest by a reboot, and types that remove the VM
-REBOOTING, REMOVING = ("Reboot", "Redeploy"), ("Preempt", "Terminate")
 NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 420.0}
-# virtual second 0
-EPOCH = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def date_at(moment: float) -> datetime:
@@ -39,7 +35,6 @@ class Event:
         approvals: (moment, client) of each approval that Azure accepted.
         is_listed: whether the newest document of its group has it.
         is_over: whether it ended or was cancelled.
-        is_by_user: whether an approval came from a client that is not under test.
         changed_at: when its type or its VMs were changed last.
     """
 
@@ -51,11 +46,9 @@ class Event:
     not_before: float
     lasts: float
     status: str = SCHEDULED
-    started_at: float | None = None
     approvals: list[tuple[float, str]] = field(default_factory=list)
     is_listed: bool = True
     is_over: bool = False
-    is_by_user: bool = False
     changed_at: float = float("-inf")
 
     @property
@@ -109,10 +102,6 @@ class Group:
             versions.popleft()
         found = versions[0][1] if from_second else versions[-1][1]
         return found._replace(server_time=date_at(now).replace(microsecond=0))
-
-    def affecting(self, vm: str) -> list[Event]:
-        """Return the listed events that affect a VM."""
-        return [event for event in self.events if event.is_listed and vm in event.vms]
 
 
 def make_groups(vms: int, sizes: tuple[int, ...], chance: random.Random) -> list[Group]:

@@ -126,7 +126,7 @@ class Coordinator:
         status = parse_status(0, json.dumps(host.daemon.status()), "")
         for event in status["events"]:
             if event["prepared_state"] == "ok":
-                self._evidence[name, event["key"]] = host.ledger.reports_prepared(event["key"], self._agenda.now)
+                self._evidence[name, event["key"]] = host.ledger.reports_prepared(event["key"])
         return dict(status, available=True, state="running", history=[])
 
     def _decide(self) -> None:

@@ -165,11 +165,6 @@ class Host:
             self._wake_at = at
             self.agenda.at(at, partial(self._step, at))
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether the host runs, and its daemon has nothing left to do."""
-        return self.is_up and self.daemon is not None and self.daemon.is_idle
-
     def _step(self, at: float) -> None:
         if at != self._wake_at:
             return  # an earlier wake has replaced it
@@ -182,7 +177,7 @@ class Host:
             self.kill_daemon(self.chance.uniform(0.5, 20.0))
             return
         if self.daemon.is_idle:
-            self.ledger.daemon_is_idle(self.agenda.now)
+            self.ledger.daemon_is_idle()
         self.wake_in(pause)
 
     def _events(self) -> EventDocument:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from azure_events_engine.messages import Hint, PublishJob, Returned
-from azure_scheduled_events.tracking import GONE_AFTER, GONE_AFTER_A_RETURN
-from fleet_simulation.azure_model import NOTICE, STARTED, make_groups
+from azure_events_engine.messages import PublishJob
+from fleet_simulation.azure_model import NOTICE, make_groups
+from fleet_simulation.ledger import Violation
 from support.salt_simulation.model import Answer, Azure, Event, HostileMinion, ModelMinion
 from support.salt_simulation.simulation import Master, Plan, Result, Simulation
 
@@ -26,16 +26,6 @@ RECOVERED_WITHIN = 900.0
 AUDIT_INTERVAL = 120.0
 # seconds after a reboot in which the engine must have noticed it
 SETTLED = 10.0
-
-
-class SaltViolation(NamedTuple):
-    """A broken invariant: its name, the minion, the event, and what happened."""
-
-    invariant: str
-    minion: str
-    event_id: str
-    text: str
-    at: float
 
 
 @dataclass
@@ -111,89 +101,6 @@ class GroupMinion(ModelMinion):
         return super().recover(event_id, now)
 
 
-@dataclass
-class Absence:
-    """The answers of a minion that lack an event since one listed it.
-
-    Attributes:
-        started: whether an answer listed it as Started.
-        returned: whether it came back after it was over.
-        since: when the first of them came.
-        until: when the last of them was requested.
-    """
-
-    started: bool = False
-    returned: bool = False
-    since: float | None = None
-    until: float = 0.0
-
-    def listed(self, status: str) -> None:
-        if self.is_over:
-            self.started, self.returned = False, True
-        self.started = self.started or status == STARTED
-        self.since = None
-
-    def lacked(self, asked_at: float, now: float) -> None:
-        self.since, self.until = now if self.since is None else self.since, asked_at
-
-    @property
-    def is_over(self) -> bool:
-        needed = GONE_AFTER_A_RETURN if self.returned else GONE_AFTER
-        return self.since is not None and self.until - self.since >= needed
-
-    @property
-    def permits_recovery(self) -> bool:
-        """One answer is enough after the start of the event: the minion reads further documents itself."""
-        return self.is_over or (self.since is not None and self.started and not self.returned)
-
-
-class GroupMaster(Master):
-    """A master that notes which documents its engine has received."""
-
-    def __init__(self, simulation: SaltFleet) -> None:
-        super().__init__(simulation)
-        self._fleet = simulation
-        # by (generation, minion, EventId)
-        self._absences: dict[tuple[int, str, str], Absence] = {}
-        # when a job was published
-        self._asked_at: dict[int, float] = {}
-        # job of the newest answer of a minion; the engine ignores older ones
-        self._newest: dict[tuple[int, str], int] = {}
-
-    def give(self, given: Any, generation: int | None = None) -> None:
-        if isinstance(given, Returned) and self.is_up and generation in (None, self.generation):
-            self._note_document(given)
-        elif isinstance(given, Hint) and given.started:
-            # the engine ignores the polls that are under way
-            for index in [index for index in self._absences if index[1] == given.minion]:
-                del self._absences[index]
-        super().give(given, generation)
-
-    def note_job(self, job: int) -> None:
-        self._asked_at[job] = self._fleet.now
-
-    def permits_recovery(self, minion: str, event_id: str) -> bool:
-        """Return True if the engine may request the recovery by the answers that it has received."""
-        absence = self._absences.get((self.generation, minion, event_id))
-        return absence is None or absence.permits_recovery
-
-    def _note_document(self, given: Returned) -> None:
-        answer = given.answer
-        if not isinstance(answer, dict) or "events" not in answer or not self._fleet.by_name[given.minion].is_honest:
-            return
-        if given.job < self._newest.get((self.generation, given.minion), 0):
-            return
-        self._newest[self.generation, given.minion] = given.job
-        listed = {event["event_id"]: event["status"] for event in answer["events"]}
-        for event_id, status in listed.items():
-            self._absences.setdefault((self.generation, given.minion, event_id), Absence()).listed(status)
-        if answer["available"] and answer["complete"]:
-            for event_id in self._fleet.events_of(given.minion):
-                absence = self._absences.get((self.generation, given.minion, event_id))
-                if absence is not None and event_id not in listed:
-                    absence.lacked(self._asked_at[given.job], self._fleet.now)
-
-
 class SaltFleet(Simulation):
     """Runs one plan.
 
@@ -205,11 +112,9 @@ class SaltFleet(Simulation):
     azure: GroupAzure
 
     def __init__(self, plan: SaltPlan) -> None:
-        self.violations: list[SaltViolation] = []
-        self._events_of: dict[str, list[str]] = {}
+        self.violations: list[Violation] = []
         self._dirty_since: dict[str, float] = {}
         super().__init__(plan)
-        self.masters = [GroupMaster(self) for _number in range(plan.masters)]
         self._groups = make_groups(plan.minions, plan.group_sizes, self.chance)
         self._weights = [len(group.vms) for group in self._groups]
         self.later(AUDIT_INTERVAL, self._audit)
@@ -219,21 +124,6 @@ class SaltFleet(Simulation):
         for text in result.problems():
             self._violated("at the end", "", "", text)
         return result
-
-    def events_of(self, minion: str) -> list[str]:
-        """Return the EventIds that ever affected a minion."""
-        return self._events_of.get(minion, [])
-
-    def publish(self, master: Master, ask: PublishJob) -> None:
-        """Check a job, and publish it."""
-        assert isinstance(master, GroupMaster)
-        master.note_job(ask.job)
-        if ask.function == "recover":
-            for name in ask.minions:
-                event_id = ask.kwargs["event_id"]
-                if not master.permits_recovery(name, event_id):
-                    self._violated("recovery after the end", name, event_id, "recover is published too early")
-        super().publish(master, ask)
 
     def approve(self, event: Event, vm: str) -> None:
         """Check an approval that reached Azure."""
@@ -273,8 +163,6 @@ class SaltFleet(Simulation):
         event = GroupedEvent(f"E{number:05d}", kind, vms, self.now, self.now + NOTICE[kind], chance.uniform(5.0, 120.0))
         self.azure.add(event)
         self.events.append(event)
-        for minion in self._minions(event):
-            self._events_of.setdefault(minion.name, []).append(event.event_id)
         self._hint(event)
         self.later(NOTICE[kind], partial(self._start_at_not_before, event))
         self._watch(event)
@@ -338,4 +226,4 @@ class SaltFleet(Simulation):
         self.later(AUDIT_INTERVAL, self._audit)
 
     def _violated(self, invariant: str, minion: str, event_id: str, text: str) -> None:
-        self.violations.append(SaltViolation(invariant, minion, event_id, text, self.now))
+        self.violations.append(Violation(invariant, minion, event_id, text, self.now))

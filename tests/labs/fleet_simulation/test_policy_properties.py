@@ -16,7 +16,7 @@ from azure_scheduled_events.document import EVENT_SOURCES, EVENT_STATUSES, RESOU
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.policy import PRESETS, Policy
 from azure_scheduled_events.release import unknown_value
-from fleet_simulation.azure_model import EPOCH
+from maintenance_world.azure import EPOCH
 
 VMS = ("vm1", "vm2", "vm3")
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from email.utils import format_datetime
 from typing import Any, NamedTuple
 
-from fleet_simulation.azure_model import SCHEDULED, date_at
+from fleet_simulation.azure_model import date_at
+from maintenance_world.azure import SCHEDULED
 
 # virtual second that no run reaches
 NOT_BEFORE = 1500.0

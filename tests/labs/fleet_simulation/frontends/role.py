@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role `maintenance` that prepares and approves by module: its real reads, notes, plan, decisions and approvals."""
+"""The role `maintenance` that prepares and approves by module: its real reads, notes, plan, decisions and approvals.
+
+A rulebook starts runs of it: its real event source and event filter.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,38 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ansible_collections.azure_imds.scheduled_events.plugins.filter.maintenance_approvals import maintenance_approvals
 from ansible_collections.azure_imds.scheduled_events.plugins.filter.maintenance_plan import maintenance_plan
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import NoteFile
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import set_note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
     ImdsSession,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven import imds_watch
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import (
+    NO_HOST,
+    EventFilter,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
+    parse_arguments,
+)
 
-from fleet_simulation.azure_model import STARTED, date_at
+from fleet_simulation.azure_model import date_at
 from fleet_simulation.frontends.backend import NOT_BEFORE
 from fleet_simulation.frontends.event_modules import Connect, Variables, event_approve, read_maintenance
 from fleet_simulation.frontends.evidence import Grounds, Views
 from fleet_simulation.frontends.scenario import HORIZON
 from fleet_simulation.frontends.world import World
+from maintenance_world.azure import STARTED
 
 # chances of a host: its preparation fails, it is lost before that ends, and it recovers at the end of a run
 FAILS, IS_LOST, RECOVERS = 0.1, 0.03, 0.6
 # most decisions of a run
 ROUNDS = 5
+SOURCE = "the event source"
 
 
 class Role:
@@ -164,3 +179,36 @@ class Role:
 
     def _connect(self, name: str) -> Connect:
         return partial(self._world.session, name, ImdsSession)
+
+
+class Rulebook:
+    """The event source runs on the first VM."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._world = world
+        self._role = Role(world, folder)
+        self._filter = EventFilter()
+        client = partial(Imds, transport=world.transport(world.vms[0], SOURCE))
+        with mock.patch.object(imds_watch, "Imds", client):
+            self._watch = imds_watch.ImdsWatch(
+                parse_arguments({}), lambda: world.now, lambda: date_at(world.now), world.pass_time
+            )
+
+    def run(self) -> None:
+        """Poll, and run the role for each report that is news."""
+        while self._world.now < HORIZON:
+            changes, pause = self._watch.poll()
+            for change in changes:
+                # names in Resources may be in other letter cases than those of hosts
+                options = {"host_table": {vm: vm for vm in self._world.vms}}
+                event = self._filter.apply({"scheduled_event": change}, options)
+                assert isinstance(event, dict)
+                if _starts_a_run(event["scheduled_event"]):
+                    self._role.maintain(event["scheduled_event"]["hosts"], [event["scheduled_event"]], SOURCE)
+            self._world.pass_time(pause)
+
+
+def _starts_a_run(report: Mapping[str, Any]) -> bool:
+    """Return True if the condition of the rule that maintains hosts holds."""
+    is_about_hosts = report["limit"] != NO_HOST and report["nature"] != "advises"
+    return report["is_news"] is True and report["change"] != "gone" and is_about_hosts

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from fleet_simulation.azure_model import SCHEDULED, STARTED
 from fleet_simulation.frontends.backend import View
+from maintenance_world.azure import SCHEDULED, STARTED
 
 MOST_VMS = 4
 # virtual seconds of a run

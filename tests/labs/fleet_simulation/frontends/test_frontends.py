@@ -8,8 +8,11 @@ Some tests break one rule of a frontend, and expect the property to fail.
 
 from __future__ import annotations
 
+import random
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,9 +40,12 @@ from azure_events_steps.record import Reason, Record
 from azure_scheduled_events import release, tracking
 from azure_scheduled_events.tracking import Sighting
 from fleet_simulation.frontends.evidence import INCOMPLETE, UNPREPARED, Finding
-from fleet_simulation.frontends.frontends import Make, make_frontends, run
+from fleet_simulation.frontends.hook_runners import CONFIGURATIONS, Coordinated, HookRunners
+from fleet_simulation.frontends.role import Role, Rulebook
+from fleet_simulation.frontends.salt_minions import SaltMinions
 from fleet_simulation.frontends.scenario import ESCALATIONS, SCENARIOS, Scenario
 from fleet_simulation.frontends.world import World
+from fleet_simulation.profiles import make_profiles
 from hook_runner.maintenance.hook_plan import HookPlan
 
 HOOK_RUNNER, ROLE, COORDINATED, SALT, RULEBOOK = "hook runner", "role", "role that coordinates", "Salt", "rulebook"
@@ -48,10 +54,20 @@ FEW = {HOOK_RUNNER: 20, ROLE: 50, COORDINATED: 20, SALT: 40, RULEBOOK: 60}
 MANY = {HOOK_RUNNER: 140, ROLE: 350, COORDINATED: 140, SALT: 240, RULEBOOK: 500}
 ESCALATED = 20
 
+# takes a world and a folder
+Make = Callable[[World, Path], HookRunners | Role | Coordinated | SaltMinions | Rulebook]
+
 
 @pytest.fixture(scope="module")
 def frontends(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
-    return make_frontends(tmp_path_factory.mktemp("profiles"))
+    profiles = make_profiles(tmp_path_factory.mktemp("profiles"), CONFIGURATIONS)
+    return {
+        HOOK_RUNNER: partial(HookRunners, profiles=profiles),
+        ROLE: Role,
+        COORDINATED: partial(Coordinated, profiles=profiles),
+        SALT: SaltMinions,
+        RULEBOOK: Rulebook,
+    }
 
 
 class Broken(Exception):
@@ -83,7 +99,11 @@ def check(
     @given(scenario=drawn_from)
     def holds(scenario: Scenario) -> None:
         nonlocal sent
-        world = run(make, scenario, disks)
+        # the pauses after errors
+        random.seed(scenario.seed)
+        world = World(scenario)
+        with tempfile.TemporaryDirectory(dir=disks) as folder:
+            make(world, Path(folder)).run()
         sent += world.approvals
         problems = found(world)
         if problems:

@@ -112,6 +112,16 @@ def test_recovery_waits_while_the_event_reappears() -> None:
     assert fleet.count("recover") == 1
 
 
+def test_error_of_imds_does_not_end_the_event() -> None:
+    fleet = prepared("vm1")
+    for _time in range(3):
+        fleet.poll({"vm1": status(None, records=[record()], available=False, reason="IMDS answered 503")})
+        fleet.wait(GONE_AFTER)
+    assert fleet.count("recover") == 0
+    fleet.see_over("vm1")
+    assert fleet.count("recover") == 1
+
+
 @pytest.mark.parametrize("state", ["Scheduled", "Started"])
 def test_event_that_came_back_is_over_after_a_minute_without_it(state: str) -> None:
     fleet = prepared("vm1")

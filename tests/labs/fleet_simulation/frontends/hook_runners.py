@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A hook runner on each VM: the hosts of the fleet, with the documents of the world, rules, and operators."""
+"""A hook runner on each VM: the hosts of the fleet, with the documents of the world, rules, and operators.
+
+They approve by themselves, or the role does with `maintenance_leader: external`: the coordinator of the fleet, with
+module event_approve.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ImdsSession,
+)
 
 from azure_scheduled_events.document import EventDocument, parse_document
 from fleet_simulation.azure_model import Group, date_at
-from fleet_simulation.frontends.evidence import Grounds, Word
+from fleet_simulation.coordinator import Coordinator, Variables
+from fleet_simulation.frontends.event_modules import event_approve
+from fleet_simulation.frontends.evidence import Grounds, Views, Word
 from fleet_simulation.frontends.scenario import HORIZON
 from fleet_simulation.frontends.world import World
 from fleet_simulation.host import Host
@@ -37,6 +49,11 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
 }
 # what the rules of a configuration say of the VM that approves
 _SPEAKS_FOR_ITSELF = ("now", "even if failed")
+# share of the reads of a coordinator that are lost
+LOSS = 0.05
+_MODULE = "event_approve"
+# the coordinator looks for events of several VMs
+_SOMETHING: Any = SimpleNamespace(is_listed=True, vms=("vm1", "vm2"))
 
 
 class DocumentsOfHost(Group):
@@ -53,7 +70,7 @@ class DocumentsOfHost(Group):
         return document._replace(server_time=date_at(now).replace(microsecond=0))
 
 
-class Daemons:
+class HookRunners:
     """The hosts. Each approves by itself."""
 
     def __init__(self, world: World, folder: Path, profiles: Mapping[str, Profile]) -> None:
@@ -104,10 +121,70 @@ class Daemons:
         # a daemon knows of no VM but its own
         return Grounds(
             self._world.reads.of(vm),
-            lambda name, kind: name == vm and not host.ledger.unprepared(key, kind, self._world.now),
+            lambda name, kind: name == vm and not host.ledger.unprepared(key, kind),
             tuple(words),
             [name for event in listed for name in event["resources"]],
         )
+
+
+class Coordinated:
+    """The hosts, whose hook runners only prepare, and a controller."""
+
+    def __init__(self, world: World, folder: Path, profiles: Mapping[str, Profile]) -> None:
+        self._world = world
+        chosen = world.chance.choice(("prepared", "selective"))
+        self._hosts = make_hosts(world, folder, profiles[chosen], "external", self._approve_alone)
+        self._coordinator = _Coordinator(world, self._hosts, folder)
+
+    def run(self) -> None:
+        disturb(self._world, self._hosts)
+        self._coordinator.begin()
+        self._world.agenda.run_until(HORIZON)
+
+    def _approve_alone(self, host: Host, event_id: str) -> None:
+        """Take the approval of a daemon whose VM is the only one of the event."""
+        self._world.grounds = lambda vm, key: Grounds(
+            self._world.reads.of(vm),
+            lambda name, kind: name == vm and not host.ledger.unprepared(key, kind),
+        )
+        self._world.approve(host.name, event_id)
+
+
+class _Coordinator(Coordinator):
+    """The coordinator, which approves by module."""
+
+    def __init__(self, world: World, hosts: Mapping[str, Host], folder: Path) -> None:
+        group = Group("all", world.vms)
+        group.events.append(_SOMETHING)
+        super().__init__(group, hosts, world.agenda, random.Random(world.chance.random()), LOSS, lambda decision: None)
+        self._world, self._of_vm, self._folder = world, hosts, folder
+        # as they were when the coordinator read each host last
+        self._reports: dict[str, tuple[Views, ...]] = {}
+        self._prepared: dict[tuple[str, str, str], bool] = {}
+
+    def result_of(self, name: str) -> Variables:
+        result = super().result_of(name)
+        self._reports.update(self._world.reads.of(name))
+        for key in map(str.casefold, self._world.event_ids):
+            for kind in ("Freeze", "Reboot", "Redeploy", "Hibernate"):
+                unprepared = self._of_vm[name].ledger.unprepared(key, kind)
+                self._prepared[name, key, kind] = not unprepared
+        return result
+
+    def approved(self, decision: Mapping[str, Any]) -> Variables:
+        sender = str(decision["by"])
+        if not self._of_vm[sender].is_up:
+            return {"failed": True, "msg": "no answer"}
+        self._world.grounds = lambda vm, key: Grounds(
+            # the module reads this VM's events again
+            {**self._reports, **self._world.reads.of(_MODULE)},
+            lambda name, kind: self._prepared.get((name, key, kind), False),
+            released=decision["resources"],
+            always=(_MODULE,),
+        )
+        self._world.reads.forget(_MODULE)
+        connect = partial(self._world.session, sender, ImdsSession, reporter=_MODULE)
+        return event_approve(decision, connect, str(self._folder / f"receipts-{sender}"))
 
 
 def make_hosts(
