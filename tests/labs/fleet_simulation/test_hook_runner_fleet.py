@@ -123,6 +123,5 @@ DEFECTS: dict[str, tuple[Any, str, Any, set[str]]] = {
 def test_simulation_finds_the_defect(disks: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     owner, function, replacement, invariants = DEFECTS[name]
     monkeypatch.setattr(owner, function, replacement)
-    changes_at_approval = 0.6 if owner is Poller else 0.05
-    fleet = Fleet(Plan(3, vms=25, events=60, faults=1.0, changes_at_approval=changes_at_approval), disks)
+    fleet = Fleet(Plan(3, vms=25, events=60, faults=1.0, changes_at_approval=0.6), disks)
     assert invariants.intersection(violation.invariant for violation in fleet.run())
