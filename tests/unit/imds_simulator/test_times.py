@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Durations."""
+"""Durations, and absolute times in scenarios and in the control API."""
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from imds_simulator.times import duration_text, parse_duration, parse_signed_duration
+from imds_simulator.moments import Moment, parse_moment
+from imds_simulator.scenario.files import ScenarioError, parse
+from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
+from support.simulator.in_thread import start_in_thread
+from support.simulator_process import ControlError
 
-DURATIONS = [(5, 5), (0.5, 0.5), ("90", 90), ("30s", 30), ("15m", 900), ("2h", 7200), ("5d", 432000), ("1h30m", 5400)]
+NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
+GROUPS = "groups: {web: {vms: {vm1: {}, vm2: {}}}}\n"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [*DURATIONS, ("250ms", 0.25), (" 3M ", 180)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(5, 5), (0.5, 0.5), ("90", 90), ("250ms", 0.25), (" 3M ", 180), ("5d", 432000), ("1h30m", 5400)],
+)
 def test_parse_duration_returns_seconds(text: Any, seconds: float) -> None:
     assert parse_duration(text) == parse_signed_duration(text) == seconds
 
@@ -36,3 +46,104 @@ def test_parse_signed_duration_of_other_text_is_an_error(text: Any) -> None:
 @pytest.mark.parametrize("text", ["0s", "30s", "4m59s", "1h", "5d", "1d2h3m4.5s"])
 def test_duration_text_is_what_parse_duration_reads(text: str) -> None:
     assert duration_text(parse_duration(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2030-01-31T12:00:00Z",
+        "2030-01-31t12:00:00.000z",
+        "2030-01-31T13:00:00+01:00",
+        "2030-01-31T06:30-0530",
+        "2030-1-31 7:00:00 -5",
+        "2030-01-31 12:00:00.0 Z",
+    ],
+)
+def test_iso_8601_and_yaml_timestamps_are_read(text: str) -> None:
+    assert parse_moment(text) == Moment(NOON)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("2030-01-31T12:00:00", "no time zone"),
+        ("2030-01-31", "no time of day"),
+        ("2030-02-31T12:00:00Z", "not a time"),
+        ("2030-01-31T12:00:00+25:00", "not a time"),
+        ("2030-01-31T12:00:00+01:60", "not a time"),
+        ("2030-01-31T12:00:00 CET", "not a time"),
+    ],
+)
+def test_a_time_without_zone_or_not_in_the_calendar_is_refused(text: str, problem: str) -> None:
+    for written in (text, f'"{text}"', f"!!timestamp {text}"):
+        scenario = f"{GROUPS}events:\n  - type: Freeze\n    resources: [vm1]\n    at: {written}\n"
+        with pytest.raises(ScenarioError) as refused:
+            parse(scenario, "mine.yaml", NOON - 60)
+        (line,) = str(refused.value).splitlines()
+        assert line.startswith("mine.yaml:5: events[0].at: ")
+        assert problem in line
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ("events: [{type: Freeze, resources: [vm1], at: 2030-01-31T11:58:59Z}]", "events[0].at"),
+        ("faults: [{kind: gone, from: 2030-01-31T11:00:00Z}]", "faults[0].from"),
+        ("incarnations: [{group: web, add: 1, at: 2030-01-31T11:00:00Z}]", "incarnations[0].at"),
+        ("begin: first_request\nevents: [{type: Freeze, resources: [vm1], at: 2030-01-31T13:00:00Z}]", "events[0].at"),
+        ("begin: first_request\nfaults: [{kind: gone, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
+        (
+            "events: [{name: a, type: Freeze, resources: [vm1]}, "
+            "{type: Freeze, resources: [vm1], after: a, at: 2030-01-31T13:00:00Z}]",
+            "events[1].at",
+        ),
+        ("faults: [{kind: gone, from: 1m, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
+        ("faults: [{kind: gone, from: 2030-01-31T14:00:00Z, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
+    ],
+)
+def test_a_time_that_has_no_meaning_is_refused(more: str, where: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse(GROUPS + more + "\n", "mine.yaml", NOON)
+    (line,) = str(refused.value).splitlines()
+    assert line.split(": ")[1] == where
+
+
+def test_events_faults_and_incarnations_happen_at_their_times() -> None:
+    """At any speed, because these are times of the simulator's clock; ``for`` is simulated time."""
+    noon = int(time.time()) // 60 * 60 + 86400
+    zone = timezone(timedelta(hours=1))
+    at, earlier = (datetime.fromtimestamp(each, zone).isoformat() for each in (noon, noon - 3600))
+    scenario = {
+        "speed": 10,
+        "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}},
+        "events": [{"name": "pause", "type": "Freeze", "resources": ["vm1"], "at": at}],
+        "faults": [{"kind": "gone", "from": earlier, "for": "10m"}],
+        "incarnations": [{"group": "web", "add": 7, "at": at}],
+    }
+    with start_in_thread(scenario, args=["--clock", "manual"]) as sim:
+        assert sim.get("/events/pause")["appears_at"] == iso(noon)
+        (fault,) = sim.get("/faults")["faults"]
+        assert (fault["from"], fault["to"]) == (iso(noon - 3600), iso(noon - 3540))
+        sim.advance((noon - sim.get("/state")["unix"]) * 10 - 10)
+        assert sim.get("/events/pause")["status"] == "Planned"
+        sim.advance(10)
+        assert sim.get("/events/pause")["status"] == "Scheduled"
+        assert [each["what"] for each in sim.get("/log")["lines"] if each["what"] == "incarnation"] == ["incarnation"]
+
+
+def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
+    with start_in_thread(args=["--clock", "manual"]) as sim:
+        now = sim.get("/state")["unix"]
+
+        def schedule(seconds: float, **more: Any) -> Any:
+            moment = datetime.fromtimestamp(now + seconds, UTC).isoformat()
+            return sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "at": moment, **more})
+
+        assert schedule(90)["status"] == "Planned"
+        # the caller's clock may show whole minutes
+        assert schedule(-59)["status"] == "Scheduled"
+        for seconds, more in ((-61, {}), (90, {"after": "control1"})):
+            with pytest.raises(ControlError) as refused:
+                schedule(seconds, **more)
+            assert refused.value.status == 400
+            assert refused.value.body["error"].startswith("at: ")

@@ -108,6 +108,28 @@ groups: => incarnations: [{group: web, to: 7, add: 1}]\ngroups: | 2: incarnation
 groups: => incarnations: [{group: wab, to: 7}]\ngroups: | 2: incarnations[0].group: there is no group wab
 groups: => impact: {Freeze: {start: x}}\ngroups: | 2: impact.Freeze.start: 'x' is not a command as a list: program and
 groups: => answers: [{path: /a, json: [.nan]}]\ngroups: | 2: answers[0].json: JSON has no binary data, ...; write body_
+groups: => answers: [{path: x}]\ngroups: | 2: answers[0].path: 'x' is not a path such as ..., without query
+groups: => answers: [{path: '/x?y=1'}]\ngroups: | 2: answers[0].path: '/x?y=1' is not a path such as
+groups: => answers: [{path: /Metadata/instance/a}]\ngroups: | 2: answers[0].path: the simulator answers ... itself; use
+groups: => answers: [{path: /a/*/b}]\ngroups: | 2: answers[0].path: '/a/*/b' has a * that is not its last part, as in
+groups: => answers: [{path: /x, vm: vm11}]\ngroups: | 2: answers[0].vm: there is no VM vm11 (did you mean vm1?)
+groups: => answers: [{path: /x, group: [wb]}]\ngroups: | 2: answers[0].group: there is no group wb (did you mean web?)
+groups: => answers: [{path: /x, vm: vm1, group: web}]\ngroups: | 2: answers[0].group: give either vm or group, not both
+groups: => answers: [{path: /x, name: instance}]\ngroups: | 2: answers[0].name: 'instance' is a route of the simulator
+groups: => answers: [{path: /x, body: a, json: 1}]\ngroups: | 2: answers[0].json: give only one of body, json, body_b
+groups: => answers: [{path: /x, status: 204, body: a}]\ngroups: | 2: answers[0].body: an answer with status 204 has no
+groups: => answers: [{path: /x, headers: {content-length: 3}}]\ngroups: | 2: answers[0].headers: content-length: the si
+groups: => answers: [{path: /x, name: wire}]\nfaults: [{kind: gone, route: wyre}]\ngroups: | 3: faults[0].route: ...wire
+groups: => notify: {}\ngroups: | 2: notify: the key url is missing
+groups: => notify: {url: 'ftp://host/'}\ngroups: | 2: notify.url: 'ftp://host/' is not an http or https address
+groups: => notify: {url: 'http://'}\ngroups: | 2: notify.url: 'http://' is not an http or https address
+groups: => notify: {url: 'http://host:0/'}\ngroups: | 2: notify.url: 'http://host:0/' is not an http or https address
+groups: => notify: {url: 'http://host:99999/'}\ngroups: | 2: notify.url:
+groups: => notify: {url: 'http://a/', token: a b}\ngroups: | 2: notify.token: a token has ASCII characters only, without
+groups: => notify: {url: 'http://a/', token: "a\tb"}\ngroups: | 2: notify.token: a token has ASCII characters only, with
+groups: => notify: {url: 'http://a/', headers: {X A: a}}\ngroups: | 2: notify.headers: 'X A' is not the name of a header
+groups: => notify: {url: 'http://a/', duplicates: 1.5}\ngroups: | 2: notify.duplicates: 1.5 is not a share from 0 to 1
+groups: => notify: {url: 'http://a/', attempts: 0}\ngroups: | 2: notify.attempts: 0 is not a whole number from 1 to 30
 """
 
 

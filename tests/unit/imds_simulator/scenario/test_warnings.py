@@ -75,3 +75,18 @@ def test_warning_about_an_event_of_several_placement_groups() -> None:
     events = [{"type": "Freeze", "resources": each} for each in resources]
     found = warnings({"web": {"kind": "scale_set", "vms": vms}}, events=events)
     assert list(found) == [("events", 1, "resources"), ("events", 2, "resources")]
+
+
+def test_warning_about_a_terminate_of_several_vms_or_of_another_notice() -> None:
+    vms = {"vm1": {}, "vm2": {}}
+    events = [
+        {"type": "Terminate", "resources": ["vm1", "vm2"], "notice": "5m"},
+        {"type": "Terminate", "resources": ["vm1"], "notice": "15m"},
+        {"type": "Terminate", "resources": ["vm1"], "notice": "4m59s"},
+        # the notice of the knob
+        {"type": "Terminate", "resources": ["vm1"]},
+        {"type": "Terminate", "resources": ["vm1"], "notice": "1s", "starts": "automatic_approval"},
+        {"type": "Reboot", "resources": ["vm1", "vm2"], "notice": "1s"},
+    ]
+    found = warnings({"web": {"vms": vms}}, events=events, knobs={"notice_overrides": {"Terminate": "15m1s"}})
+    assert list(found) == [("events", 0, "resources"), ("events", 2, "notice"), ("events", 3, "notice")]

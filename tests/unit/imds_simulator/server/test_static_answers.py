@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from imds_simulator.scenario.files import ScenarioError, parse
 from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import HEADER, send_request
 from support.simulator_process import ControlError
@@ -84,47 +83,3 @@ def test_static_answers_count_for_the_rate_limit(start_simulator):
     assert send_request(sim.endpoints["vm2"], "/?comp=versions", headers={}).body.startswith(b"<?xml")
     assert send_request(sim.endpoints["vm2"], "/", headers={}).status == 404
     assert sim.get("/log?what=enabled")["lines"] == []
-
-
-NOT_A_PATH = "is not a path such as /metadata/identity/oauth2/token, without query"
-# an item of answers, and the text about it behind answers[0]
-MISTAKES = [
-    ("{name: x}", ": the key path is missing"),
-    ("{pth: /x, path: /y}", ".pth: unknown key (did you mean path?)"),
-    ("{path: x}", f".path: 'x' {NOT_A_PATH}"),
-    ("{path: '/x?y=1'}", f".path: '/x?y=1' {NOT_A_PATH}"),
-    (
-        "{path: /Metadata/instance/compute}",
-        ".path: the simulator answers /Metadata/instance/compute itself; use a fault, or instance of a group or VM",
-    ),
-    ("{path: /a/*/b}", ".path: '/a/*/b' has a * that is not its last part, as in /machine/*"),
-    ("{path: /x, vm: vm11}", ".vm: there is no VM vm11 (did you mean vm1?)"),
-    ("{path: /x, group: [wb]}", ".group: there is no group wb (did you mean web?)"),
-    ("{path: /x, vm: vm1, group: web}", ".group: give either vm or group, not both"),
-    (
-        "{path: /x, method: PSOT}",
-        ".method: 'PSOT' is not one of GET, POST, PUT, DELETE, PATCH, any (did you mean POST?)",
-    ),
-    ("{path: /x, name: instance}", ".name: 'instance' is a route of the simulator itself; give another name"),
-    ("{path: /x, body: a, json: 1}", ".json: give only one of body, json, body_base64"),
-    ("{path: /x, status: 204, body: a}", ".body: an answer with status 204 has no body"),
-    ("{path: /x, body_base64: '*'}", ".body_base64: not base64"),
-    ('{path: /x, content_type: "a\\nb"}', ".content_type: the text has more than one line, or a control character"),
-    ("{path: /x, headers: {'a b': c}}", ".headers: 'a b' is not the name of a header"),
-    ('{path: /x, headers: {a: "b\\nc"}}', ".headers: the value of a has more than one line, or a control character"),
-    ("{path: /x, headers: {content-length: 3}}", ".headers: content-length: the simulator sends this header itself"),
-]
-
-
-@pytest.mark.parametrize("answer, problem", MISTAKES)
-def test_mistake_in_an_answer_has_line_and_key(answer, problem):
-    text = f"groups: {{web: {{vms: {{vm1: }}}}}}\nanswers:\n  - {answer}\n"
-    with pytest.raises(ScenarioError) as caught:
-        parse(text, "f.yaml")
-    assert str(caught.value).splitlines() == [f"f.yaml:3: answers[0]{problem}"]
-
-
-def test_mistake_in_the_route_of_a_fault_names_the_nearest_route():
-    text = "groups: {web: {vms: {vm1: }}}\nanswers: [{path: /x, name: wire}]\nfaults:\n  - {kind: gone, route: wyre}\n"
-    with pytest.raises(ScenarioError, match=r"^f:4: faults\[0\]\.route: 'wyre' is not .* \(did you mean wire\?\)$"):
-        parse(text, "f")
