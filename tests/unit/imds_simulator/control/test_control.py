@@ -62,25 +62,9 @@ def test_schedule_with_at_and_after_appears_later(sim):
     assert found == [[], ["Started"], [], ["Scheduled"]]
 
 
-@pytest.mark.parametrize(
-    "body, text",
-    [
-        ({"type": "Freeze"}, "the key resources is missing"),
-        ({**FREEZE, "type": "Freez"}, "did you mean Freeze?"),
-        ({**FREEZE, "resources": ["vm8"]}, "there is no VM vm8"),
-        ({"resources": ["vm1"]}, "the key type is missing"),
-        ({**FREEZE, "resources": ["vm1", "stranger"]}, "an event affects VMs of one group"),
-        ({**FREEZE, "after": "nothing"}, "there is no event nothing"),
-        ({**FREEZE, "notise": 1}, "notise: unknown key (did you mean notice?)"),
-        ([], "not a JSON object"),
-    ],
-)
-def test_schedule_of_invalid_event_is_400(sim, body, text):
-    assert text in expect_error(400, sim.post, "/events", body)
-
-
 def test_every_wrong_member_of_a_request_is_named(sim):
     event = {"type": "F", "resources": ["vm8", 7], "notise": 1, "at": "soon", "after": "nothing", "not_before": "30s"}
+    event["name"] = "changing"
     change = {"after": 5, "type": "F", "resources": ["vm8"], "notice": [], "stauts": "Started", "action": "go"}
     fault = {"kind": "gone", "route": 7, "vm": [], "requests": "0", "from": "soon", "retry_after": "x", "bdy": ""}
     bodies = {"/events": event, "/events/changing/change": change, "/faults": fault}
@@ -94,11 +78,6 @@ def test_every_wrong_member_of_a_request_is_named(sim):
 
 def problems_of(sim, path, body):
     return re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
-
-
-def test_schedule_with_a_used_name_is_400(sim):
-    schedule(sim, name="only-once")
-    assert "only-once already" in expect_error(400, sim.post, "/events", {**FREEZE, "name": "only-once"})
 
 
 def test_approve_as_control_plane_other_tenants_or_vm(sim):
@@ -126,20 +105,6 @@ def test_cancel_complete_and_change_act_on_events(sim):
     assert sim.post(event + "/cancel")["cancelled"] and visible_events(sim) == []
     assert "it has ended" in expect_error(409, sim.post, event + "/complete")
     assert sim.post(f"/events/{schedule(sim)['id']}/complete")["status"] == "Gone"
-
-
-@pytest.mark.parametrize(
-    "body, text",
-    [
-        ({}, "the change is empty"),
-        ({"after": 5, "notice": 1}, "applies a change immediately"),
-        ({"resources": ["stranger"]}, "cannot move to another group"),
-        ({"notise": 1}, "did you mean notice?"),
-        ({"action": "impact"}, "impact_for is missing"),
-    ],
-)
-def test_change_with_invalid_body_is_400(sim, body, text):
-    assert text in expect_error(400, sim.post, f"/events/{schedule(sim)['id']}/change", body)
 
 
 def test_change_before_appearance_is_409(sim):
@@ -319,36 +284,19 @@ NINES = "9" * 5000
         ("DELETE", "/faults/%C2%B2", None),
         ("DELETE", "/faults/" + NINES, None),
         ("POST", "/faults", {"kind": "gone", "requests": NINES}),
-        ("POST", "/faults", {"kind": "gone", "from": float("nan")}),
-        ("POST", "/faults", {"kind": "empty", "headers": {"X": "a\r\nb"}}),
         ("POST", "/faults", {"kind": "trickle", "bytes_per_second": float("inf")}),
         ("POST", "/faults", {"kind": []}),
         ("POST", "/disable", {"group": ["web"]}),
-        ("POST", "/incarnation", {"group": {}, "to": 1}),
-        ("POST", "/incarnation", {"group": "web", "to": -1}),
         ("POST", "/incarnation", {"group": "web", "to": 10**4299}),
         ("POST", "/incarnation", {"group": "web", "add": -(10**4299)}),
-        ("POST", "/knobs", {"incarnation_step": 10**4299}),
         ("POST", "/knobs", {"xff_status": 200}),
-        ("POST", "/knobs", {"incarnation_step": "\u00b2"}),
-        ("POST", "/knobs", {"notice_overrides": {"Freeze": []}}),
         ("POST", "/advance", {"seconds": float("inf")}),
-        ("POST", "/advance", {"seconds": None}),
-        ("POST", "/advance", {"seconds": "9999999d"}),
-        ("POST", "/events", {"type": "Freeze", "resources": ["vm1"], "at": "40000d"}),
         ("POST", "/events", {"type": "Freeze", "resources": [[]]}),
-        ("POST", "/notes", {"vm": "vm9", "what": "prepared"}),
-        ("POST", "/notes", {"vm": ["vm1"], "what": "prepared"}),
-        ("POST", "/notes", {"what": "prepared"}),
+        ("POST", "/fail", {"resources": 5}),
         ("POST", "/notes", {"vm": "vm1"}),
-        ("POST", "/notes", {"vm": "vm1", "what": ""}),
-        ("POST", "/notes", {"vm": "vm1", "what": 3}),
         ("POST", "/notes", {"vm": "vm1", "what": "x" * 201}),
         ("POST", "/notes", {"vm": "vm1", "what": "two\nlines"}),
         ("POST", "/notes", {"vm": "vm1", "what": "\x1b[2J"}),
-        ("POST", "/notes", {"vm": "vm1", "what": "prepared", "evnt": "x"}),
-        ("POST", "/fail", {"resources": 5}),
-        ("POST", "/fail", {"vm": ["vm1"]}),
     ],
 )
 def test_odd_input_is_400(sim, method, path, body):
@@ -358,15 +306,17 @@ def test_odd_input_is_400(sim, method, path, body):
 
 
 @pytest.mark.parametrize(
-    "body, kind",
+    "body, headers",
     [
-        (b"{", "application/json"),
-        (b"[" * 100000, "application/json"),
-        (b"{}", "application/json; charset=nonsense"),
-        (b"\xff\xfe", "application/json"),
-        (b'{"seconds": %s}' % NINES.encode(), "application/json"),
+        (b"{", {}),
+        (b"[]", {}),
+        (b"[" * 100000, {}),
+        (b"{}", {"Content-Type": "application/json; charset=nonsense"}),
+        (b"\xff\xfe", {}),
+        (b'{"seconds": %s}' % NINES.encode(), {}),
+        (b'{"seconds": 5}', {"Content-Encoding": "gzip"}),
     ],
 )
-def test_body_that_cannot_be_decoded_is_400(sim, body, kind):
-    answer = send_request(sim.control, "/advance", "POST", {"Content-Type": kind}, body)
+def test_body_that_cannot_be_decoded_is_400(sim, body, headers):
+    answer = send_request(sim.control, "/advance", "POST", {"Content-Type": "application/json", **headers}, body)
     assert answer.status == 400 and list(answer.json) == ["error"]
