@@ -24,11 +24,13 @@ from imds_simulator.scenario.knobs import Knobs
 from imds_simulator.scenario.notify import Notify
 from imds_simulator.scenario.plans import EventPlan, Scenario
 from support import simulator_process
-from support.simulator.reference import cited_in
 from support.simulator.webhook import Webhook
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
+# a statement (1.8.5), a section (1.8) or a transition (2.1 (4a)) as a citation has it
+NUMBER = r"\d+(?:\.\d+)*(?: \(\d[a-z]?\))?"
+CITED = re.compile(rf"\breference(?:/scheduled-events\.md)?[\s#]+({NUMBER}(?:(?:, | and | to ){NUMBER})*)")
 PACKAGE = ROOT / "roles" / "imds_simulator" / "files" / "imds_simulator"
 
 
@@ -82,7 +84,7 @@ def test_docs_list_every_statement_that_the_code_cites():
     followed = TEXT.split("\n## Simulated behaviour\n")[1].split("\n#")[0]
     listed = set(re.findall(r"\b\d+(?:\.\d+)+\b", followed))
     source = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
-    cited = {number for number in cited_in(source) if "." in number}
+    cited = {number for found in CITED.findall(source) for number in re.findall(NUMBER, found) if "." in number}
     cited |= {knob.statement.split(" ")[0] for knob in keys_of(Knobs).values()}
     sections = {number.rpartition(".")[0] for number in listed}
     assert cited - listed - sections == set()
@@ -168,36 +170,8 @@ def test_role_describes_all_its_variables():
     assert documented == set(defaults)
 
 
-def test_role_installs_the_package_and_removes_other_files(tmp_path):
-    import json
-
-    deploy = ROOT / "plugins" / "module_utils" / "_deploy_tree.py"
-    files = {
-        str(file.relative_to(PACKAGE)): file.read_text(encoding="utf-8")
-        for pattern in ("**/*.py", "scenario/library/*.yaml", "control/page/*.[hcj]*")
-        for file in PACKAGE.glob(pattern)
-    }
-    there = {
-        str(file.relative_to(PACKAGE))
-        for file in PACKAGE.rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts
-    }
-    assert set(files) == there
-
-    def run(*more):
-        done = subprocess.run(
-            [sys.executable, str(deploy), *more, "-", str(tmp_path / "p")],
-            input=json.dumps(files),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        return [os.path.relpath(line, tmp_path / "p") for line in done.stdout.splitlines()]
-
-    assert set(run("--check")) >= set(files) and not (tmp_path / "p").exists()
-    assert set(run()) >= set(files) and run() == []
-    (tmp_path / "p" / "stale.py").write_text("")
-    (tmp_path / "p" / "simulator.py").write_text("spoilt")
-    assert sorted(run()) == ["simulator.py", "stale.py"] and run("--check") == []
-    assert (tmp_path / "p" / "simulator.py").read_text(encoding="utf-8") == files["simulator.py"]
+def test_role_installs_every_file_of_the_package():
+    tasks = (ROOT / "roles" / "imds_simulator" / "tasks" / "present.yml").read_text(encoding="utf-8")
+    patterns = re.findall(r"^ +- (imds_simulator/\S+)$", tasks, re.MULTILINE)
+    files = {file for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert {file for pattern in patterns for file in PACKAGE.parent.glob(pattern)} == files
