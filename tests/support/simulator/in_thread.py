@@ -9,8 +9,7 @@ import json
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imds_simulator.cli.commands import SERVE
@@ -65,12 +64,3 @@ def start_in_thread(
             scenario = file.name
         words += ["--scenario", scenario] if scenario else []
         return SimulatorInThread(server_options(parse(SERVE, words)))
-
-
-@contextmanager
-def simulator_in_thread(scenario: str | Mapping[str, Any], knobs: Mapping[str, str]) -> Iterator[SimulatorInThread]:
-    """Serve a scenario, a shipped name or the content of a file, with a clock that only the test moves."""
-    options = [word for name, value in knobs.items() for word in ("--knob", f"{name}={value}")]
-    running = start_in_thread(scenario, ["--clock", "manual", *options])
-    with running:
-        yield running

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from support.maintenance.fleet import TRIO
-from support.simulator.in_thread import simulator_in_thread
+from support.simulator.in_thread import start_in_thread
 from support.simulator_process import Simulator
 
 
 @pytest.fixture
 def trio() -> Iterator[Simulator]:
     """Azure with vm1, vm2 and vm3 of one availability set, without an event."""
-    with simulator_in_thread({"groups": TRIO}, {"rate_limit": "0"}) as running:
+    with start_in_thread({"groups": TRIO}, ["--clock", "manual", "--knob", "rate_limit=0"]) as running:
         yield running

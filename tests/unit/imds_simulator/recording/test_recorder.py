@@ -1,22 +1,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""What the recorder asks a server, and what it writes."""
+
+"""The verb record: what it asks and writes, its end by kills and full disks, and that replay serves what it wrote."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import requests
 
+from imds_simulator.__main__ import main
+from imds_simulator.recording import record_command
+from imds_simulator.recording.recorder import Clock, Recorder
 from imds_simulator.recording.recording_file import Unusable, key_file, open_recording
-from support.simulator.in_thread import simulator_in_thread
-from support.simulator.recordings import clock_of, lines_of, record, settable_clock
-from support.simulator_process import Simulator
+from imds_simulator.scenario.groups import parse_address
+from support import simulator_process
+from support.repository import REPOSITORY
+from support.salt.http_server import HttpServer, QuietHandler
+from support.simulator.in_thread import start_in_thread
+from support.simulator_process import PACKAGE_ROOT, Simulator
+from support.wait import wait_until
 
+TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
+EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
+NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 DISK = {"name": "sharky-disk", "lun": "0", "managedDisk": {"id": "/subscriptions/s/x/sharky"}, "vhd": {"uri": "hush"}}
 COMPUTE = {
     "subscriptionId": "12345678-ABCD-4bcd-8bcd-1234567890ab",
@@ -54,9 +71,45 @@ SCENARIO = {
 }
 
 
+def settable_clock() -> Clock:
+    """Return a clock that moves only when the recorder waits."""
+    now = 1_800_000_000.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    return Clock(lambda: now, lambda: now, sleep)
+
+
+def clock_of(simulator: Simulator) -> Clock:
+    """Return the clock of a simulator with ``--clock manual``."""
+    now = simulator.get("/state")["unix"]
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        if seconds > 0:
+            now = simulator.advance(seconds)["unix"]
+
+    return Clock(lambda: now, lambda: now, sleep)
+
+
+def record(file: Path, endpoint: str, clock: Clock, length: float, *versions: str) -> Recorder:
+    """Record into ``file`` once a second, or continue it, and return the recorder."""
+    with open_recording(file) as opened:
+        recorder = Recorder(opened, parse_address(endpoint.partition("://")[2]), clock, lambda _line: None)
+        recorder.run(length, 1.0, versions or ("2020-07-01",))
+    return recorder
+
+
+def lines_of(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a recording after the first."""
+    return [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()[1:]]
+
+
 @pytest.fixture
 def simulator() -> Iterator[Simulator]:
-    with simulator_in_thread(SCENARIO, {"rate_limit": "off"}) as running:
+    with start_in_thread(SCENARIO, ["--clock", "manual", "--knob", "rate_limit=off"]) as running:
         yield running
 
 
@@ -119,26 +172,18 @@ def test_recording_needs_its_key_to_continue(tmp_path: Path, simulator: Simulato
     assert name == other
 
 
-class Proxy(BaseHTTPRequestHandler):
-    """A proxy with its own page, and a name in its headers."""
-
-    def do_GET(self) -> None:
-        page = b"<html>no access for jsmith at proxy.corp.example</html>"
-        self.send_response(200)
-        self.send_header("Via", "proxy.corp.example")
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
-
-
 def test_page_of_a_proxy_is_not_recorded_as_imds(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        threading.Thread(target=server.serve_forever).start()
-        recorder = record(tmp_path / "recording", f"http://127.0.0.1:{server.server_port}", settable_clock(), 35)
-        server.shutdown()
+    class Proxy(QuietHandler):
+        def do_GET(self) -> None:
+            page = b"<html>no access for jsmith at proxy.corp.example</html>"
+            self.send_response(200)
+            self.send_header("Via", "proxy.corp.example")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+    with HttpServer(Proxy) as server:
+        recorder = record(tmp_path / "recording", server.address, settable_clock(), 35)
     # ten seconds pass after each error
     assert recorder.outcomes == {"not-imds": 8}
     for line in lines_of(tmp_path / "recording"):
@@ -150,3 +195,162 @@ def test_recorder_without_imds_records_the_reason(tmp_path: Path) -> None:
         record(tmp_path / "recording", "http://127.0.0.1:1", settable_clock(), 5)
     assert {line["error"] for line in lines_of(tmp_path / "recording")} == {"ConnectionRefusedError"}
     assert json.loads((tmp_path / "recording").read_text().splitlines()[0]) == {"format": "imds-recording/1"}
+
+
+# -- the process
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "imds_simulator", *map(str, arguments)]
+
+
+def run(*arguments: object, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=simulator_process.environment(),
+        preexec_fn=before,
+        check=False,
+    )
+
+
+def start_recorder(file: Path, endpoint: str) -> subprocess.Popen[str]:
+    arguments = ("record", "--output", file, "--endpoint", endpoint, "--for", "1h")
+    return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=simulator_process.environment())
+
+
+def wait_for_answers(file: Path, count: int) -> None:
+    wait_until(
+        lambda: file.exists() and file.read_text().count('"status":') >= count, f"{count} answers in {file.name}"
+    )
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with start_in_thread(args=["--clock", "manual", "--knob", "rate_limit=off"]) as simulator:
+        yield simulator.endpoints["vm1"]
+
+
+def test_killed_recording_is_repaired_and_continued(tmp_path: Path, endpoint: str) -> None:
+    file = tmp_path / "recording"
+    first = start_recorder(file, endpoint)
+    wait_for_answers(file, 2)
+    first.kill()
+    first.communicate(timeout=10)
+    whole = file.read_bytes()
+    # a kill in the middle of a write
+    file.write_bytes(whole + b'{"time":"20')
+    second = start_recorder(file, endpoint)
+    wait_for_answers(file, whole.count(b'"status":') + 2)
+    second.send_signal(signal.SIGTERM)
+    _out, messages = second.communicate(timeout=30)
+    assert second.returncode == 0 and "signal" in messages
+    assert file.read_bytes().startswith(whole) and len(lines_of(file)) > whole.count(b"\n")
+
+
+def test_recording_continues_without_a_reader_of_its_messages(tmp_path: Path, endpoint: str) -> None:
+    recorder = start_recorder(tmp_path / "recording", endpoint)
+    assert recorder.stderr is not None
+    recorder.stderr.close()
+    wait_for_answers(tmp_path / "recording", 2)
+    recorder.send_signal(signal.SIGHUP)
+    assert recorder.wait(30) == 0
+
+
+def test_copied_folder_records_without_libraries_and_says_first_what_it_enables(tmp_path: Path, endpoint: str) -> None:
+    shutil.copytree(PACKAGE_ROOT / "imds_simulator", tmp_path / "imds_simulator")
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('aiohttp', 'yaml', 'multidict', 'requests')));"
+    arguments = ["record", "--output", "recording", "--endpoint", endpoint, "--for", "0.5s"]
+    program = f"{blocked} from imds_simulator.__main__ import main; sys.exit(main({arguments!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    notice, _mark, summary = done.stderr.partition("answered by")
+    assert "enables Scheduled Events" in notice and "never approves" in notice and "two minutes" in notice
+    assert "'compute.tags' (1)" in summary
+
+
+def test_full_disk_ends_the_recording_with_its_last_whole_line(tmp_path: Path, endpoint: str) -> None:
+    file = tmp_path / "recording"
+    arguments = ("record", "--output", file, "--endpoint", endpoint, "--for", "0.5s")
+    assert run(*arguments).returncode == 0
+    before = file.read_bytes()
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        # room for the instance metadata, and for a part of the first document
+        size = 2 * len(before) - 100
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = run(*arguments, before=limit)
+    assert done.returncode == 1 and str(file) in done.stderr and "Traceback" not in done.stderr
+    after = file.read_bytes()
+    assert after.startswith(before) and after.endswith(b"\n") and len(after) > len(before)
+    assert run(*arguments).returncode == 0 and len(lines_of(file)) > after.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    "content", [b"notes of mine", b"notes\n", b'{"format":"imds-recording/9"}\n', b'{"format":"imds-rec', b"\xff\xfe\n"]
+)
+def test_file_that_is_no_recording_is_refused_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    file = tmp_path / "notes"
+    file.write_bytes(content)
+    file.chmod(0o644)
+    for arguments in (("record", "--output", file), ("replay", file)):
+        assert main([*map(str, arguments)]) == 2
+        assert str(file) in capsys.readouterr().err
+    assert file.read_bytes() == content and file.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [file]
+
+
+# -- docs/simulator/recordings.md
+
+
+def command_of_page(language: str) -> list[str]:
+    (found,) = re.findall(rf"```{language}\n(?:\$ )?python3 (.*)", TEXT)
+    return [sys.executable, *("1s" if word == "1h" else word for word in found.split())]
+
+
+def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with start_in_thread("live-migration", ["--clock", "manual"]) as simulator:
+        simulator.advance(20)
+        endpoint = {"IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"]}
+        environment = {**simulator_process.environment(), **endpoint}
+        subprocess.run(command_of_page("bash"), cwd=tmp_path, env=environment, timeout=100, check=True)
+    environment = {**simulator_process.environment(), "IMDS_SIMULATOR_REPLAY_LISTEN": "127.0.0.1:0"}
+    with subprocess.Popen(
+        command_of_page("console"), cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as replay:
+        try:
+            assert replay.stdout is not None
+            printed = re.fullmatch(r"listening (http://(.*)) for \d+ answers in \d+ s\n", replay.stdout.readline())
+            assert printed is not None
+
+            def ask(path: str, method: str = "GET") -> requests.Response:
+                return requests.request(method, printed[1] + path, headers={"Metadata": "true"}, timeout=10)
+
+            answer = ask(EVENTS)
+            found = (answer.json(), answer.headers["Date"], answer.headers["Server"])
+            recorded = [
+                (each["body"], *map(each["headers"].get, ("date", "server")))
+                for each in lines_of(tmp_path / "vm.jsonl")
+            ]
+            (event,) = found[0]["Events"]
+            assert found in recorded and event["NotBefore"] and event["Resources"][0] == ask(NAME).text
+            assert ask(EVENTS, "POST").status_code == 405
+            # the same address for a second one
+            assert main(["replay", str(tmp_path / "vm.jsonl"), "--listen", printed[2]]) == 2
+            assert f"cannot listen on {printed[2]}: " in capsys.readouterr().err
+        finally:
+            replay.terminate()
+        assert replay.wait(30) == 0
+
+
+def test_page_names_every_option() -> None:
+    options = re.findall(r'option\(\s*"([\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
+    assert len(options) == 5 and [each for each in options if f"`--{each}" not in TEXT] == []

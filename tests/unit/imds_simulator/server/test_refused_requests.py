@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Requests that IMDS refuses: what they count for, and their answers.
+"""Requests that IMDS refuses: what they count for, and their answers; the log of the first view of an event.
 
 See docs/reference/scheduled-events.md 1.6.12, 1.7.5, 4.1.8.
 """
@@ -11,6 +11,7 @@ import pytest
 
 from support.simulator.raw_http import EVENTS, HEADER, approve, send_raw, send_request
 
+OLD = "/metadata/scheduledevents?api-version=2017-03-01"
 DAY = 86400
 OTHER_CLOUDS = ("/latest/meta-data/", "/computeMetadata/v1/", "/openstack/latest/", "/hetzner/v1/metadata")
 REFUSED = [
@@ -98,3 +99,50 @@ def test_malformed_request_is_400_and_closes_its_connection(start_process):
     assert send_request(sim.endpoints["vm1"]).status == 200
     sim.stop()
     assert "Traceback" not in "".join(sim.output) and "Error" not in "".join(sim.output)
+
+
+# -- first views
+
+
+def seen(sim):
+    return [(line["vm"], line["event"]) for line in sim.get("/log?what=seen")["lines"]]
+
+
+def schedule(sim, name, kind="Reboot"):
+    sim.post("/events", {"name": name, "type": kind, "resources": ["vm1"], "hold": True})
+
+
+def test_first_view_is_logged_once_for_each_vm_and_event(start):
+    sim = start()
+    vm1, vm2 = sim.endpoints.values()
+    send_request(vm1)
+    schedule(sim, "one")
+    assert seen(sim) == []
+    for _again in range(3):
+        send_request(vm1)
+    schedule(sim, "two")
+    send_request(vm1)
+    send_request(vm2)
+    sim.post("/events/one/change", {"description": "changed"})
+    send_request(vm1)
+    assert seen(sim) == [("vm1", "one"), ("vm1", "two"), ("vm2", "one"), ("vm2", "two")]
+    sim.post("/events/one/complete")
+    schedule(sim, "three")
+    send_request(vm1)
+    assert seen(sim)[4:] == [("vm1", "three")]
+
+
+def test_first_view_needs_a_whole_document_that_lists_the_event(start):
+    sim = start()
+    vm1 = sim.endpoints["vm1"]
+    schedule(sim, "one", "Preempt")
+    # the version does not have this type
+    assert send_request(vm1, OLD).json["Events"] == []
+    for kind in ("unavailable", "cut-json"):
+        sim.post("/faults", {"kind": kind})
+        send_request(vm1)
+        sim.delete("/faults")
+    assert seen(sim) == []
+    sim.post("/faults", {"kind": "date-skew", "skew": "1h"})
+    send_request(vm1)
+    assert seen(sim) == [("vm1", "one")]
