@@ -1,13 +1,201 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Instance metadata over HTTP (docs/reference/scheduled-events.md 3.2, 3.3)."""
+"""Instance metadata: its documents, and elements over HTTP (docs/reference/scheduled-events.md 3.2, 3.3)."""
 
 from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from imds_simulator.api_versions import INSTANCE_VERSIONS
+from imds_simulator.instance_members import MEMBERS_SINCE
+from imds_simulator.instance_metadata.document import InstanceDocuments
+from imds_simulator.instance_metadata.values import strings
+from support.repository import REPOSITORY
 from support.simulator.raw_http import send_request
+from support.simulator.simulations import make_simulation
+
+REFERENCE = REPOSITORY / "docs" / "reference" / "scheduled-events.md"
+NEWEST = INSTANCE_VERSIONS[-1]
+# one item in each list, so that the members of items can be seen
+FULL = {
+    "compute": {"tagsList": [{}], "storageProfile": {"dataDisks": [{}]}},
+    "network": {
+        "interface": [{"ipv4": {"ipAddress": [{}], "subnet": [{}]}, "ipv6": {"ipAddress": [{}]}, "macAddress": "1"}]
+    },
+}
+
+
+def documents(**groups: Mapping[str, Any]) -> InstanceDocuments:
+    return InstanceDocuments(make_simulation(groups=groups).world.groups.values())
+
+
+def document(kind: str, name: str, version: str = NEWEST, **group: Any) -> Any:
+    vm = {"fault_domain": 1, "update_domain": 4, "zone": 3}
+    return documents(set={"kind": kind, "vms": {name: vm}, **group}).document(name, version)
+
+
+def with_instance(instance: Mapping[str, Any], version: str = NEWEST) -> Any:
+    return document("standalone", "vm1", version, instance=instance)
+
+
+def paths(value: Any, here: str = "") -> set[str]:
+    """Return the paths of all values, in the form of MEMBERS_SINCE."""
+    if isinstance(value, dict):
+        return {path for name, each in value.items() for path in paths(each, f"{here}.{name}" if here else name)}
+    if isinstance(value, list):
+        return {path for each in value for path in paths(each, here + "[]")}
+    return {here}
+
+
+@pytest.mark.parametrize("version", INSTANCE_VERSIONS)
+def test_document_has_exactly_the_members_of_its_version(version: str) -> None:
+    expected = {path for path, since in MEMBERS_SINCE.items() if since <= version}
+    assert paths(with_instance(FULL, version)) == expected
+
+
+def test_document_of_2021_02_01_has_the_members_of_real_vms() -> None:
+    compute = document("standalone", "vm1", "2021-02-01")["compute"]
+    # 32 members in the order of their names (reference 3.3.1)
+    assert list(compute) == sorted(compute) and len(compute) == 32
+    assert compute["plan"] == {"name": "", "product": "", "publisher": ""}
+    assert compute["securityProfile"] == {"secureBootEnabled": "false", "virtualTpmEnabled": "false"}
+    assert compute["storageProfile"]["osDisk"]["encryptionSettings"] == {"enabled": "false"}
+    assert compute["storageProfile"]["resourceDisk"] == {"size": "0"}
+
+
+def test_document_objects_without_values_keep_their_members() -> None:
+    compute = document("standalone", "vm1")["compute"]
+    assert (compute["host"], compute["hostGroup"], compute["virtualMachineScaleSet"]) == ({"id": ""},) * 3
+    assert compute["extendedLocation"] == {"name": "", "type": ""}
+    assert (compute["tagsList"], compute["storageProfile"]["dataDisks"]) == ([], [])
+
+
+def test_reference_lists_every_member_with_its_version() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    text = text[text.index("Members of `compute`") : text.index('<a id="4"></a>')]
+    listed = {}
+    for version, names in re.findall(r"^\| (\d{4}-\d\d-\d\d) \| (.*) \|$", text, re.MULTILINE):
+        for name in re.findall("`([^`]+)`", names):
+            inside = (
+                "storageProfile." if name.startswith(("DISK", "dataDisks", "imageReference", "resourceDisk")) else ""
+            )
+            for disk in ("osDisk", "dataDisks[]") if name.startswith("DISK") else ("",):
+                listed["compute." + inside + name.replace("DISK", disk)] = version
+    assert listed.pop("compute.storageProfile") == "2019-06-01"
+    assert listed == {path: since for path, since in MEMBERS_SINCE.items() if path.startswith("compute.")}
+
+
+def test_uniform_set_has_base_36_host_name() -> None:
+    compute = document("scale_set", "set_862")["compute"]
+    assert compute["osProfile"]["computerName"] == "set0000ny"
+    assert (compute["name"], compute["vmScaleSetName"], compute["zone"]) == ("set_862", "set", "3")
+    assert (compute["platformFaultDomain"], compute["physicalZone"]) == ("1", "westeurope-az3")
+    assert compute["resourceId"].endswith("/virtualMachineScaleSets/set/virtualMachines/862")
+    assert len(compute["placementGroupId"]) == 36 and compute["virtualMachineScaleSet"] == {"id": ""}
+
+
+def test_other_vms_have_their_name_as_host_name_and_no_placement_group() -> None:
+    flexible = document("scale_set", "set_1a2b3c4d", orchestration="flexible")["compute"]
+    assert flexible["virtualMachineScaleSet"]["id"].endswith("/virtualMachineScaleSets/set")
+    assert flexible["resourceId"].endswith("/virtualMachines/set_1a2b3c4d") and flexible["vmScaleSetName"] == "set"
+    standalone = document("standalone", "vm1")["compute"]
+    assert standalone["osProfile"]["computerName"] == "vm1" and standalone["vmScaleSetName"] == ""
+    assert flexible["placementGroupId"] == standalone["placementGroupId"] == ""
+
+
+def test_placement_groups_have_different_ids() -> None:
+    guid = "5f7c7a0e-0000-4000-8000-000000000001"
+    groups = {"set_0": "first", "set_1": "first", "set_2": "second", "set_3": guid, "set_4": None}
+    vms = {name: {"placement_group": group} if group else {} for name, group in groups.items()}
+    made = documents(set={"kind": "scale_set", "vms": vms})
+    ids = [made.document(name, NEWEST)["compute"]["placementGroupId"] for name in groups]
+    assert ids[0] == ids[1] and len({*ids}) == 4 and ids[3] == guid and {len(each) for each in ids} == {36}
+
+
+def test_classic_vm_has_the_network_alone() -> None:
+    made = document("cloud_service", "Front_IN_0")
+    assert list(made) == ["network"] and made["network"]["interface"][0]["macAddress"]
+    added = document("cloud_service", "Front_IN_0", instance={"compute": {"name": "x"}})
+    assert added["compute"] == {"name": "x"}
+
+
+def test_windows_vm_has_no_ssh_key() -> None:
+    compute = with_instance({"compute": {"osType": "Windows"}})["compute"]
+    assert (compute["osProfile"]["disablePasswordAuthentication"], compute["publicKeys"]) == ("", [])
+    assert compute["storageProfile"]["osDisk"]["osType"] == "Windows"
+
+
+def test_overrides_of_the_vm_win() -> None:
+    of_group = {"compute": {"location": "north", "vmSize": "A", "subscriptionId": "s"}}
+    of_vm = {"compute": {"vmSize": "B", "osProfile": {"adminUsername": "me"}}}
+    vms = {"vm1": {"zone": 1, "instance": of_vm}}
+    made = documents(web={"kind": "standalone", "instance": of_group, "vms": vms}).document("vm1", NEWEST)
+    compute = made["compute"]
+    assert (compute["location"], compute["vmSize"], compute["physicalZone"]) == ("north", "B", "north-az1")
+    assert compute["resourceId"].startswith("/subscriptions/s/")
+    assert compute["storageProfile"]["osDisk"]["managedDisk"]["id"].startswith("/subscriptions/s/")
+    assert (compute["osProfile"]["adminUsername"], compute["osProfile"]["computerName"]) == ("me", "vm1")
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_overridden_lists_stay_lists_whose_items_are_complete() -> None:
+    keys = [{"keyData": "ssh-rsa one", "path": "/one"}, {"keyData": "ssh-rsa two", "path": "/two"}]
+    compute = with_instance({"compute": {"publicKeys": keys, "storageProfile": {"dataDisks": [{"lun": 0}]}}})["compute"]
+    assert compute["publicKeys"] == keys
+    (disk,) = compute["storageProfile"]["dataDisks"]
+    assert (disk["lun"], disk["managedDisk"], disk["isUltraDisk"]) == ("0", {"id": "", "storageAccountType": ""}, "")
+
+
+def test_null_is_shown_as_missing_and_further_members_stay() -> None:
+    missing = {"publicKeys": None, "plan": None, "zone": None, "mine": [1, True]}
+    made = with_instance({"compute": missing, "network": None})
+    compute = made["compute"]
+    assert (compute["publicKeys"], compute["plan"]["name"], compute["zone"]) == ([], "", "")
+    assert compute["mine"] == ["1", "true"] and made["network"] == {"interface": []}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"tags": "a:b;c:d:e"}, {"tagsList": [{"name": "a", "value": "b"}, {"name": "c", "value": "d:e"}]}],
+)
+def test_tags_and_tags_list_agree(given: dict[str, Any]) -> None:
+    compute = with_instance({"compute": given})["compute"]
+    assert compute["tags"] == "a:b;c:d:e"
+    assert compute["tagsList"] == [{"name": "a", "value": "b"}, {"name": "c", "value": "d:e"}]
+    # those of a VM replace both of its group, in either form
+    for of_group in ({"tags": "x:y;"}, {"tagsList": [{"name": "x", "value": "y"}]}):
+        vms: dict[str, Any] = {"vm1": {}, "vm2": {"instance": {"compute": given}}}
+        made = documents(web={"kind": "availability_set", "vms": vms, "instance": {"compute": of_group}})
+        own = made.document("vm2", NEWEST)["compute"]
+        assert (own["tags"], own["tagsList"]) == (compute["tags"], compute["tagsList"])
+        assert made.document("vm1", NEWEST)["compute"]["tagsList"] == [{"name": "x", "value": "y"}]
+
+
+def test_addresses_of_all_vms_differ() -> None:
+    vms: list[dict[str, Any]] = [{f"{name}{number}": {} for number in range(300)} for name in "abc"]
+    # a source address that another VM would have by default, and one that is not of IPv4
+    vms[1].update(b7={"source": "10.0.0.4"}, b8={"source": "fd00::8"})
+    made = documents(**{name: {"kind": "availability_set", "vms": each} for name, each in zip("abc", vms, strict=True)})
+    found = [made.document(name, "2021-02-01")["network"]["interface"][0] for each in vms for name in each]
+    addresses = [each["ipv4"]["ipAddress"][0]["privateIpAddress"] for each in found]
+    assert len(set(addresses)) == 900 and len({each["macAddress"] for each in found}) == 900
+    assert all(re.fullmatch("000D3A[0-9A-F]{6}", each["macAddress"]) for each in found)
+    assert addresses[307] == "10.0.0.4" and ":" not in addresses[308]
+    assert found[308]["ipv6"]["ipAddress"] == [{"privateIpAddress": "fd00::8"}]
+    subnets = [each["ipv4"]["subnet"] for each in found]
+    assert subnets == [[{"address": each.rpartition(".")[0] + ".0", "prefix": "24"}] for each in addresses]
+
+
+def test_binary_value_is_shown_as_base64() -> None:
+    assert strings({"userData": b"hello"}) == {"userData": "aGVsbG8="}
+
+
+# -- over HTTP
 
 
 @pytest.fixture
@@ -60,15 +248,18 @@ def test_instance_element_as_text_is_its_value_or_a_listing(get, path, query, bo
     assert (answer.status, answer.body) == (200, body)
 
 
-@pytest.mark.parametrize("path", ["/compute/name", "/network/interface/0/macAddress"])
-@pytest.mark.parametrize("query", [{}, {"format": "json"}])
-def test_instance_leaf_without_format_text_is_400(get, path, query):
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/compute/name", {}),
+        ("/compute/name", {"format": "json"}),
+        ("/network/interface/0/macAddress", {}),
+        ("", {"format": "yaml"}),
+    ],
+)
+def test_instance_leaf_without_format_text_and_another_format_are_400(get, path, query):
     answer = get(path, **query)
     assert answer.status == 400 and "format" in answer.json["error"]
-
-
-def test_instance_format_of_another_kind_is_400(get):
-    assert get("", format="yaml").status == 400
 
 
 @pytest.mark.parametrize(
@@ -91,14 +282,9 @@ def test_instance_unknown_element_is_404(get, path):
 
 def test_instance_members_appear_with_their_version(get):
     assert "tagsList" in get("/compute", version="2019-06-04").json
-    assert "tagsList" not in get("/compute", version="2019-06-01").json
-    assert get("/compute/tagsList", version="2019-06-01").status == 404
-
-
-def test_instance_subtree_is_json(get):
-    assert get("/network/interface/0/ipv4/subnet").json == [{"address": "10.0.0.0", "prefix": "24"}]
     storage = get("/compute/storageProfile", version="2019-06-01")
     assert list(storage.json) == ["dataDisks", "imageReference", "osDisk"]
+    assert get("/compute/tagsList", version="2019-06-01").status == 404
 
 
 def test_versions_route_needs_no_version(frozen_simulator):

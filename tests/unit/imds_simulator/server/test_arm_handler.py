@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 
 import pytest
@@ -202,14 +201,6 @@ def test_status_fault_of_the_route_has_the_shape_of_its_errors(frozen_simulator,
     expect_error(403, "InjectedFault", acknowledge(frozen_simulator, path(event)))
     assert not is_approved(frozen_simulator, event)
     assert acknowledge(frozen_simulator, path(event)).status == 200
-
-
-@pytest.mark.parametrize("kind, approves", [("lost-answer", True), ("lost-request", False)])
-def test_fault_without_an_answer_approves_or_not(frozen_simulator, event, kind, approves):
-    frozen_simulator.post("/faults", {"kind": kind, "route": "arm"})
-    with pytest.raises((ConnectionError, http.client.BadStatusLine)):
-        acknowledge(frozen_simulator, path(event))
-    assert is_approved(frozen_simulator, event) == approves
 
 
 @pytest.mark.parametrize("route, statuses", [({}, (503, 200)), ({"route": "arm"}, (200, 503))])
