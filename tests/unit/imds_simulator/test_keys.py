@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-import jsonschema
 import pytest
 
 from imds_simulator.keys import (
@@ -16,7 +15,6 @@ from imds_simulator.keys import (
     Path,
     Problems,
     from_path,
-    json_schema,
     key,
     keys_of,
     list_of,
@@ -94,26 +92,6 @@ def test_a_check_is_silent_about_what_follows_from_a_wrong_value(data: Any, wher
     problems = Problems()
     read(Pause, {"vm": "vm1", **data}, (), problems)
     assert [path for path, _text in problems.found] == where
-
-
-def test_removed_key_names_its_remedy() -> None:
-    @dataclass(frozen=True)
-    class Less:
-        REMOVED_KEYS: ClassVar = {"old": "old was removed; leave it out"}
-        new: bool = key(BOOLEAN, "new", default=False)
-
-    problems = Problems()
-    assert read(Less, {"old": 1}, (), problems) == Less()
-    assert problems.found == [(("old",), "old was removed; leave it out")]
-
-
-def test_json_schema_accepts_and_refuses_what_read_does() -> None:
-    validator = jsonschema.Draft7Validator(json_schema(Plan))
-    good = {"pauses": {"a": {"vm": "vm1", "for": "1h30m", "reason": "host"}}, "more": [{"vm": "v", "reason": "user"}]}
-    assert validator.is_valid(good) and problems_of(good) == []
-    wrong: tuple[dict[str, Any], ...] = ({"pauses": {}}, {"pause": 1}, {"more": 1}, {"first": {"vm": 1}}, {"first": 3})
-    for change in wrong:
-        assert not validator.is_valid({**good, **change}) and problems_of({**good, **change})
 
 
 def test_text_of_the_command_line_has_the_value_that_json_has() -> None:

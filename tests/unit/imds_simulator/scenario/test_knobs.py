@@ -14,6 +14,7 @@ from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, descri
 @pytest.mark.parametrize(
     ("knob", "value"),
     [
+        ("unknown_event_status", 500),
         ("rate_limit", -1),
         ("rate_limit", True),
         ("enable_delay", "x"),
