@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The command line: options, their variables, help, messages, and what each command needs."""
+"""The command line: options, their variables, help, messages, what each command needs, and requests of verbs."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +22,7 @@ from imds_simulator.cli.options import DEFAULT_CONTROL
 from imds_simulator.cli.parsing import parse, variables
 from imds_simulator.scenario.files import shipped_names
 from support import simulator_process
+from support.simulator.raw_http import send_request
 
 SIGPIPE = 141
 PRINTING = {
@@ -65,15 +70,11 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--speed", "requires an argument; --help lists the options"),
         ("--clock manuel", "--clock: 'manuel' is not one of real, manual (did you mean manual?)"),
         ("--control-token short", "--control-token: the token is not one word of at least 8 ASCII characters"),
-        ("--scenario nothing.yaml", "no such file, and no shipped scenario of that name"),
         ("--scenario live-migratoin", "did you mean live-migration?"),
         ("--scenario zzz", "no shipped scenario of that name; --list-scenarios lists those"),
         ("--scenario /dev/null", "/dev/null: is not a regular file"),
-        ("--scenario /tmp", "/tmp: is a directory"),
         ("--knob etag", "--knob: 'etag' is not NAME=VALUE"),
         ("--knob etagg=1", "knob etagg: unknown key (did you mean etag?)"),
-        ("--knob nosuch=1", "knob nosuch: unknown key; --list-knobs lists them"),
-        ("--knob xff_status=200", "knob xff_status: 200 is not an error status from 400 to 599"),
         ("--control 0.0.0.0:0", "add --control-anywhere"),
         ("--scenario live-migration --vm x", "--vm: not allowed with --scenario"),
         ("--vm a --vm b", "--vm: given more than once; --scenario FILE serves several VMs"),
@@ -92,6 +93,14 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--spede=3", "--spede: there is no such option (did you mean --speed?)"),
         ("record --output f --intervall=5s", "--intervall: there is no such option (did you mean --interval?)"),
         ("record", "--output: a value is missing; --help lists the options"),
+        ("record --output x --for never", "--for: 'never' is not a duration"),
+        ("record --output x --interval 0.1s", "--interval: "),
+        ("record --output x --endpoint https://example.com", "--endpoint: "),
+        ("record --output x --endpoint http://127.0.0.1:99999", "--endpoint: "),
+        ("record --output no/such/folder/x", "no/such/folder/x"),
+        ("record --output /dev/null", "/dev/null"),
+        ("replay no-such-file", "no-such-file"),
+        ("replay x --listen here", "--listen: "),
         ("note vm1 prepared --evnt=e", "--evnt: there is no such option (did you mean --event?)"),
         ("schedule --json [1]", "--json: '[1]' is not a JSON object"),
         ("schedule --json {", "--json: '{' is not JSON"),
@@ -258,40 +267,6 @@ def test_check_prints_every_problem_with_its_line(tmp_path, refused):
     assert refused("--check", str(bad)) == refused("--scenario", str(bad)) == (2, problems)
 
 
-def test_check_prints_warnings_and_exits_0(tmp_path, capsys):
-    file = tmp_path / "pool.yaml"
-    file.write_text(
-        "knobs: {notice_overrides: {Terminate: 20m}}\n"
-        "groups:\n"
-        "  pool:\n"
-        "    kind: scale_set\n"
-        "    vms:\n"
-        "      pool_1: {placement_group: a, instance: {compute: {vmsize: A}}}\n"
-        "      pool_2: {placement_group: b}\n"
-        "      pool_3: {placement_group: b}\n"
-        "events:\n"
-        "  - {type: Terminate, resources: [pool_2, pool_3], notice: 5m}\n"
-        "  - {type: Terminate, resources: [pool_1], notice: 4m59s}\n"
-        "  - {type: Terminate, resources: [pool_1]}\n"
-        "  - {type: Terminate, resources: [pool_1], notice: 1s, starts: automatic_approval}\n"
-        "  - {type: Reboot, resources: [pool_1, pool_2], notice: 1s}\n"
-    )
-    assert main(["--check", str(file)]) == 0
-    out, err = capsys.readouterr()
-    assert out == f"{file}: good (3 VMs, 5 events, 0 faults)\n"
-    one = "2 VMs; on Azure a Terminate event has one instance (reference 2.2.8)"
-    notice = "is not a notice of a Terminate event on Azure: 5 to 15 minutes (reference 2.4)"
-    assert sorted(err.splitlines()) == [
-        f"{file}:10: events[0].resources: warning: {one}",
-        f"{file}:11: events[1].notice: warning: 4m59s {notice}",
-        f"{file}:12: events[2].notice: warning: 20m {notice}",
-        f"{file}:14: events[4].resources: warning: these VMs have different placement groups; Azure documents no such "
-        "event (reference 3.1.9)",
-        f"{file}:6: groups.pool.vms.pool_1.instance.compute.vmsize: warning: Azure documents no member vmsize of "
-        "compute (reference 3.3) (did you mean vmSize?)",
-    ]
-
-
 def test_check_finds_the_shipped_scenarios_good(capsys):
     assert [main(["--check", name]) for name in shipped_names()] == [0] * len(shipped_names())
     assert capsys.readouterr().err == ""
@@ -321,7 +296,7 @@ def run_without_reader(*arguments: str, stream: str = "stdout", **more: str) -> 
     return done.returncode, getattr(done, other)
 
 
-@pytest.mark.parametrize("option", [*PRINTING, "--help"])
+@pytest.mark.parametrize("option", ["--schema", "--list-faults", "--help"])
 def test_printing_option_survives_a_reader_that_has_gone(option):
     assert run_without_reader(option) == (SIGPIPE, "")
 
@@ -351,3 +326,85 @@ def test_command_without_stdout_prints_nothing():
         env=simulator_process.environment(),
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# -- verbs that send a request to a running simulator
+
+
+@pytest.fixture
+def verb(frozen_simulator, monkeypatch):
+    """Return a function that runs a verb and returns its answer, or its message if ``code`` is not 0."""
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", frozen_simulator.control)
+
+    def run(line, code=0):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            assert main(shlex.split(line)) == code, err.getvalue()
+        return err.getvalue() if code else json.loads(out.getvalue())
+
+    return run
+
+
+def test_verbs_for_events_use_the_control_api(verb):
+    made = verb(
+        "schedule --type Reboot --resources vm1,vm2 --notice 20m --duration 7 --name by-hand --hold "
+        "--started-for 1h --json '{\"impact_for\": 3}'"
+    )
+    assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])
+    assert verb("approve by-hand")["approved_by"] == ["control-plane"]
+    assert verb(f"approve {made['id']} --as other-tenants")["name"] == "by-hand"
+    assert verb("change by-hand --description new")["description"] == "new"
+    verb("advance 1s")
+    assert verb("complete by-hand")["status"] == "Gone"
+    assert "it has ended" in verb("cancel by-hand", code=1)
+    assert verb("fail vm1 --type Redeploy")["status"] == "Started"
+    assert verb("events")["events"] and verb("state")["vms"] and verb("log --what started")["lines"]
+    assert verb("requests --vm vm1")["counts"] is not None
+    assert verb("note vm1 'is ready' --event by-hand") is not None
+
+
+def test_schedule_prints_warnings_of_the_control_api(frozen_simulator, verb, capsys):
+    event = {"type": "Terminate", "resources": ["pool_0", "pool_3"], "notice": "20m"}
+    warnings = frozen_simulator.post("/events", event)["warnings"]
+    assert [each.split(":")[0] for each in warnings] == ["notice", "resources"]
+    assert frozen_simulator.post("/events", {**event, "type": "Reboot"})["warnings"] == []
+    assert main(["schedule", "--type", "Terminate", "--resources", "pool_0,pool_3", "--notice", "20m"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["warnings"] == warnings
+    assert err.splitlines() == [f"imds_simulator: warning: {each}" for each in warnings]
+
+
+def test_verbs_quote_names_in_paths(verb):
+    verb("schedule --type Freeze --resources vm1 --name 'a/b?c#d %2F'")
+    assert verb("cancel 'a/b?c#d %2F'")["name"] == "a/b?c#d %2F"
+    assert "there is no fault 1/2" in verb("fault clear 1/2", code=1)
+
+
+def test_verb_fault_parses_option_types(frozen_simulator, verb):
+    verb('fault inject status --set status=418 --set body=123 --set \'headers={"X-A": "b=c"}\' --set retry_after=1.5m')
+    answer = send_request(frozen_simulator.endpoints["vm1"])
+    headers = answer.headers
+    assert (answer.status, answer.body, headers["X-A"], headers["Retry-After"]) == (418, b"123", "b=c", "90")
+    assert "status: '4x' is not a whole number" in verb("fault inject status --set status=4x", code=1)
+
+
+def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
+    verb("fault inject gone --vm vm1")
+    for options in ("--vm vm2", "--for 1m", "--set status=503"):
+        with pytest.raises(SystemExit, match="2"):
+            verb(f"fault clear {options}")
+    assert [each["kind"] for each in verb("fault list")["faults"]] == ["gone"]
+
+
+def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator, verb):
+    fault = verb("fault inject status --vm vm1 --requests 1-2 --for 5m --set status=418 --set body=tea")
+    assert (send_request(frozen_simulator.endpoints["vm1"]).status, fault["last"]) == (418, 2)
+    assert [each["kind"] for each in verb("fault list")["faults"]] == ["status"]
+    assert verb(f"fault clear {fault['number']}") == {"cleared": 1} and verb("fault clear") == {"cleared": 0}
+    assert "hang" in verb("fault kinds")
+    assert verb("knob etag=off enable_delay=3s")["etag"] is False
+    assert verb("knob")["enable_delay"] == 3
+    assert verb("incarnation web --to 9") == {"incarnation": [9]}
+    verb("knob enable_delay=0")
+    send_request(frozen_simulator.endpoints["vm1"])
+    assert verb("disable web")["scopes"] == ["web"]
