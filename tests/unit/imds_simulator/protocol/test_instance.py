@@ -180,7 +180,7 @@ def test_addresses_of_all_vms_differ() -> None:
     vms: list[dict[str, Any]] = [{f"{name}{number}": {} for number in range(300)} for name in "abc"]
     # a source address that another VM would have by default, and one that is not of IPv4
     vms[1].update(b7={"source": "10.0.0.4"}, b8={"source": "fd00::8"})
-    made = documents(**{name: {"kind": "availability_set", "vms": each} for name, each in zip("abc", vms, strict=True)})
+    made = documents(**{name: {"kind": "availability_set", "vms": vms[at]} for at, name in enumerate("abc")})
     found = [made.document(name, "2021-02-01")["network"]["interface"][0] for each in vms for name in each]
     addresses = [each["ipv4"]["ipAddress"][0]["privateIpAddress"] for each in found]
     assert len(set(addresses)) == 900 and len({each["macAddress"] for each in found}) == 900
