@@ -143,7 +143,7 @@ def test_fault_truncated_sends_a_header_with_any_text(start_simulator):
 
 
 @pytest.mark.parametrize("kind, arrives", [("trickle", b"\r\n\r\n"), ("trickle-header", b"HTTP")])
-def test_fault_trickle_sends_a_few_bytes_at_a_time(inject, vm1, kind, arrives):
+def test_fault_trickle_sends_a_few_bytes_at_a_time(frozen_simulator, inject, vm1, kind, arrives):
     inject(kind, bytes_per_second=40)
     with connect(vm1) as connection:
         connection.sendall(request_bytes())
@@ -159,11 +159,9 @@ def test_fault_trickle_sends_a_few_bytes_at_a_time(inject, vm1, kind, arrives):
                 break
     # the first bytes come immediately, then some every 0.1 s
     assert before <= len(received) <= before + 4 + 40 * (time.monotonic() - began)
-
-
-def test_fault_trickle_sends_the_complete_answer(inject, vm1):
+    frozen_simulator.delete("/faults")
     true = send_request(vm1).body
-    inject("trickle", bytes_per_second=200)
+    inject(kind, bytes_per_second=1000)
     assert send_request(vm1).body == true
 
 

@@ -132,15 +132,12 @@ def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
 @pytest.mark.parametrize(
     "fault, key, text",
     [
-        ({}, None, "the key kind is missing"),
         ({"kind": "emty"}, "kind", "did you mean empty?"),
         ({"kind": "empty", "bodi": "x"}, "bodi", "did you mean body?"),
         ({"kind": "empty", "status": 500}, "status", "fault empty does not take status (it takes headers)"),
         ({"kind": "refuse", "requests": 3}, "requests", "fault refuse does not take requests (it takes vm, from, "),
-        ({"kind": "status"}, None, "the key status is missing"),
         ({"kind": "status", "status": 99}, "status", "99 is not a whole number from 200 to 599"),
         ({"kind": "trickle", "bytes_per_second": 0}, "bytes_per_second", "0 is not a finite number above 0"),
-        ({"kind": "trickle", "part": "foot"}, "part", "'foot' is not one of header, body"),
         ({"kind": "gone", "to": 5, "for": 5}, "for", "either to or for"),
         ({"kind": "gone", "from": 6, "to": 5}, "to", "ends before it begins"),
         ({"kind": "gone", "requests": "5-3"}, "requests", "before the first"),
@@ -162,11 +159,6 @@ def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
 def test_wrong_fault_is_reported_with_its_key(fault, key, text):
     ((path, message),) = read(fault)[1]
     assert path == (() if key is None else (key,)) and text in message
-
-
-def test_problems_of_a_fault_are_reported_together():
-    wrong = {"kind": "empty", "status": 1, "headers": 1, "route": 1, "from": "x", "to": 5, "x": 1}
-    assert {path for path, _text in read(wrong)[1]} == {(key,) for key in ("status", "headers", "route", "from", "x")}
 
 
 def test_every_kind_can_be_read_and_every_option_belongs_to_one():
