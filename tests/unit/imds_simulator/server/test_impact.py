@@ -4,24 +4,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from support.simulator.raw_http import send_request
+from support.wait import wait_until
 
 # seconds: ten times the usual time, for a busy machine, and much less than the minute that the command takes
 STOP_LIMIT = 10
 
 
 def impact(tmp_path, **more):
-    note = [
-        sys.executable,
-        "-c",
-        "import os,sys; open(sys.argv[1],'a').write(' '.join(os.environ[n] for n in "
-        "('EVENT_PHASE','EVENT_TYPE','VM_NAME','EVENT_NAME','GROUP_NAME'))+' '+sys.argv[2]+chr(10)); print('done')",
-        str(tmp_path / "notes"),
-        "${VM_NAME}:$EVENT_ID",
-    ]
+    # $$ is one $: the shell reads the environment
+    words = "$$EVENT_PHASE $$EVENT_TYPE $$VM_NAME $$EVENT_NAME $$GROUP_NAME"
+    note = ["sh", "-c", f'echo "{words} $1" >> {tmp_path}/notes; echo done', "sh", "${VM_NAME}:$EVENT_ID"]
     return {
         "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
         "events": [
@@ -38,18 +33,16 @@ def impact(tmp_path, **more):
     }
 
 
-def wait_for_lines(sim, count, what="impact-command"):
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        lines = sim.get("/log?what=" + what)["lines"]
-        if len(lines) >= count:
-            return lines
-        time.sleep(0.02)
-    raise AssertionError(f"only {len(lines)} of {count}")
+def wait_for_lines(sim, count):
+    def lines():
+        return sim.get("/log?what=impact-command")["lines"]
+
+    wait_until(lambda: len(lines()) >= count, f"{count} lines")
+    return lines()
 
 
-def test_impact_commands_run_once_per_vm_and_phase(start_process, tmp_path):
-    sim = start_process(impact(tmp_path), args=["--clock", "manual"])
+def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
+    sim = start_simulator(impact(tmp_path), args=["--clock", "manual"])
     wait_for_lines(sim, 2)
     sim.advance(5)
     lines = wait_for_lines(sim, 4)
@@ -60,28 +53,28 @@ def test_impact_commands_run_once_per_vm_and_phase(start_process, tmp_path):
     assert {(line["status"], line["output"]) for line in lines} == {(0, "done\n")}
 
 
-def test_impact_command_runs_no_code_in_the_name_of_an_event(start_process, tmp_path):
+def test_impact_command_runs_no_code_in_the_name_of_an_event(start_simulator, tmp_path):
     scenario = impact(tmp_path)
     scenario["events"][0]["name"] = f"-e$(touch {tmp_path}/run);touch {tmp_path}/run;`touch {tmp_path}/run`"
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "echo ${EVENT_NAME}; echo $EVENT_ID"]}
-    sim = start_process(scenario, args=["--clock", "manual"])
+    sim = start_simulator(scenario, args=["--clock", "manual"])
     assert [line["status"] for line in wait_for_lines(sim, 2)] == [0, 0]
     assert not (tmp_path / "run").exists()
 
 
-def test_impact_command_that_hangs_is_killed(start_process, tmp_path):
+def test_impact_command_that_hangs_is_killed(start_simulator, tmp_path):
     scenario = impact(tmp_path, timeout="300ms")
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}
-    sim = start_process(scenario)
+    sim = start_simulator(scenario)
     assert {line["error"] for line in wait_for_lines(sim, 2)} == {"stopped after 0.3 s"}
 
 
-def test_impact_commands_are_logged_and_never_block(start_process, tmp_path):
+def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
     scenario = impact(tmp_path)
     scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
-    assert "No such file" in wait_for_lines(start_process(scenario), 2)[0]["error"]
+    assert "No such file" in wait_for_lines(start_simulator(scenario), 2)[0]["error"]
     scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
-    sim = start_process(scenario)
+    sim = start_simulator(scenario)
     began = time.monotonic()
     assert send_request(sim.endpoints["vm1"]).status == 200
     assert sim.stop() == 0 and time.monotonic() - began < STOP_LIMIT
