@@ -9,13 +9,14 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from azure_scheduled_events import Imds, ImdsUnreachable
 from support.ansible_hosts import Hosts
-from support.network import IMDS, ip
+from support.network import IMDS, at_imds_address
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator, start
 
@@ -81,46 +82,49 @@ def test_without_any_network_the_facts_say_so_at_once(hosts: Hosts) -> None:
     assert facts["available"] is False and "no connection" in facts["reason"]
 
 
+def in_private_mounts(shell: str, program: str, *arguments: str) -> list[str]:
+    """Return the command that runs a program of Python, with the helper, after a line of the shell."""
+    start_program = f'export PYTHONPATH={REPOSITORY / "plugins/module_utils"} && {shell} && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", start_program, "sh", sys.executable, "-c", program, *arguments]
+
+
+def output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.strip()
+
+
 # a private /run, in which systemd-networkd has left a lease
 LEASE = (
     "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases"
     " && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
 )
+NAMED = "168.63.129.16"
 AUTO = """
-import sys
-sys.path.insert(0, %r)
 from azure_scheduled_events import Imds
 imds = Imds("auto")
 print(len(imds.events().events), imds.endpoint)
 """
 
 
+@pytest.fixture
+def named_address() -> Iterator[None]:
+    """The address that DHCP named, on lo."""
+    with at_imds_address(NAMED):
+        yield
+
+
+@pytest.mark.usefixtures("named_address")
 @pytest.mark.parametrize("port", [80, 8080])
-def test_auto_finds_the_address_that_dhcp_named(tmp_path: Path, port: int) -> None:
-    script = tmp_path / "auto.py"
-    script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
-    ip("address", "add", "168.63.129.16/32", "dev", "lo")
-    try:
-        with start(listen=f"168.63.129.16:{port}"):
-            command = ["unshare", "--mount", "sh", "-c", f"{LEASE} && exec {sys.executable} {script}"]
-            found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.split()
-    finally:
-        ip("address", "delete", "168.63.129.16/32", "dev", "lo")
-    assert found == ["0", "http://168.63.129.16" + ("" if port == 80 else ":8080")]
+def test_auto_finds_the_address_that_dhcp_named(port: int) -> None:
+    with start(listen=f"{NAMED}:{port}"):
+        assert output(in_private_mounts(LEASE, AUTO)) == f"0 http://{NAMED}" + ("" if port == 80 else ":8080")
 
 
-def test_auto_prefers_the_usual_address(azure: Simulator, tmp_path: Path) -> None:
-    script = tmp_path / "auto.py"
-    script.write_text(AUTO % str(REPOSITORY / "plugins/module_utils"))
-    found = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True
-    ).stdout.split()
-    assert found == ["0", "http://" + IMDS]
+def test_auto_prefers_the_usual_address(azure: Simulator) -> None:
+    assert output(in_private_mounts("true", AUTO)) == f"0 http://{IMDS}"
 
 
 SECOND_POLL = """
 import sys
-sys.path.insert(0, %r)
 from azure_scheduled_events import Imds, ImdsRefused
 imds = Imds("auto")
 try:
@@ -132,29 +136,21 @@ print(len(imds.events().events), imds.endpoint)
 """
 
 
-def test_auto_leaves_a_server_that_is_not_imds(tmp_path: Path) -> None:
-    script = tmp_path / "auto.py"
-    script.write_text(SECOND_POLL % str(REPOSITORY / "plugins/module_utils"))
-    for address in (IMDS, "168.63.129.16"):
-        ip("address", "add", address + "/32", "dev", "lo")
-    try:
-        with start(listen="168.63.129.16:80") as other:
-            other.post("/faults", {"kind": "not-found"})
-            command = ["unshare", "--mount", "sh", "-c", f"{LEASE} && exec {sys.executable} {script}"]
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
-                assert asking.stdout is not None
-                assert asking.stdout.readline().strip() == "http://168.63.129.16"
-                with start(listen=IMDS + ":80"):
-                    output, _errors = asking.communicate("\n", timeout=120)
-    finally:
-        for address in (IMDS, "168.63.129.16"):
-            ip("address", "delete", address + "/32", "dev", "lo")
-    assert output.split() == ["0", "http://" + IMDS]
+@pytest.mark.usefixtures("named_address")
+def test_auto_leaves_a_server_that_is_not_imds() -> None:
+    command = in_private_mounts(LEASE, SECOND_POLL)
+    with at_imds_address(), start(listen=f"{NAMED}:80") as other:
+        other.post("/faults", {"kind": "not-found"})
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+            assert asking.stdout is not None
+            assert asking.stdout.readline().strip() == f"http://{NAMED}"
+            with start(listen=IMDS + ":80"):
+                second, _errors = asking.communicate("\n", timeout=120)
+    assert second.split() == ["0", f"http://{IMDS}"]
 
 
 FULL = """
 import os, sys
-sys.path.insert(0, %r)
 from azure_scheduled_events.receipts import Receipts
 folder = sys.argv[1]
 with open(os.path.join(folder, "ballast"), "wb") as ballast:
@@ -166,17 +162,11 @@ with open(os.path.join(folder, "ballast"), "wb") as ballast:
 try:
     Receipts(folder, "http://127.0.0.1").write("A", "2026-11-21T12:00:00Z")
 except OSError as error:
-    print(error.strerror, sorted(os.listdir(folder)), Receipts(folder, "http://127.0.0.1").find("A"))
+    print(error.strerror, sorted(os.listdir(folder)), Receipts(folder, "http://127.0.0.1").find("A"), flush=True)
 os._exit(0)
 """
 
 
 def test_a_full_disk_leaves_no_half_receipt(tmp_path: Path) -> None:
-    script, folder = tmp_path / "full.py", tmp_path / "full"
-    folder.mkdir()
-    script.write_text(FULL % str(REPOSITORY / "plugins/module_utils"))
-    mount = f"mount -t tmpfs -o size=64k,mode=755 tmpfs {folder} && exec {sys.executable} {script} {folder}"
-    output = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", mount], capture_output=True, text=True, timeout=120, check=True
-    ).stdout
-    assert output.strip() == "No space left on device ['ballast'] None"
+    mount = f"mount -t tmpfs -o size=64k,mode=755 tmpfs {tmp_path}"
+    assert output(in_private_mounts(mount, FULL, str(tmp_path))) == "No space left on device ['ballast'] None"
