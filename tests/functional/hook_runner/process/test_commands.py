@@ -144,18 +144,6 @@ def test_approve_says_when_nothing_is_sent_because_imds_fails(azure: Azure, make
     vm.wait(lambda: azure.approvals() == [("vm1", event)])
 
 
-def test_approve_of_an_event_of_other_vms_needs_force(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon(policy="observe")
-    vm.start()
-    event = azure.schedule("Reboot", "vm2", hold=True)
-    vm.wait(lambda: vm.data("status")[1]["events"])
-    code, data = vm.data("approve", event, "--release-others")
-    assert (code, data["accepted"]) == (1, False) and "--force" in data["text"]
-    assert azure.requests("POST") == []
-    assert vm.data("approve", event, "--release-others", "--force")[0] == 0
-    vm.wait(lambda: azure.approvals() == [("vm1", event)])
-
-
 def test_texts_of_imds_steer_no_terminal(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(policy="observe")
     vm.start()
@@ -200,22 +188,6 @@ def test_a_second_daemon_is_refused(azure: Azure, make_daemon: MakeDaemon) -> No
     done = vm.command("run")
     assert done.returncode == 1 and "another azure-scheduled-events holds" in done.stderr
     assert vm.data("status")[0] == 0
-
-
-@pytest.mark.all
-def test_check_says_what_is_right_and_what_is_wrong(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.hook("prepare/10-a")
-    code, data = vm.data("check")
-    assert code == 0, data
-    assert "vm1" in json.dumps(data)
-    assert vm.command("check").returncode == 0
-    vm.harness.hooks_directory.joinpath("prepare/10-a").chmod(0o777)
-    code, data = vm.data("check")
-    assert code == 1 and "can be written by others" in json.dumps(data)
-    vm.harness.hooks_directory.joinpath("prepare/10-a").chmod(0o755)
-    azure.fault("refuse")
-    assert vm.command("check").returncode == 1 and vm.command("check", "--offline").returncode == 0
 
 
 @pytest.mark.all

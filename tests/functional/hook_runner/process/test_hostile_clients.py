@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import grp
 import json
 import os
 import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -69,49 +66,3 @@ def test_request_that_raises_is_answered_and_logged(azure: Azure, make_daemon: M
     assert done.returncode == 1 and "KeyError" in done.stderr
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
-
-
-@contextlib.contextmanager
-def silent_clients(vm: DaemonProcess) -> Iterator[None]:
-    """Keep clients connected that never send anything; each one that is left is replaced."""
-    is_over = threading.Event()
-
-    def replace() -> None:
-        with contextlib.ExitStack() as held:
-            clients = [held.enter_context(connected(vm, name)) for name in SOCKETS for _client in range(4)]
-            while not is_over.wait(0.01):
-                for number, client in enumerate(clients):
-                    client.setblocking(False)
-                    with contextlib.suppress(BlockingIOError):
-                        if client.recv(1) == b"":
-                            clients[number] = held.enter_context(connected(vm, SOCKETS[number // 4]))
-
-    replacing = threading.Thread(target=replace)
-    replacing.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        replacing.join(30)
-
-
-def test_silent_clients_do_not_delay_hooks(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon(status_group=OWN_GROUP)
-    for number in range(8):
-        vm.harness.hook(f"prepare/{number}0-a")
-    vm.start()
-    took = [float("inf")]
-    with silent_clients(vm):
-        # a machine that is busy may need longer once, but not each time
-        for hooks in (8, 16, 24):
-            if min(took) < 5:
-                break
-            azure.schedule("Reboot", hold=True)
-            vm.wait(lambda hooks=hooks: len(vm.harness.marks("begin")) > hooks - 8)  # type: ignore[misc]
-            began = time.monotonic()
-            vm.wait(lambda hooks=hooks: len(vm.harness.marks("end")) == hooks)  # type: ignore[misc]
-            took.append(time.monotonic() - began)
-        assert json.loads(answer_of(vm, "control.sock", {"ask": "status"}))["vm"] == "vm1"
-        assert json.loads(answer_of(vm, "status.sock", {"ask": "status"}))["vm"] == "vm1"
-    # it is more than seven if each end of a hook waits for a client of both sockets
-    assert min(took) < 5

@@ -1,27 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""docs/reference/scheduled-events.md 8.2: what the daemon does with odd documents and old versions."""
+"""docs/reference/scheduled-events.md 8.2: odd documents, and those of backends that do not agree."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
-
-
-def test_t31_the_impossible_step_back_changes_nothing(azure: Azure, vm: RunnerHarness) -> None:
-    event = azure.schedule("Reboot")
-    vm.poll()
-    vm.poll(after=2)
-    azure.change(event, status="Scheduled", notice="10m")
-    vm.poll()
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "started/10-a"] and len(azure.approvals()) == 1
-    azure.complete(event)
-    vm.poll()
-    assert vm.ran("recover") == ["recover/10-a"] and vm.record(event).outcome == "completed"
 
 
 def test_changed_events_under_an_unchanged_incarnation_count_with_one_warning(azure: Azure, vm: RunnerHarness) -> None:
@@ -36,44 +23,6 @@ def test_changed_events_under_an_unchanged_incarnation_count_with_one_warning(az
     assert vm.times_logged("unchanged DocumentIncarnation (7)") == 1
 
 
-@pytest.mark.parametrize(
-    "odd, prepares",
-    [({"EventType": "Hibernate"}, ["prepare/10-a"]), ({"EventStatus": "Paused"}, [])],
-    ids=["type", "status"],
-)
-def test_t39_hooks_run_for_an_unknown_type_and_wait_for_a_known_status(
-    azure: Azure, vm: RunnerHarness, odd: dict[str, str], prepares: list[str]
-) -> None:
-    azure.show(azure.entry(**odd))
-    vm.poll()
-    assert vm.ran() == prepares
-    azure.show()
-    vm.poll(after=5)
-    assert vm.ran() == [*prepares, "recover/10-a"] and vm.runner.records.maintenance is None
-
-
-@pytest.mark.parametrize("version", ["2017-08-01", "2019-04-01", "2019-08-01"])
-def test_t41_without_source_and_duration_the_documented_policy_approves_nothing(
-    azure: Azure, vm: RunnerHarness, version: str
-) -> None:
-    vm.configure(policy="documented", api_version=version)
-    azure.schedule("Reboot", source="User")
-    azure.schedule("Freeze", duration=5)
-    vm.poll()
-    vm.poll(after=5)
-    has_source = version >= "2019-08-01"
-    assert len(azure.requests("POST")) == has_source
-    assert vm.ran("prepare") == ["prepare/10-a"]
-
-
-def test_t42_the_preview_version_names_vms_with_an_underscore(azure: Azure, vm: RunnerHarness) -> None:
-    vm.configure(api_version="2017-03-01")
-    event = azure.schedule("Reboot")
-    vm.poll()
-    assert vm.record(event).event.resources == ("_vm1",)
-    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-
-
 def test_an_entry_that_cannot_be_read_ends_nothing_and_is_shown(azure: Azure, vm: RunnerHarness) -> None:
     azure.show(azure.entry())
     vm.poll()
@@ -84,3 +33,36 @@ def test_an_entry_that_cannot_be_read_ends_nothing_and_is_shown(azure: Azure, vm
     azure.show()
     vm.poll(after=5)
     assert vm.ran("recover") == ["recover/10-a"] and vm.status()["imds"]["incomplete_since"] is None
+
+
+def _show_by_turns(azure: Azure, vm: RunnerHarness, *listed: bool) -> None:
+    for is_listed in listed:
+        azure.heal()
+        if not is_listed:
+            azure.show()
+        vm.poll_once(after=1)
+
+
+def test_status_has_the_event_as_the_last_document_has_it(azure: Azure, vm: RunnerHarness) -> None:
+    seen = []
+    entry = azure.entry()
+    unreadable = {**entry, "Resources": [*entry["Resources"], 7]}
+    for shown in ([entry], [unreadable], []):
+        azure.show(*shown)
+        vm.poll_once(after=1)
+        seen += [(event["listed"], event["named"], event["readable"]) for event in vm.status()["events"]]
+    names = [name.casefold() for name in entry["Resources"]]
+    assert seen == [(True, names, True), (True, ["7", *names], False), (False, [], False)]
+
+
+def test_event_that_comes_back_is_not_approved_by_what_was_known_before(
+    azure: Azure, make_vm: Callable[..., RunnerHarness]
+) -> None:
+    vm = make_vm(policy={"rules": [{"when": {"first_seen_age": {"min": 10}}, "approve": "after_prepare"}]})
+    for stage in ("prepare", "recover"):
+        vm.hook(stage + "/10-a")
+    azure.schedule("Freeze", hold=True)
+    _show_by_turns(azure, vm, True, False, False, False, *[True] * 9)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"] and azure.requests("POST") == []
+    vm.poll_once(after=2)
+    assert len(azure.approvals()) == 1

@@ -84,14 +84,3 @@ def test_whatever_names_hold_they_do_no_harm(azure: Azure, make_vm: MakeVm) -> N
     assert "\x1b" not in log and "\x00" not in log
     assert {line.split()[0] for line in log.splitlines()} <= {"info", "notice", "warning", "error", "debug"}
     assert json.loads((vm.folder / "marks.input.prepare.10-a").read_text())["resources"][0] == "vm1"
-
-
-def test_host_without_hooks_is_prepared(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm()
-    event = azure.schedule("Reboot", started_for=30)
-    vm.poll()
-    assert azure.approvals() == [("vm1", event)]
-    vm.poll(after=2)
-    vm.poll(after=31)
-    assert vm.runner.records.maintenance is None and vm.steps(event) == []
-    assert vm.record(event).outcome == "completed"

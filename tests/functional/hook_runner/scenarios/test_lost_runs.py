@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
 
 import pytest
@@ -63,37 +61,6 @@ def test_run_whose_start_was_never_written_is_adopted(
     vm.restart("kill")
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
-
-
-def test_lost_run_of_an_event_that_is_gone_is_ended_and_undone(azure: Azure, vm: RunnerHarness, disk: Disk) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    vm.start()
-    disk.fail()
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    disk.heal()
-    azure.cancel(event)
-    vm.restart("kill")
-    vm.poll(after=1)
-    vm.poll(after=4)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None
-    vm.wait(lambda: vm.systemd.units() == [])
-
-
-def test_event_of_which_a_read_only_disk_has_no_record_is_recovered(
-    azure: Azure, vm: RunnerHarness, disk: Disk
-) -> None:
-    vm.start().tick()
-    disk.fail(errno.EROFS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    # the marker cannot be renamed; the unit shows that a hook has run
-    assert os.path.exists(os.path.join(vm.settings.state_directory, "clean"))
-    azure.cancel(event)
-    disk.heal()
-    vm.restart("kill")
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None
 
 
 def test_event_of_which_a_full_disk_has_no_record_is_recovered_after_a_reboot(

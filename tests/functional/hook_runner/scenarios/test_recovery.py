@@ -12,24 +12,6 @@ from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_recover_hooks_wait_for_the_last_event_and_run_once(azure: Azure, vm: RunnerHarness, restarted: bool) -> None:
-    first, second, third = (azure.schedule("Freeze", hold=True) for _event in range(3))
-    vm.poll()
-    assert vm.ran() == ["prepare/10-a"]
-    azure.complete(first)
-    vm.poll()
-    if restarted:
-        vm.restart("reboot")
-    azure.complete(second)
-    vm.poll(after=60)
-    assert vm.ran("recover") == []
-    azure.complete(third)
-    vm.poll(after=1)
-    assert vm.ran("recover") == ["recover/10-a"] and vm.runner.records.maintenance is None
-    assert {record.event.event_id for record in vm.maintenance().events} == {first, second, third}
-
-
 @pytest.mark.parametrize("how", ["kill", "reboot"])
 def test_recovery_that_is_always_interrupted_is_not_given_up(azure: Azure, vm: RunnerHarness, how: str) -> None:
     vm.hook("recover/10-a", HANGS)
@@ -66,18 +48,3 @@ def test_failed_recovery_is_shown_and_repeated_with_growing_pauses_across_restar
     vm.poll(after=40)
     assert len(vm.ran("recover")) == 4 and vm.runner.records.maintenance is None
     assert vm.times_logged("closed: recovered; outcome") == 1
-
-
-def test_event_without_prepare_hooks_is_approved_after_the_recovery_that_runs(azure: Azure, vm: RunnerHarness) -> None:
-    (vm.hooks_directory / "prepare/10-a").unlink()
-    vm.hook("recover/10-a", HANGS)
-    first = azure.schedule("Freeze", hold=True)
-    vm.poll()
-    azure.complete(first)
-    vm.poll(after=1)
-    second = azure.schedule("Reboot", hold=True)
-    vm.poll(after=1)
-    assert ("vm1", second) not in azure.approvals()
-    vm.release("recover/10-a")
-    vm.poll(after=1)
-    assert ("vm1", second) in azure.approvals()

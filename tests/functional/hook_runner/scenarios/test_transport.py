@@ -9,17 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from support.daemon.hook_scripts import HANGS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
 MakeVm = Callable[..., RunnerHarness]
 
-SICK = [
-    *("empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"),
-    *("truncated", "truncated-chunked", "server-error", "unavailable", "not-found", "gone", "too-many-requests"),
-    *("bad-request", "forbidden-html", "redirect", "reset"),
-]
+SICK = ["empty", "not-json", "events-null", "cut-json", "truncated", "unavailable", "gone", "forbidden-html", "reset"]
 
 
 def warnings(harness: RunnerHarness) -> int:
@@ -42,12 +37,11 @@ def test_t47_t54_whatever_the_answer_is_the_event_is_not_over(azure: Azure, vm: 
             vm.poll(after=1)
         azure.heal()
         assert vm.ran() == ran, kind
-        # a byte order mark does not make it unreadable
-        assert vm.health.error or kind == "bom", kind
+        assert vm.health.error, kind
         assert vm.record(event).gone_at is None
     vm.poll(after=1)
     assert vm.health.error == "" and vm.ran() == ran
-    assert sum(vm.health.errors.values()) >= 2 * len(SICK) - 2
+    assert sum(vm.health.errors.values()) >= 2 * len(SICK)
     azure.complete(event)
     vm.poll()
     assert vm.ran() == [*ran, "recover/10-a"]
@@ -79,57 +73,3 @@ def test_t52_an_update_of_imds_is_one_warning_and_no_alarm(azure: Azure, vm: Run
     vm.poll(after=10)
     assert (warnings(vm), alarms(vm)) == (1, 0)
     assert vm.health.error == "" and vm.ran() == ["prepare/10-a"]
-
-
-def test_status_of_a_proxy_names_the_remedy(azure: Azure, vm: RunnerHarness) -> None:
-    azure.fault("forbidden-html")
-    vm.poll()
-    assert vm.status()["imds"]["error"].endswith("not from IMDS; exclude the address from the proxy or service mesh")
-
-
-def test_t57_a_reset_of_the_service_is_no_new_event(azure: Azure, vm: RunnerHarness) -> None:
-    azure.schedule("Reboot", hold=True)
-    vm.poll()
-    azure.simulator.post("/disable", {"group": "web"})
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a"]
-
-
-def test_t57_a_day_of_silence_ends_nothing_by_itself(azure: Azure, vm: RunnerHarness) -> None:
-    first, second = (azure.schedule(kind, notice="5d", hold=True) for kind in ("Reboot", "Freeze"))
-    vm.poll()
-    vm.restart("kill")
-    vm.pass_time(90000)
-    azure.complete(second)
-    vm.settle()
-    assert vm.record(second).gone_at is None, "no document has come yet"
-    vm.poll()
-    assert vm.ran("recover") == [] and vm.record(first).gone_at is None and vm.record(second).gone_at is not None
-    azure.complete(first)
-    vm.poll()
-    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
-
-
-def test_t59_a_restart_of_imds_changes_nothing(azure: Azure, vm: RunnerHarness) -> None:
-    azure.schedule("Reboot", hold=True)
-    vm.poll()
-    azure.fault("refuse", **{"for": 5})
-    azure.fault("gone", **{"from": 5, "for": 20})
-    for _poll in range(25):
-        vm.poll(after=1)
-    azure.simulator.post("/incarnation", {"group": "web", "to": 1})
-    vm.poll(after=1)
-    assert vm.ran() == ["prepare/10-a"] and vm.health.error == ""
-    # each change of the trouble is one line
-    assert (warnings(vm), alarms(vm)) == (2, 0)
-
-
-def test_t49_deadlines_are_kept_while_imds_is_silent(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", notice=60)
-    vm.poll()
-    azure.fault("reset")
-    vm.poll(after=54)
-    assert vm.steps(event) == [("prepare/10-a", "running")]
-    vm.poll(after=1)
-    assert vm.steps(event) == [("prepare/10-a", "cut")]

@@ -70,20 +70,70 @@ def test_nothing_is_approved_between_a_failed_poll_and_the_next_document() -> No
     assert vm.sent == ["e1"]
 
 
-def test_request_that_failed_is_sent_again_after_the_next_document() -> None:
+UNAVAILABLE = ImdsError("answered 503", status=503)
+BUSY = ImdsError("answered 429", status=429, retry_after=7.0)
+FORBIDDEN = ImdsError("answered 403", status=403, retryable=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "not_before", "moments"),
+    [
+        (UNAVAILABLE, 900, [0, 1, 3, 7, 15, 25, 35]),
+        (UNAVAILABLE, 20, [0, 1, 3, 7, 15]),
+        (BUSY, 900, [0, 7, 14, 21, 28, 35]),
+        (FORBIDDEN, 900, [0, 1, 31]),
+        (FORBIDDEN, 30, [0, 1, 6, 11, 16, 21, 26]),
+    ],
+    ids=["unavailable", "until-not-before", "retry-after", "refused", "refused-in-short-time"],
+)
+def test_request_that_failed_is_sent_again(error: ImdsError, not_before: float, moments: list[int]) -> None:
+    vm = Driver()
+    sent_at: list[float] = []
+    while vm.at < 40:
+        vm.seconds(1, event(not_before=not_before))
+        if len(vm.sent) > len(sent_at):
+            sent_at.append(vm.at)
+            vm.answer(error=error)
+            assert (vm.reason(), vm.record().approval_error) == ("request_failed", str(error))
+    assert [at - sent_at[0] for at in sent_at] == moments
+
+
+def test_request_that_succeeds_after_a_refusal_is_the_last_one() -> None:
     vm = Driver()
     vm.seconds(2, event())
-    vm.answer(error=ImdsError("timed out", retryable=True))
-    assert (vm.sent, vm.reason()) == (["e1"], "request_failed")
+    vm.answer(error=FORBIDDEN)
+    assert vm.record().approval == REFUSED
     vm.seconds(1, event())
-    assert vm.sent == ["e1", "e1"]
-    vm.answer(error=ImdsError("refused", retryable=False))
-    vm.seconds(25, event())
-    assert (len(vm.sent), vm.reason()) == (2, "request_waits")
-    vm.seconds(10, event())
     vm.answer()
-    vm.seconds(9, event())
-    assert (len(vm.sent), vm.record().approval, vm.reason()) == (3, ACCEPTED, "accepted")
+    vm.seconds(40, event())
+    assert (len(vm.sent), vm.record().approval, vm.reason()) == (2, ACCEPTED, "accepted")
+
+
+def test_event_that_changes_before_its_approval_is_judged_again() -> None:
+    vm = Driver(policy=rules({"when": {"type": "Freeze"}, "approve": "now"}, {"approve": "manual"}))
+    vm.seconds(2, event(event_type="Freeze"))
+    vm.answer(error=UNAVAILABLE)
+    vm.seconds(5, event(event_type="Redeploy"))
+    assert (vm.sent, vm.reason()) == (["e1"], "manual")
+
+
+def test_approval_now_does_not_wait_for_hooks() -> None:
+    vm = Driver(DRAIN, policy=NOW)
+    vm.seconds(2, event())
+    assert (vm.sent, vm.prepared()) == (["e1"], "running")
+
+
+@pytest.mark.parametrize(
+    ("approve", "seconds"), [({"when": "after_prepare", "time_left": "5m"}, 600), ({"delay": "30s"}, 31)], ids=str
+)
+def test_approval_at_a_time_that_a_restart_does_not_move(approve: dict[str, str], seconds: int) -> None:
+    vm = Driver(policy=rules({"approve": approve}))
+    vm.seconds(2, event())
+    vm = vm.restarted("boot-2")
+    vm.seconds(seconds - vm.at - 1, event())
+    assert vm.sent == []
+    vm.seconds(1, event())
+    assert vm.sent == ["e1"]
 
 
 def test_clock_that_is_set_back_a_little_does_not_end_the_pause_after_a_refusal() -> None:
@@ -122,6 +172,11 @@ def test_event_of_several_vms_is_approved_by_the_leader_in_turn() -> None:
     vm.seconds(60, both)
     assert vm.sent == []
     vm.seconds(2, both)
+    assert vm.sent == ["e1"]
+    vm = Driver(leader="first", takeover_after=20)
+    vm.seconds(40, event(vms=["vm1", "VM0", "other"]))
+    assert vm.sent == []
+    vm.seconds(2, event(vms=["vm1", "VM0", "other"]))
     assert vm.sent == ["e1"]
     vm = Driver(leader="external")
     vm.seconds(90, both)
@@ -196,6 +251,32 @@ def test_pause_begins_no_prepare_hook_and_approves_nothing() -> None:
     assert vm.begun == ["prepare/10-drain"]
 
 
+@pytest.mark.parametrize("when_started", ["stop", "finish"])
+def test_pause_lets_hooks_run_that_have_begun_and_those_of_the_start_and_of_the_recovery(when_started: str) -> None:
+    vm = Driver(
+        DRAIN, hook("prepare/20-later"), hook("started/10-note"), hook("recover/10-join"), when_started=when_started
+    )
+    vm.seconds(2, event())
+    vm.machine.pause("operator", None, "", vm.now)
+    vm.seconds(1, event())
+    assert vm.ended == []
+    vm.end_hook()
+    vm.seconds(2, event(status="Started"))
+    vm.end_hook()
+    vm.seconds(4)
+    assert (vm.begun, vm.sent) == (["prepare/10-drain", "started/10-note", "recover/10-join"], [])
+
+
+def test_operator_approves_during_a_pause_only_by_force() -> None:
+    vm = Driver(policy=rules({"approve": "manual"}))
+    vm.seconds(2, event())
+    vm.machine.pause("root", None, "", vm.now)
+    answer = vm.ask()
+    assert answer is not None and not answer.accepted and "--force" in answer.text
+    vm.ask(force=True)
+    assert vm.sent == ["e1"]
+
+
 def test_pause_whose_end_has_passed_is_refused() -> None:
     vm = Driver()
     assert not vm.machine.pause("operator", vm.now, "", vm.now).accepted
@@ -237,10 +318,9 @@ def test_operator_who_forces_need_not_wait_for_hooks_or_the_disk() -> None:
     [
         (event(vms=["vm1", "vm2"]), {"force": True}),
         (event(vms=["vm2"]), {"release_others": True}),
-        (event(event_type="Hibernate"), {}),
         (event(status="Started"), {"force": True, "release_others": True}),
     ],
-    ids=["others", "not-this-vm", "unknown-type", "started"],
+    ids=["others", "not-this-vm", "started"],
 )
 def test_operator_is_refused_without_the_word_that_is_needed(given: ScheduledEvent, options: dict[str, Any]) -> None:
     vm = Driver(policy=rules({"approve": "manual"}))
@@ -248,6 +328,25 @@ def test_operator_is_refused_without_the_word_that_is_needed(given: ScheduledEve
     answer = vm.ask(**options)
     assert answer is not None and not answer.accepted
     assert vm.sent == []
+
+
+UNKNOWN = {
+    "type": event(event_type="Hibernate"),
+    "status": event(status="Paused"),
+    "source": event()._replace(source="Robot"),
+    "resource-type": event()._replace(resource_type="Disk"),
+}
+
+
+@pytest.mark.parametrize("given", UNKNOWN.values(), ids=UNKNOWN)
+def test_event_with_an_unknown_value_is_approved_only_by_an_operator_who_forces(given: ScheduledEvent) -> None:
+    vm = Driver(policy=NOW)
+    vm.seconds(3, given)
+    assert vm.sent == []
+    answer = vm.ask()
+    assert answer is not None and not answer.accepted
+    vm.ask(force=True)
+    assert vm.sent == ["e1"]
 
 
 def test_operator_approves_an_event_of_other_vms_by_force() -> None:

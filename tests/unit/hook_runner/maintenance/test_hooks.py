@@ -9,9 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from hook_runner.maintenance.record import HookResult
-from hook_runner.maintenance.runs import Condition
-from hook_runner.records import FAILED, INTERRUPTED, LOST, OK, STARTING, TIMEOUT, Cause
+from azure_scheduled_events.document import ScheduledEvent
+from hook_runner.records import FAILED, INTERRUPTED, TIMEOUT, Cause
 from support.daemon.machine_driver import EPOCH, Driver, event, hook, rules
 
 DRAIN, CHECKPOINT = hook("prepare/10-drain"), hook("prepare/20-checkpoint")
@@ -187,6 +186,18 @@ def test_own_event_ends_a_recover_hook_and_prepares_again() -> None:
     assert vm.begun == ["prepare/10-drain", "recover/10-join", "prepare/10-drain"]
 
 
+def test_event_without_prepare_hooks_is_approved_after_the_recovery_that_runs() -> None:
+    vm = Driver(JOIN)
+    vm.seconds(2, event())
+    vm.answer()
+    vm.seconds(4)
+    vm.seconds(2, event("e2"))
+    assert vm.sent == ["e1"]
+    vm.end_hook()
+    vm.seconds(1, event("e2"))
+    assert vm.sent == ["e1", "e2"]
+
+
 def test_hook_ends_with_its_event_unless_another_one_needs_it() -> None:
     vm = Driver(DRAIN)
     vm.read(event("e1", "Redeploy"), event("e2", "Freeze", not_before=950))
@@ -312,16 +323,56 @@ def test_failure_stays_when_its_hook_goes_away(types: tuple[str, ...] | None, ru
     assert (vm.prepared(), vm.sent) == ("failed", [])
 
 
+ADVICE = event("advice", "SpotRebalanceRecommendation", not_before=60)
+
+
 def test_advice_is_taken_up_only_if_a_hook_names_it_and_then_undone() -> None:
-    advice = event("e1", "SpotRebalanceRecommendation")
     vm = Driver(DRAIN, JOIN)
-    vm.seconds(2, advice)
+    vm.seconds(2, ADVICE)
     assert (vm.begun, vm.machine.records.maintenance) == ([], None)
     vm = Driver(hook("prepare/10-drain", types=("SpotRebalanceRecommendation",)), JOIN)
-    vm.read(advice)
+    vm.read(ADVICE)
     vm.end_hook()
     vm.seconds(4)
     assert vm.begun == ["prepare/10-drain", "recover/10-join"]
+
+
+def test_advice_is_not_approved_and_delays_no_recovery() -> None:
+    vm = Driver(DRAIN, JOIN, policy=rules({"approve": "now"}))
+    vm.seconds(2, ADVICE, event("e2", "Preempt"))
+    vm.end_hook()
+    vm.seconds(4, ADVICE)
+    assert (vm.begun, vm.sent) == (["prepare/10-drain", "recover/10-join"], ["e2"])
+
+
+def test_vm_is_recovered_although_its_event_only_advises_since() -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.read(event("e1", "Preempt"))
+    vm.end_hook()
+    vm.seconds(2, event("e1", "SpotRebalanceRecommendation"))
+    vm.seconds(4)
+    assert vm.begun == ["prepare/10-drain", "recover/10-join"]
+
+
+def test_advice_takes_no_time_of_an_interruption() -> None:
+    vm = Driver(hook("prepare/10-drain", types=("SpotRebalanceRecommendation", "Preempt")))
+    vm.read(event("e1", "Preempt"))
+    vm.seconds(120, event("e1", "Preempt"), ADVICE, step=10)
+    assert (vm.begun, vm.ended) == (["prepare/10-drain"], [])
+
+
+@pytest.mark.parametrize(
+    ("given", "begun"),
+    [(event(event_type="Hibernate"), ["prepare/10-drain"]), (event(status="Paused"), [])],
+    ids=["type", "status"],
+)
+def test_hooks_run_for_an_unknown_type_and_wait_for_a_known_status(given: ScheduledEvent, begun: list[str]) -> None:
+    vm = Driver(DRAIN, JOIN)
+    vm.read(given)
+    if begun:
+        vm.end_hook()
+    vm.seconds(4)
+    assert vm.begun == [*begun, "recover/10-join"]
 
 
 def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
@@ -412,6 +463,20 @@ def test_held_event_that_ends_causes_no_recovery() -> None:
     assert [record.key for record in vm.records.state.past] == ["e1"]
 
 
+def test_held_event_delays_no_recovery_and_is_recovered_from_when_it_starts() -> None:
+    vm = Driver(DRAIN, NOTE, JOIN, policy=rules({"when": {"type": "Freeze"}, "hold": True}, {"approve": "manual"}))
+    held = event("held", "Freeze")
+    vm.read(held, event("e2"))
+    vm.end_hook()
+    vm.seconds(4, held)
+    vm.end_hook()
+    assert vm.begun == ["prepare/10-drain", "recover/10-join"]
+    vm.seconds(1, event("held", "Freeze", "Started"))
+    vm.end_hook()
+    vm.seconds(4)
+    assert vm.begun[2:] == ["started/10-note", "recover/10-join"]
+
+
 def test_event_of_other_vms_runs_no_hook() -> None:
     vm = Driver(DRAIN, JOIN)
     vm.seconds(2, event(vms=["vm2"]))
@@ -420,13 +485,19 @@ def test_event_of_other_vms_runs_no_hook() -> None:
     assert vm.begun == ["prepare/10-drain"]
 
 
-def test_vm_that_leaves_an_event_recovers() -> None:
+def test_vm_that_leaves_an_event_recovers_and_prepares_again_only_when_it_is_back() -> None:
     vm = Driver(DRAIN, JOIN)
     vm.seconds(1, event(vms=["vm1", "vm2"]))
     vm.end_hook()
     vm.seconds(4, event(vms=["vm2"]))
     assert vm.begun == ["prepare/10-drain", "recover/10-join"]
     assert vm.record().number == 0
+    vm.end_hook()
+    vm = vm.restarted()
+    vm.seconds(3, event(vms=["vm2"]), event("e2", vms=["vm3"]))
+    assert vm.begun == []
+    vm.seconds(1, event(vms=["vm1", "vm2"]), event("e2", vms=["vm3"]))
+    assert vm.begun == ["prepare/10-drain"]
 
 
 def test_nothing_happens_while_the_own_name_is_unknown() -> None:
@@ -443,106 +514,6 @@ def test_nothing_happens_while_the_own_name_is_unknown() -> None:
     assert vm.begun == ["prepare/10-drain"]
 
 
-# -- restarts, reboots, full disks
-
-
-def test_run_without_a_unit_begins_again_if_it_had_not_begun() -> None:
-    vm = Driver(DRAIN)
-    vm.makes_units = False
-    vm.read(event())
-    _state, maintenance = vm.written
-    assert maintenance is not None and maintenance.runs[0].state == STARTING
-    vm = vm.restarted()
-    vm.machine.runs.lost(maintenance.runs[0].number, vm.now)
-    vm.seconds(1, event())
-    assert vm.run is not None and vm.run.attempt == 1
-
-
-def test_run_without_a_unit_was_interrupted_if_it_had_begun() -> None:
-    vm = Driver(DRAIN)
-    vm.read(event())
-    vm.seconds(1, event())
-    assert vm.written[1] is not None
-    number = vm.written[1].runs[0].number
-    vm = vm.restarted()
-    vm.machine.runs.lost(number, vm.now)
-    vm.seconds(1, event())
-    assert vm.run is not None and vm.run.attempt == 2
-
-
-def test_reboot_undoes_successes_that_do_not_persist() -> None:
-    vm = Driver(DRAIN, hook("prepare/20-checkpoint", persists=True))
-    vm.read(event())
-    vm.end_hook()
-    vm.end_hook()
-    vm = vm.restarted(boot="boot-2")
-    vm.seconds(2, event())
-    assert (vm.begun, vm.sent) == (["prepare/10-drain"], [])
-
-
-def test_recovery_continues_at_once_if_all_events_are_gone() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
-    vm.end_hook(FAILED)
-    vm = vm.restarted()
-    vm.wait(10)
-    assert vm.begun == ["recover/10-join"]
-
-
-def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm = vm.restarted()
-    vm.wait(60)
-    assert vm.begun == []
-    vm.seconds(4)
-    assert vm.begun == ["recover/10-join"]
-
-
-@pytest.mark.parametrize("condition", [Condition.STALE, Condition.UNREADABLE])
-def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
-    vm = Driver(DRAIN, JOIN)
-    vm.machine.runs.found(condition, vm.now)
-    vm.seconds(2)
-    assert vm.begun == []
-    vm.seconds(1)
-    assert vm.begun == ["recover/10-join"]
-
-
-def test_host_with_a_damaged_record_prepares_for_a_listed_event() -> None:
-    vm = Driver(DRAIN, JOIN)
-    vm.machine.runs.found(Condition.UNREADABLE, vm.now)
-    vm.seconds(1, event())
-    assert vm.begun == ["prepare/10-drain"]
-
-
-def test_stale_record_of_an_earlier_boot_has_no_success() -> None:
-    vm = Driver(hook("prepare/10-drain", persists=True), JOIN)
-    vm.read(event())
-    vm.end_hook()
-    vm = vm.restarted(boot="boot-2")
-    vm.machine.runs.found(Condition.STALE, vm.now)
-    vm.seconds(1, event())
-    assert vm.begun == ["prepare/10-drain"]
-    assert vm.written[1] is not None and vm.written[1].runs[0].state == LOST
-
-
-def test_run_that_the_record_lacks_is_taken_over() -> None:
-    vm = Driver(DRAIN)
-    vm.is_full = True
-    vm.read(event())
-    assert vm.run is not None
-    run = vm.run
-    vm = vm.restarted()
-    vm.machine.runs.adopt(run, vm.now)
-    vm.seconds(1, event())
-    assert (vm.begun, vm.ended) == ([], [])
-    vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
-    vm.act()
-    assert vm.prepared() == "ok"
-
-
 def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
     vm = Driver(JOIN)
     vm.read(event())
@@ -553,23 +524,6 @@ def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
     assert vm.written[1] is not None
     assert len(vm.written[1].runs) < 30
     assert vm.written[1].runs[-1].attempt == 101
-
-
-def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> None:
-    vm = Driver(NOTE)
-    vm.seconds(1, event())
-    vm.seconds(1, event(status="Started"))
-    for boot in ("boot-2", "boot-3", "boot-4"):
-        vm = vm.restarted(boot)
-        assert vm.records.maintenance is not None
-        vm.machine.runs.lost(vm.records.maintenance.runs[-1].number, vm.now)
-        vm.seconds(2, event(status="Started"))
-    assert vm.records.maintenance is not None
-    assert [(run.attempt, run.state) for run in vm.records.maintenance.runs] == [
-        (1, INTERRUPTED),
-        (2, INTERRUPTED),
-        (3, INTERRUPTED),
-    ]
 
 
 def test_preparation_that_the_start_of_the_event_ended_has_failed() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from hook_runner.config.settings import ConfigError
 from hook_runner.service.configuration_source import Configuration
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import write_hook
-from support.daemon.simulated_azure import Azure
 
 MakeDaemon = Callable[..., DaemonProcess]
 
@@ -122,24 +120,3 @@ def test_a_file_that_is_not_there_does_not_differ_until_it_comes(
     assert configuration.as_data()["differs"] is False
     path.write_text("interval: 2\n")
     assert configuration.as_data()["changed"] == [str(path)]
-
-
-def test_status_fails_while_the_disk_differs_and_reload_brings_it_into_force(
-    azure: Azure, make_daemon: MakeDaemon
-) -> None:
-    vm = make_daemon().start()
-    file = vm.harness.folder / "config.yml"
-    code, data = vm.data("status")
-    assert (code, data["configuration"]["differs"]) == (0, False)
-    vm.harness.configure(policy="documented")
-    code, data = vm.data("status")
-    assert (code, data["configuration"]["changed"], data["policy"]) == (1, [str(file)], "rules")
-    assert "the disk differs" in vm.command("status").stdout
-    assert vm.process is not None
-    vm.process.send_signal(signal.SIGHUP)
-    vm.wait(lambda: vm.data("status")[0] == 0)
-    assert vm.data("status")[1]["policy"] == "documented"
-    vm.harness.configure(timeout=9)
-    vm.process.send_signal(signal.SIGHUP)
-    vm.wait(lambda: vm.data("status")[1]["configuration"]["restart_needed"] == ["timeout"])
-    assert vm.data("status")[0] == 1
