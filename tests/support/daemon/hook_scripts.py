@@ -16,9 +16,6 @@ FAILS = "exit 3"
 HANGS = 'say hang; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"'
 # waits by a builtin when it says so: TERM is lost on a shell whose child has not become `sleep` yet
 IGNORES_TERM = """trap 'say term' TERM; sleep 1000 & say hang; wait "$!"; while :; do sleep 1000; done"""
-# the same, but only after TERM
-ENDS_IN_ITS_OWN_TIME = """trap 'say term; read status <> "$MARKS.gate.$EVENT_STAGE.$me"; say end; exit "$status"' TERM
-sleep 99 & say hang; while :; do wait "$!"; done"""
 KEEPS_INPUT = 'cat > "$MARKS.input.$EVENT_STAGE.$me"; env > "$MARKS.environment.$EVENT_STAGE.$me"'
 TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 

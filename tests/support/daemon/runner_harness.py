@@ -21,23 +21,24 @@ from typing import Any
 from azure_scheduled_events import Imds
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import vm_key
+from hook_runner import record_files
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.log import LogHandler, log_to, set_level
-from hook_runner.maintenance.record import HookRun
+from hook_runner.maintenance.record import EventRecord, HookRun, Maintenance
 from hook_runner.permissions import trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
+from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.inbox import Inbox
 from hook_runner.service.intake import Intake, clock_file
 from hook_runner.service.poller import Poller
-from support.daemon.harness_views import HarnessViews
-from support.daemon.hook_scripts import WORKS, is_alive, processes_with, write_hook
+from support.daemon.hook_scripts import WORKS, Mark, is_alive, processes_with, read_marks, write_hook
 from support.daemon.simulated_azure import Azure
 from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
@@ -47,12 +48,11 @@ log = logging.getLogger("hook_runner.tests")
 AFTER_PREPARE = {"rules": [{"name": "mine", "when": {"concerns_me": True}, "approve": "after_prepare"}]}
 
 
-class RunnerHarness(HarnessViews):
+class RunnerHarness:
     """One VM. Call `hook` and `configure` first, then `poll` repeatedly.
 
     Attributes:
         wall_offset: error of the host's own clock.
-        delivers_approvals: whether approvals reach the client; if not, they are lost as in a crash.
         boot_number: number of this boot of the host.
     """
 
@@ -65,7 +65,6 @@ class RunnerHarness(HarnessViews):
         self.log = io.StringIO()
         self.wall_offset = timedelta()
         self._began = azure.now()
-        self.delivers_approvals = True
         self._elapsed = self._booted = 0.0
         self.boot_number = 1
         self._runner: Runner | None = None
@@ -236,6 +235,52 @@ class RunnerHarness(HarnessViews):
             self.end_processes()
             self.imds.close()
 
+    # -- what has happened
+
+    def running(self) -> list[HookRun]:
+        """Return the run that has not ended."""
+        maintenance = self.runner.records.maintenance
+        return [maintenance.open_run] if maintenance is not None and maintenance.open_run is not None else []
+
+    def marks(self, *what: str) -> list[Mark]:
+        return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
+
+    def ran(self, stage: str = "") -> list[str]:
+        """Return the hooks that have begun, in that order."""
+        return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
+
+    def maintenance(self, event_id: str = "") -> Maintenance:
+        """Return the latest maintenance, or the latest one with an event, open or closed."""
+        opened, stored = self.runner.records.maintenance, self.stored()
+        if opened is not None:
+            stored = [opened, *(each for each in stored if each.number != opened.number)]
+        keys = [{record.key for record in each.events} for each in stored]
+        return next(each for each, of in zip(stored, keys) if not event_id or event_id.casefold() in of)
+
+    def record(self, event_id: str) -> EventRecord:
+        """Return the latest record of an event, with or without a maintenance, open or closed."""
+        found = self.runner.records.find(event_id.casefold())
+        if found is not None:
+            return found
+        past = [*self.runner.records.state.past, *(record for each in self.stored()[::-1] for record in each.events)]
+        return next(record for record in reversed(past) if record.key == event_id.casefold())
+
+    def stored(self) -> list[Maintenance]:
+        """Return the maintenances on the disk, newest first."""
+        found = record_files.stored(self.store.directory)
+        assert found.unreadable == []
+        return found.maintenances
+
+    def steps(self, event_id: str) -> list[tuple[str, str]]:
+        """Return (STAGE/NAME, state) of each run of the maintenance of an event."""
+        return [(run.title, run.state) for run in self.maintenance(event_id).runs]
+
+    def status(self) -> dict[str, Any]:
+        return status.to_data(self.runner, self.health)
+
+    def times_logged(self, text: str) -> int:
+        return sum(text in line for line in self.log.getvalue().splitlines())
+
     def _is_in_doubt(self) -> bool:
         maintenance, sightings = self.runner.records.maintenance, self.runner.machine.sightings.values()
         return (maintenance is not None and maintenance.may_lack_events) or any(
@@ -255,9 +300,7 @@ class RunnerHarness(HarnessViews):
         """Send the approvals that are due; return True if there were any."""
         sent = bool(self._queue)
         while self._queue:
-            event = self._queue.popleft()
-            if self.delivers_approvals:
-                self._poller.send_approval(event)
+            self._poller.send_approval(self._queue.popleft())
         self._handle_messages()
         return sent
 

@@ -17,6 +17,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
+from support.daemon.hook_scripts import processes_with
 from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
 
@@ -25,15 +26,7 @@ LONG = 30.0
 
 def marked(mark: str) -> list[int]:
     """Return the processes with this text in their environment or command line."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            texts = [Path("/proc", name, part).read_bytes() for part in ("environ", "cmdline")]
-        except OSError:
-            continue
-        if any(mark.encode() in text for text in texts) and int(name) != os.getpid():
-            found.append(int(name))
-    return found
+    return [*processes_with(mark, "environ"), *processes_with(mark, "cmdline")]
 
 
 class RunsHarness:

@@ -32,11 +32,6 @@ class Azure:
         event_id: str = self.simulator.post("/events", data)["id"]
         return event_id
 
-    def fail(self, vm: str, kind: str) -> str:
-        """Let the hardware of a VM fail; return the EventId."""
-        event_id: str = self.simulator.post("/fail", {"vm": vm, "type": kind})["id"]
-        return event_id
-
     def change(self, event_id: str, **edit: Any) -> None:
         self.simulator.post(f"/events/{event_id}/change", edit)
 
@@ -74,16 +69,12 @@ class Azure:
             "EventType": "Reboot",
             "ResourceType": "VirtualMachine",
             "Resources": ["vm1"],
-            "NotBefore": self.in_seconds(900),
+            "NotBefore": format_datetime(self.now() + timedelta(seconds=900), usegmt=True),
             "Description": "",
             "EventSource": "Platform",
             "DurationInSeconds": -1,
         }
         return {name: value for name, value in {**usual, **members}.items() if value is not None}
-
-    def in_seconds(self, seconds: float) -> str:
-        """Return a date in the format of IMDS."""
-        return format_datetime(self.now() + timedelta(seconds=seconds), usegmt=True)
 
     def heal(self) -> None:
         self.simulator.delete("/faults")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hook_runner.gates import open_gates
 from hook_runner.permissions import permission_problem
 
 OWNERS = frozenset({0, os.geteuid()})
@@ -149,3 +150,30 @@ def test_reasons_can_be_printed_whatever_the_names_hold(home: Path) -> None:
     (home / name).mkdir()
     text = permission_problem(str(home / name / "x"), str(home), OWNERS) or ""
     assert text.isascii() and text.isprintable()
+
+
+def test_gate_is_open_while_its_file_exists_and_only_trusted_users_can_create_it(tmp_path: Path) -> None:
+    file = tmp_path / "gates" / "go"
+
+    def is_open() -> bool:
+        return open_gates({"go": str(file)}, OWNERS)["go"]
+
+    assert not is_open()
+    file.parent.mkdir(0o755)
+    assert not is_open()
+    file.touch(0o644)
+    assert is_open()
+    for mode in (0o777, 0o775, 0o1777):
+        file.parent.chmod(mode)
+        assert not is_open()
+    file.parent.chmod(0o755)
+    assert is_open()
+    file.unlink()
+    assert not is_open()
+
+
+@AS_ROOT
+def test_file_of_another_user_opens_no_gate(tmp_path: Path) -> None:
+    (tmp_path / "go").touch(0o644)
+    os.chown(tmp_path / "go", 12345, -1)
+    assert not open_gates({"go": str(tmp_path / "go")}, OWNERS)["go"]

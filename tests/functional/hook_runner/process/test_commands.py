@@ -122,7 +122,7 @@ def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
     code, data = vm.data("approve", shared, "--force")
     assert (code, data["accepted"]) == (1, False) and "--release-others" in data["text"]
     assert azure.requests("POST") == []
-    code, data = vm.data("approve", own.lower(), "--force")
+    code, data = vm.data("approve", own[:-1].lower(), "--force")
     assert (code, data["accepted"]) == (0, True)
     vm.wait(lambda: azure.approvals() == [("vm1", own)])
     assert vm.command("approve", shared, "--force", "--release-others").returncode == 0
@@ -159,7 +159,9 @@ def test_texts_of_imds_steer_no_terminal(azure: Azure, make_daemon: MakeDaemon) 
 @pytest.mark.all
 def test_usage_errors_are_2_and_configuration_errors_78(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
-    assert vm.command("dance").returncode == 2 and vm.command("approve").returncode == 2
+    assert vm.command("dance").returncode == 2
+    for verb in ("approve", "history", "recover"):
+        assert vm.command(verb, "").returncode == 2
     assert vm.command("history", "--limit", "0").returncode == 2
     vm.harness.folder.joinpath("config.yml").write_text("intervall: 2\nmargin: -1\n")
     for verb in ("run", "status", "history"):
@@ -282,25 +284,6 @@ def test_the_socket_of_the_status_group_answers_nothing_else(azure: Azure, make_
 
 
 @pytest.mark.all
-def test_an_event_may_be_named_by_the_beginning_of_its_id(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon(policy="observe").start()
-    first, second = azure.schedule("Reboot", hold=True), azure.schedule("Redeploy", hold=True)
-    vm.wait(lambda: len(vm.data("status")[1]["events"]) == 2)
-    length = len(os.path.commonprefix([first, second])) + 1  # noqa: RUF071  # character by character is meant
-    code, data = vm.data("approve", first[:length].lower())
-    assert (code, data["accepted"]) == (0, True)
-    vm.wait(lambda: azure.approvals() == [("vm1", first)])
-    (maintenance,) = vm.data("history", first[:length])[1]
-    assert [each["event_id"] for each in maintenance["events"]] == [first, second]
-    # both begin with what they have in common
-    if length > 1:
-        code, data = vm.data("approve", first[: length - 1])
-        assert (code, data["found"], sorted(data["candidates"])) == (4, False, sorted([first, second]))
-    for verb in ("approve", "history", "recover"):
-        assert vm.command(verb, "").returncode == 2
-
-
-@pytest.mark.all
 def test_history_is_the_same_with_and_without_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     vm.harness.hook("prepare/10-a", TALKS)
@@ -349,3 +332,36 @@ def test_recover_is_tried_again_or_given_up_by_hand(azure: Azure, make_daemon: M
     assert maintenance["given_up_by"] == (getpass.getuser() if give_up else None)
     assert ("given-up" if give_up else "recovery-asked") in [entry["what"] for entry in maintenance["timeline"]]
     assert vm.command("recover", event).returncode == 4 and vm.command("recover").returncode == 1
+
+
+def test_the_verbs_pause_and_resume(make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    file = vm.harness.folder / "our.prom"
+    vm.harness.configure(metrics_file=str(file))
+    assert vm.command("pause").returncode == vm.command("resume").returncode == 3
+    vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
+    code, data = vm.data("status")
+    assert (code, data["paused"]) == (0, None)
+    code, data = vm.data("pause", "--until", "2h", "--reason", "a change\n\x1b[2J")
+    assert (code, data["accepted"]) == (0, True)
+    code, status = vm.data("status")
+    assert code == 1 and set(status["paused"]) == {"since", "until", "by", "reason"}
+    assert status["paused"]["reason"] == "a change??[2J"
+    vm.wait(lambda: file.exists() and "azure_scheduled_events_paused 1.0" in file.read_text())
+    vm.wait(lambda: vm.times_notified("STATUS=paused; watching as vm1: no events"))
+    vm.stop(9)
+    vm.start(until="STATUS=paused; watching")
+    assert vm.data("status")[1]["paused"] == status["paused"]
+    assert vm.command("resume").stdout == "resumed\n"
+    assert vm.command("resume").stdout == "the daemon is not paused\n"
+    assert vm.data("status")[0] == 0
+    code, data = vm.data("pause", "--until", "2020-01-01T00:00:00Z")
+    assert (code, data["accepted"]) == (1, False) and "has passed" in data["text"]
+    wrong = vm.command("pause", "--until", "soon")
+    assert wrong.returncode == 2 and "expected a time such as 30m" in wrong.stderr
+
+
+def test_the_version_is_that_of_the_collection_and_of_the_daemon(make_daemon: MakeDaemon) -> None:
+    vm = make_daemon().start()
+    version = vm.data("status")[1]["version"]
+    assert vm.command("--version").stdout == f"azure-scheduled-events {version}\n"

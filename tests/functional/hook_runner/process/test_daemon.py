@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The daemon as a process: its notifications, its end, and its polls, which nothing stops."""
+"""The daemon as a process: notifications, its end, polls that nothing stops, and approvals at its interval."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -201,3 +202,23 @@ def test_locale_and_time_zone_of_the_host_do_not_matter(azure: Azure, make_daemo
     vm.start(LC_ALL="ru_RU.UTF-8", LANGUAGE="ru", TZ="Europe/Moscow")
     vm.wait(azure.approvals)
     assert 850 <= vm.harness.marks()[0].seconds_left <= 900
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_one_short_document_releases_no_vm(azure: Azure, make_daemon: MakeDaemon, restarts: bool) -> None:
+    vm = make_daemon(leader="self-only")
+    vm.harness.configure(interval=1)  # the next document comes after the decision, as on a VM
+    vm.harness.hook("prepare/10-a")
+    event = azure.schedule("Reboot", "vm1", "vm2", hold=True)
+    vm.start()
+    vm.wait(lambda: [each["prepared"] for each in vm.data("status")[1]["events"]] == ["ok"])
+    assert azure.requests("POST") == []
+    if restarts:
+        vm.stop()
+    short = json.dumps({"DocumentIncarnation": 9, "Events": [azure.entry(EventId=event, Resources=["vm1"])]})
+    azure.fault("body", body=short, method="GET", route="scheduledevents", requests=1)
+    if restarts:
+        vm.start(until="")
+    before = len(azure.requests("GET"))
+    vm.wait(lambda: len(azure.requests("GET")) >= before + 3)
+    assert azure.requests("POST") == [], "it released vm2, which has not prepared"

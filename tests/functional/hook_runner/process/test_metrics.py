@@ -103,18 +103,6 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
 
 
 @pytest.mark.all
-def test_without_the_library_it_says_so_and_works(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
-    vm.start(first="sys.modules['prometheus_client'] = None")
-    azure.schedule("Reboot", hold=True)
-    vm.wait(azure.approvals)
-    assert (
-        vm.times_logged("prometheus_client is not installed") == 1 and not (vm.harness.folder / "metrics.prom").exists()
-    )
-
-
-@pytest.mark.all
 def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     address = f"127.0.0.1:{free_port()}"
@@ -178,27 +166,6 @@ def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, mak
 
 
 @pytest.mark.all
-def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        vm.harness.configure(metrics_address=f"127.0.0.1:{server.getsockname()[1]}")
-        vm.start()
-        azure.schedule("Reboot", hold=True)
-        vm.wait(azure.approvals)
-    assert vm.times_logged("is not available: Address already in use; use another port") == 1
-
-
-@pytest.mark.all
-def test_missing_folder_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.configure(metrics_file=str(vm.harness.folder / "none" / "metrics.prom"))
-    vm.start(first=AT_ONCE)
-    azure.schedule("Reboot", hold=True)
-    vm.wait(azure.approvals)
-    assert vm.times_logged("metrics cannot be written") == 1
-
-
-@pytest.mark.all
 def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
     file = vm.harness.folder / "metrics.prom"
@@ -209,11 +176,36 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
 
 
 @pytest.mark.all
-def test_error_of_the_library_ends_nothing_and_is_logged_once(azure: Azure, make_daemon: MakeDaemon) -> None:
+@pytest.mark.parametrize(
+    ("metrics_file", "first", "said"),
+    [
+        ("metrics.prom", "sys.modules['prometheus_client'] = None", "prometheus_client is not installed"),
+        ("none/metrics.prom", "", "metrics cannot be written"),
+        (
+            "metrics.prom",
+            "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0",
+            "metrics cannot be written: ZeroDivisionError",
+        ),
+    ],
+    ids=["no-library", "no-folder", "error-of-the-library"],
+)
+def test_file_that_cannot_be_written_ends_nothing_and_is_logged_once(
+    azure: Azure, make_daemon: MakeDaemon, metrics_file: str, first: str, said: str
+) -> None:
     vm = make_daemon()
-    vm.harness.configure(metrics_file=str(vm.harness.folder / "metrics.prom"))
-    broken = "import prometheus_client; prometheus_client.generate_latest = lambda registry: 1 / 0"
-    vm.start(first=f"{AT_ONCE}\n{broken}")
+    vm.harness.configure(metrics_file=str(vm.harness.folder / metrics_file))
+    vm.start(first=f"{first}\n{AT_ONCE}")
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
-    assert vm.times_logged("metrics cannot be written: ZeroDivisionError") == 1
+    assert vm.times_logged(said) == 1 and not list(vm.harness.folder.glob("*.prom"))
+
+
+@pytest.mark.all
+def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        vm.harness.configure(metrics_address=f"127.0.0.1:{server.getsockname()[1]}")
+        vm.start()
+        azure.schedule("Reboot", hold=True)
+        vm.wait(azure.approvals)
+    assert vm.times_logged("is not available: Address already in use; use another port") == 1

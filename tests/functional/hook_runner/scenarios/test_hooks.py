@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Hook runs: their order, limits and input, and hooks that cannot run."""
+"""Hook runs: their limits, input and results, and hooks that cannot run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from support.daemon.hook_scripts import HANGS, KEEPS_INPUT, TALKS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
+from support.daemon.small_disk import Disk
 
 MakeVm = Callable[..., RunnerHarness]
 
@@ -84,3 +85,24 @@ def test_whatever_names_hold_they_do_no_harm(azure: Azure, make_vm: MakeVm) -> N
     assert "\x1b" not in log and "\x00" not in log
     assert {line.split()[0] for line in log.splitlines()} <= {"info", "notice", "warning", "error", "debug"}
     assert json.loads((vm.folder / "marks.input.prepare.10-a").read_text())["resources"][0] == "vm1"
+
+
+def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
+    azure: Azure, vm: RunnerHarness, disk: Disk
+) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    disk.fail()
+    vm.release("prepare/10-a")
+    vm.settle()
+    for _kill in range(3):
+        assert vm.steps(event) == [("prepare/10-a", "ok")] and len(vm.systemd.units()) == 1
+        vm.restart("kill")
+        vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == []
+    disk.heal()
+    vm.restart("kill")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+    vm.wait(lambda: vm.systemd.units() == [])

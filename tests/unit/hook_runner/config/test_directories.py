@@ -140,15 +140,3 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
     os.chown(folder, NOBODY, -1)
     vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
     vm.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
-
-
-@needs_root
-def test_a_folder_of_hooks_below_another_users_is_an_error_before_it_is_made(
-    azure: Azure, make_daemon: MakeDaemon
-) -> None:
-    vm = make_daemon()
-    (vm.harness.folder / "home").mkdir()
-    os.chown(vm.harness.folder / "home", NOBODY, -1)
-    vm.harness.configure(hooks_directory=str(vm.harness.folder / "home" / "hooks.d"))
-    found = vm.data("check", "--offline", "--hooks-directory", str(vm.harness.folder / "draft"))[1]["findings"]
-    assert [each["what"] for each in found if each["severity"] == "error"] == ["hooks"]

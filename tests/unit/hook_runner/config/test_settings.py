@@ -184,6 +184,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
         ("hooks: {10-x: {unit: {Nice: true}}}\n", "1: hooks.10-x.unit.Nice: expected a text or a number, not True"),
         ("hooks: {10-x: {unit: {Nice: [1]}}}\n", "1: hooks.10-x.unit.Nice: expected a text or a number, not [1]"),
         ("interval: [\n", "2: not YAML"),
+        ("---\n", "2: expected a mapping of keys, not None"),
         ("interval: &a [*a]\n", "1: an alias refers to this value"),
     ],
 )

@@ -72,7 +72,7 @@ def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
 
 @pytest.mark.parametrize("condition", [Condition.STALE, Condition.UNREADABLE])
 def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
-    vm = Driver(DRAIN, JOIN)
+    vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
     vm.machine.runs.found(condition, vm.now)
     vm.seconds(2)
     assert vm.begun == []

@@ -6,39 +6,23 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
 
-from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
 from hook_runner.maintenance.record import NO_EVENT, Entry, EventRecord, HookRun, Maintenance, State
 from hook_runner.record_files import Stored
 from hook_runner.records import ACCEPTED, FAILED, OK, PREPARE, RECOVER, RUNNING, SENT, TIMEOUT, Cause
 from hook_runner.reporting.history import matching, to_data
 from hook_runner.reporting.history_text import details, latest_result, overview, table_of_others
-
-NOON = datetime(2026, 11, 21, 12, 0, 0, 123000, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
+from support.daemon.record_factory import NOON, after, make_record
 
 
 def record(event_id: str = "E-1", number: int = 11, **more: Any) -> EventRecord:
-    members = {
-        "event_type": "Freeze",
-        "status": "Started",
-        "resources": ("web-0", "web-1"),
-        "resource_type": "VirtualMachine",
-        "not_before": None,
-        "description": "Host maintenance",
-        "source": "Platform",
-        "duration": timedelta(seconds=9),
-        **more,
-    }
-    made = EventRecord(ScheduledEvent(event_id, **members), NOON, members["event_type"], "Scheduled", number)
+    made = make_record(number, event_id, **{"status": "Started", "not_before": None, **more})
+    made.first_status = "Scheduled"
     return made
 
 

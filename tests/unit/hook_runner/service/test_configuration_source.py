@@ -94,6 +94,27 @@ def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> Non
     assert data["changed"] == [str(disk.config)] and "did you mean interval?" in data["refusal"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"# all is gone\n", b"{}\n", None],
+    ids=["no bytes", "comments", "no key", "no file"],
+)
+def test_empty_configuration_is_refused_while_an_event_is_in_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    path = tmp_path / "config.yml"
+    monkeypatch.setattr("hook_runner.config.settings.DEFAULT_PATH", str(path))
+    path.write_bytes(b"margin: 2\n")
+    configuration = Configuration(str(path))
+    configuration.load()
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(ConfigError, match="an event is in progress"):
+        configuration.load(may_be_empty=False)
+    assert configuration.settings.margin == 2
+    configuration.load()
+    assert configuration.settings.margin == 5
+
+
 def test_reload_refuses_a_file_that_others_can_write(disk: Disk) -> None:
     disk.config.chmod(0o666)
     with pytest.raises(ConfigError, match="can be written by others"):

@@ -262,30 +262,6 @@ def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: I
         assert max(moved.pauses()) <= 5 and min(moved.pauses()) >= 1
 
 
-def test_after_an_error_polls_come_after_one_to_two_seconds_with_jitter() -> None:
-    pauses = [Moved(lambda now: error(503) if 0 < now < 1.5 else NOTHING).until(6).pauses()[1] for _again in range(50)]
-    assert all(1 <= pause <= 2 for pause in pauses) and len(set(pauses)) > 40
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 405])
-def test_one_refused_request_costs_two_seconds_at_most(status: int) -> None:
-    refused = error(status, retryable=False)
-    moved = Moved(lambda now: refused if 0 < now < 1.5 else NOTHING).until(10)
-    assert 1 <= moved.pauses()[1] <= 2
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 405])
-def test_requests_that_are_refused_again_and_again_are_made_seldom(status: int) -> None:
-    moved = Moved(lambda now: error(status, retryable=False)).until(300)
-    assert max(moved.pauses()[:3]) <= 5 and {round(pause, 6) for pause in moved.pauses()[3:]} == {30}
-
-
-@pytest.mark.parametrize("asks_for, waits", [(0.0, 1), (3.0, 3), (3600.0, 5)])
-def test_retry_after_is_honoured_up_to_five_seconds(asks_for: float, waits: float) -> None:
-    moved = Moved(lambda now: error(429, retry_after=asks_for) if 0 < now < 1.5 else NOTHING).until(10)
-    assert moved.pauses()[1] == waits
-
-
 def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
     """T53: IMDS refuses more."""
     chance = random.Random(8)
