@@ -102,9 +102,9 @@ class DaemonProcess:
         return sum(text in line for line in self.log())
 
     def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        words = self._command(verb, *arguments)
+        config = str(self.harness.folder / "config.yml")
         return subprocess.run(
-            words,
+            [sys.executable, "-m", "hook_runner", verb, "--config", config, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -112,13 +112,6 @@ class DaemonProcess:
             timeout=DEFAULT_TIMEOUT,
             check=False,
         )
-
-    def _command(self, verb: str, *arguments: str) -> list[str]:
-        return [
-            *(sys.executable, "-m", "hook_runner", verb),
-            *("--config", str(self.harness.folder / "config.yml")),
-            *arguments,
-        ]
 
     def data(self, verb: str, *arguments: str) -> tuple[int, Any]:
         """Run a verb; return its exit status and its JSON."""

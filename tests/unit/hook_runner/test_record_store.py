@@ -22,7 +22,7 @@ from hook_runner.maintenance.record import Maintenance, Pause
 from hook_runner.maintenance.runs import Condition
 from hook_runner.record_store import RecordStore, Vm
 from hook_runner.records import OK
-from support.daemon.child_processes import fill_up, in_child, on_small_disk
+from support.daemon.child_processes import fill_up, on_small_disk
 from support.daemon.killed_at_change import killed_before
 from support.daemon.record_factory import NOON, after, make_event, make_maintenance, make_record
 from support.daemon.small_disk import Disk
@@ -348,24 +348,6 @@ def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> N
     if (status := on_small_disk(str(tmp_path / "disk"), 1 << 18, work)) == 77:
         pytest.skip("to mount a file system needs root")
     assert status == 0
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_directory_that_cannot_be_written_is_read(directory: Path) -> None:
-    maintenance = save(start(directory))
-    for path in (directory, *directory.rglob("*"), *directory.parents):
-        if path != Path("/"):
-            path.chmod(path.stat().st_mode | 0o055)
-
-    def work() -> None:
-        os.setgroups([])
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
-        store = start(directory)
-        assert store.records.maintenance == maintenance
-        assert not store.write() and store.error is not None and "Permission denied" in store.error
-
-    assert in_child(work) == 0
 
 
 def test_store_works_in_memory_while_its_directory_cannot_be_created(directory: Path) -> None:

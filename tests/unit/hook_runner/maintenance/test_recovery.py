@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What the state machine does after kill -9, a reboot, a full disk or the loss of its record."""
+"""How the state machine recovers: after the last event, kill -9, a reboot, a full disk, the loss of its record."""
 
 from __future__ import annotations
 
@@ -14,6 +14,110 @@ from support.daemon.machine_driver import Driver, event, hook
 
 DRAIN = hook("prepare/10-drain")
 JOIN, NOTE = hook("recover/10-join"), hook("started/10-note")
+
+
+def test_recover_hooks_run_also_if_nothing_was_prepared() -> None:
+    vm = Driver(JOIN)
+    vm.seconds(1, event(status="Started"))
+    vm.seconds(4)
+    assert vm.begun == ["recover/10-join"]
+
+
+def test_own_event_ends_a_recover_hook_and_prepares_again() -> None:
+    vm = Driver(DRAIN, hook("recover/10-join", timeout=3600))
+    vm.read(event())
+    vm.end_hook()
+    vm.seconds(4)
+    vm.seconds(1, event("e2"))
+    assert vm.ended == [("recover/10-join", 5.0)]
+    vm.end_hook(FAILED)
+    assert vm.begun == ["prepare/10-drain", "recover/10-join", "prepare/10-drain"]
+
+
+def test_event_without_prepare_hooks_is_approved_after_the_recovery_that_runs() -> None:
+    vm = Driver(JOIN)
+    vm.seconds(2, event())
+    vm.answer()
+    vm.seconds(4)
+    vm.seconds(2, event("e2"))
+    assert vm.sent == ["e1"]
+    vm.end_hook()
+    vm.seconds(1, event("e2"))
+    assert vm.sent == ["e1", "e2"]
+
+
+def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    begins = []
+    for _ in range(8):
+        vm.end_hook(FAILED)
+        began = vm.at
+        while vm.run is None:
+            vm.wait(1)
+        begins.append(vm.at - began)
+    assert begins == [10, 20, 40, 80, 160, 320, 600, 600]
+    vm.end_hook()
+    assert len(vm.history) == 1
+
+
+def test_clock_that_was_set_back_does_not_prolong_a_pause() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    vm.wait(-3600)
+    assert len(vm.begun) == 2
+
+
+def test_clock_that_was_set_back_a_little_does_not_end_a_pause() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    vm.wait(-0.1)
+    assert len(vm.begun) == 1
+
+
+def test_operator_repeats_a_recovery_at_once_or_gives_it_up() -> None:
+    vm = Driver(JOIN)
+    assert not vm.machine.recover("operator", False, vm.now).accepted
+    vm.read(event())
+    assert not vm.machine.recover("operator", True, vm.now).accepted
+    vm.seconds(4)
+    vm.end_hook(FAILED)
+    assert vm.machine.recover("operator", False, vm.now).accepted
+    vm.act()
+    assert len(vm.begun) == 2
+    vm.end_hook(FAILED)
+    assert vm.machine.recover("operator", True, vm.now).accepted
+    vm.act()
+    assert vm.history[0].given_up_by == "operator"
+
+
+def test_input_of_a_recover_hook_is_the_most_severe_event_of_its_types() -> None:
+    vm = Driver(JOIN, hook("recover/20-thaw", types=("Freeze",)))
+    vm.seconds(2, event("e1", "Freeze"), event("e2", "Redeploy"), event("e3", "Reboot"))
+    vm.seconds(4)
+    vm.end_hook()
+    vm.end_hook()
+    assert [run.event_type for run in vm.history[0].runs] == ["Redeploy", "Freeze"]
+
+
+def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    for _ in range(100):
+        vm.end_hook(FAILED)
+        vm.wait(600)
+    assert vm.written[1] is not None
+    assert len(vm.written[1].runs) < 30
+    assert vm.written[1].runs[-1].attempt == 101
+
+
+# -- restarts, reboots, full disks
 
 
 def test_run_without_a_unit_begins_again_if_it_had_not_begun() -> None:
