@@ -72,15 +72,6 @@ def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemo
 
 
 @pytest.mark.all
-def test_socket_of_a_killed_daemon_answers_no_client(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon().start()
-    vm.stop(9)
-    assert (vm.harness.folder / "run" / "control.sock").exists() and vm.data("status")[0] == 3
-    vm.start()
-    assert vm.data("status")[0] == 0
-
-
-@pytest.mark.all
 def test_history_lists_events_without_a_maintenance_separately(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon().start()
     event = azure.schedule("Freeze", "vm2", hold=True)
@@ -350,6 +341,7 @@ def test_the_verbs_pause_and_resume(make_daemon: MakeDaemon) -> None:
     vm.wait(lambda: file.exists() and "azure_scheduled_events_paused 1.0" in file.read_text())
     vm.wait(lambda: vm.times_notified("STATUS=paused; watching as vm1: no events"))
     vm.stop(9)
+    assert (vm.harness.folder / "run" / "control.sock").exists() and vm.data("status")[0] == 3
     vm.start(until="STATUS=paused; watching")
     assert vm.data("status")[1]["paused"] == status["paused"]
     assert vm.command("resume").stdout == "resumed\n"

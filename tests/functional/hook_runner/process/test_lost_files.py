@@ -136,12 +136,3 @@ def test_empty_configuration_is_refused_while_an_event_is_in_progress(azure: Azu
     vm.wait(lambda: vm.times_logged("the configuration is not changed"))
     config.write_text(before)
     assert vm.data("status")[1]["policy"] == "rules" and azure.approvals() == [("vm1", event)]
-
-
-def test_empty_configuration_is_taken_while_nothing_happens(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon().start()
-    (vm.harness.folder / "config.yml").write_text("")
-    assert vm.process is not None
-    vm.process.send_signal(signal.SIGHUP)
-    vm.wait(lambda: vm.times_logged("configuration and hooks are read again"))
-    assert vm.times_logged("is not changed") == 0

@@ -16,15 +16,6 @@ from support.daemon.simulated_azure import Azure
 MakeVm = Callable[..., RunnerHarness]
 
 
-def test_t62_a_lost_request_is_repeated(azure: Azure, vm: RunnerHarness) -> None:
-    azure.fault("lost-request", method="POST", **{"for": 3})
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    for _second in range(4):
-        vm.poll(after=1)
-    assert azure.approvals() == [("vm1", event)] and vm.ran() == ["prepare/10-a"]
-
-
 @pytest.mark.parametrize("held", [True, False])
 def test_t62_a_lost_answer_is_repeated_only_while_it_still_waits(azure: Azure, vm: RunnerHarness, held: bool) -> None:
     azure.fault("lost-answer", method="POST", **{"for": 1})

@@ -127,10 +127,3 @@ def test_links_to_hooks_inside_are_run_and_others_refused(tmp_path: Path) -> Non
     assert "outside" in refusals[1]
     assert "cannot be examined" in refusals[2]
     assert "cannot be examined" in refusals[3]
-
-
-def test_each_hook_has_its_settings(tmp_path: Path) -> None:
-    put(tmp_path, "prepare/10-x")
-    settings = Settings(hooks={"10-x": {"timeout": 7.0}, "prepare/10-x": {"on_failure": "stop"}})
-    (hook,) = find(tmp_path, settings)[0]["prepare"]
-    assert (hook.settings.timeout, hook.settings.on_failure) == (7.0, "stop")
