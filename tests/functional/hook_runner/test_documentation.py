@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,13 @@ import yaml
 
 from hook_runner.config.settings import ConfigError, load_settings
 from hook_runner.maintenance.record import ApprovalRequest
+from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.documents import GUIDE, REFERENCE, blocks, column, dialogues, section, shape
 from support.daemon.machine_driver import Driver, event, hook
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
+from support.wait import DEFAULT_TIMEOUT, wait_until
 
-TIMEOUT = 60.0
-PYTHONPATH = os.pathsep.join(str(REPOSITORY / part) for part in ("plugins/module_utils", "roles/hook_runner/files"))
 HOOKS = [block for block in blocks(GUIDE, "sh") if block.startswith("#!") and "\n# hooks.d/" in block]
 CONFIG = next(block for block in blocks(GUIDE, "yaml") if "20-checkpoint" in block)
 
@@ -81,7 +80,7 @@ class Host:
             env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"},
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=DEFAULT_TIMEOUT,
             check=False,
         )
         text = ran.stdout + ran.stderr
@@ -107,17 +106,14 @@ class Host:
     def stop(self) -> None:
         if self._daemon is not None:
             self._daemon.send_signal(signal.SIGTERM)
-            self._daemon.wait(TIMEOUT)
+            self._daemon.wait(DEFAULT_TIMEOUT)
             self._daemon = None
 
     def wait_until_logged(self, text: str, times: int = 1) -> None:
         self.wait(lambda: self._log.read_text().count(text) >= times)
 
     def wait(self, is_so: Callable[[], bool]) -> None:
-        until = time.monotonic() + TIMEOUT
-        while not is_so():
-            assert time.monotonic() < until, self._log.read_text()
-            time.sleep(0.02)
+        wait_until(is_so, explain=self._log.read_text)
 
     def _moved(self, text: str) -> str:
         for theirs, ours in self._places.items():

@@ -267,6 +267,14 @@ def test_pause_lets_hooks_run_that_have_begun_and_those_of_the_start_and_of_the_
     assert (vm.begun, vm.sent) == (["prepare/10-drain", "started/10-note", "recover/10-join"], [])
 
 
+def test_pause_ends_no_hook_for_a_more_urgent_event() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event("e1", "Freeze"))
+    vm.machine.pause("operator", None, "", vm.now)
+    vm.seconds(20, event("e1", "Freeze"), event("e2", "Preempt", not_before=40))
+    assert (vm.begun, vm.ended) == (["prepare/10-drain"], [])
+
+
 def test_operator_approves_during_a_pause_only_by_force() -> None:
     vm = Driver(policy=rules({"approve": "manual"}))
     vm.seconds(2, event())

@@ -15,6 +15,7 @@ from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.hook_checks import MOST_LINES, check_hooks_themselves
 from hook_runner.preflight.report import ERROR, INFO, WARNING
 from support.daemon.documents import GUIDE, blocks
+from support.daemon.hook_scripts import is_alive
 from support.wait import wait_until
 
 MARKED = "#!/bin/sh\n# azure-scheduled-events: answers check\n"
@@ -60,14 +61,14 @@ def test_check_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
     made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; wait")
     assert found(made, limit=1.0) == [(ERROR, "its check did not end within 1 s")]
     child = int((tmp_path / "child").read_text())
-    wait_until(lambda: not _runs(child), "the child has ended")
+    wait_until(lambda: not is_alive(child), "the child has ended")
 
 
 def test_process_that_outlives_its_check_is_ended(tmp_path: Path) -> None:
     made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; echo fine")
     assert found(made) == [(INFO, "fine")]
     child = int((tmp_path / "child").read_text())
-    wait_until(lambda: not _runs(child), "the child has ended")
+    wait_until(lambda: not is_alive(child), "the child has ended")
 
 
 def test_process_that_left_the_group_of_its_check_cannot_print_for_ever(tmp_path: Path) -> None:
@@ -75,14 +76,7 @@ def test_process_that_left_the_group_of_its_check_cannot_print_for_ever(tmp_path
     made = hook(tmp_path, MARKED + f"setsid sh -c '{prints}' & while ! test -s {tmp_path}/child; do sleep 0.01; done")
     assert {severity for severity, _text in found(made)} <= {INFO}
     child = int((tmp_path / "child").read_text())
-    wait_until(lambda: not _runs(child), "the child has ended")
-
-
-def _runs(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    wait_until(lambda: not is_alive(child), "the child has ended")
 
 
 def test_check_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
