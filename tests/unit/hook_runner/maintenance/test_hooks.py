@@ -367,6 +367,15 @@ def test_event_that_the_policy_holds_runs_no_hook_until_it_does_not() -> None:
     assert vm.prepared() == "ok"
 
 
+def test_held_event_is_not_taken_up_while_the_last_document_lacks_this_vm() -> None:
+    vm = Driver(DRAIN, policy=rules({"when": {"time_left": {"gt": 100}}, "hold": True}, {"approve": "now"}))
+    vm.seconds(99, event(vms=["vm1", "vm2"], not_before=200), step=33)
+    vm.seconds(1, event(vms=["vm2"], not_before=200))
+    assert vm.records.maintenance is None
+    vm.seconds(1, event(vms=["vm1", "vm2"], not_before=200))
+    assert vm.begun == ["prepare/10-drain"]
+
+
 def test_held_event_that_ends_causes_no_recovery() -> None:
     vm = Driver(DRAIN, JOIN, policy=rules({"hold": True}))
     vm.seconds(2, event())
