@@ -62,6 +62,15 @@ def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
     assert len(vm.history) == 1
 
 
+def test_recover_hook_that_was_interrupted_is_repeated_at_once_twice() -> None:
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    for begun in (2, 3, 3):
+        vm.end_hook(INTERRUPTED)
+        assert len(vm.begun) == begun
+
+
 def test_clock_that_was_set_back_does_not_prolong_a_pause() -> None:
     vm = Driver(JOIN)
     vm.read(event())
