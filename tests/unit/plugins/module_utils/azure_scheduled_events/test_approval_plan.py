@@ -6,25 +6,21 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    EventDocument,
+    OwnNameUnknown,
+    Policy,
+    ScheduledEvent,
+    Selection,
+    Tracker,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
     ApprovalCriteria,
     plan_approvals,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EventDocument,
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    OwnNameUnknown,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     Receipts,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    Selection,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import Tracker
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    ImdsUnreadable,
     ScheduledEvent,
     parse_document,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsUnreadable,
 )
 
 
@@ -46,21 +44,10 @@ def only(*args, **changes):
     return parsed.events[0], parsed.warnings
 
 
-def test_every_member_of_an_event_is_read():
+def test_every_member_of_an_event_is_read_into_plain_json():
     parsed = parse_document(document(event()))
     assert (parsed.incarnation, parsed.warnings, parsed.complete) == (7, (), True)
-    found = parsed.events[0]
-    assert found.event_id == "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901"
-    assert (found.event_type, found.status, found.source) == ("Reboot", "Scheduled", "Platform")
-    assert (found.resources, found.resource_type) == (("db-1",), "VirtualMachine")
-    assert found.not_before == datetime(2026, 11, 21, 10, 15, tzinfo=timezone.utc)
-    assert found.duration == timedelta(seconds=9)
-    assert found.description == "Host server is undergoing maintenance."
-
-
-def test_the_returned_shape_is_plain_json():
-    found, _warnings = only()
-    assert json.loads(json.dumps(found.as_dict())) == {
+    assert json.loads(json.dumps(parsed.events[0].as_dict())) == {
         "event_id": "6E1F7C52-93D8-4C0B-A7F4-0B2D51E8C901",
         "event_type": "Reboot",
         "status": "Scheduled",
@@ -82,17 +69,13 @@ def test_no_events_is_an_empty_document_without_warning():
     "body",
     [
         b"",
-        b"  \r\n",
         b"Service Unavailable",
         b"<html><body>captive portal</body></html>",
         document(event()).encode()[:-9],
         b"null",
         b"[]",
         b"{}",
-        b"17",
-        b'"Events"',
         b'{"DocumentIncarnation":3,"Events":null}',
-        b'{"DocumentIncarnation":3,"Events":{}}',
         b'{"DocumentIncarnation":3,"Events":"none"}',
         b'\xef\xbb\xbf{"DocumentIncarnation":3,"Events":[]}',
         b'{"DocumentIncarnation":3,"Events":[],"x":"\xff"}',
@@ -111,42 +94,18 @@ def test_the_same_text_may_come_as_bytes():
 
 
 @pytest.mark.parametrize(
-    "missing, absent",
+    "given, kept, warned",
     [
-        (("Description", "EventSource", "DurationInSeconds"), ("description", "source", "duration")),
-        (("EventSource", "DurationInSeconds"), ("source", "duration")),
-        (("DurationInSeconds",), ("duration",)),
+        (("Hibernate", "Paused", "Robot", "Disk"), ("Hibernate", "Paused", "Robot", "Disk"), 4),
+        (("FREEZE", "started", "user", "virtualmachine"), ("Freeze", "Started", "User", "VirtualMachine"), 0),
     ],
-    ids=["2017-08-01", "2019-04-01", "2019-08-01"],
+    ids=["unknown", "letter case"],
 )
-def test_members_missing_in_old_versions_are_none_without_warning(missing, absent):
-    found, warnings = only(**dict.fromkeys(missing, ...))
-    assert [getattr(found, name) for name in absent] == [None] * len(absent)
-    assert warnings == ()
-
-
-def test_unknown_values_are_kept_and_reported():
-    found, warnings = only(EventType="Hibernate", EventStatus="Paused", EventSource="Robot", ResourceType="Disk")
-    assert (found.event_type, found.status, found.source, found.resource_type) == (
-        "Hibernate",
-        "Paused",
-        "Robot",
-        "Disk",
-    )
-    assert len(warnings) == 4 and all("unknown" in text for text in warnings)
-
-
-def test_letter_case_of_known_values_is_normalised():
-    found, warnings = only(
-        EventType="FREEZE", EventStatus="started", EventSource="user", ResourceType="virtualmachine", NotBefore=""
-    )
-    assert (found.event_type, found.status, found.source, found.resource_type) == (
-        "Freeze",
-        "Started",
-        "User",
-        "VirtualMachine",
-    )
-    assert warnings == ()
+def test_unknown_values_are_kept_and_known_ones_have_any_letter_case(given, kept, warned):
+    names = ("EventType", "EventStatus", "EventSource", "ResourceType")
+    found, warnings = only(NotBefore="" if warned == 0 else "Sat, 21 Nov 2026 10:15:00 GMT", **dict(zip(names, given)))
+    assert (found.event_type, found.status, found.source, found.resource_type) == kept
+    assert len(warnings) == warned and all("unknown" in text for text in warnings)
 
 
 def test_foreign_members_and_any_order_are_tolerated():
@@ -209,18 +168,11 @@ def test_duration_is_a_number_or_unknown(value, seconds):
     assert warnings == ()
 
 
-@pytest.mark.parametrize("value", ["soon", True, [], -7, 10**40, "1e400"])
+@pytest.mark.parametrize("value", ["soon", True, [], -7, 10**40, "1e400", float("nan"), float("inf"), -float("inf")])
 def test_malformed_duration_is_unknown_with_a_warning(value):
     found, warnings = only(DurationInSeconds=value)
     assert found.duration is None
     assert len(warnings) == 1 and "DurationInSeconds" in warnings[0]
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_outside_json_are_unknown(number):
-    text = document(event()).replace('"DurationInSeconds": 9', '"DurationInSeconds": ' + number)
-    parsed = parse_document(text)
-    assert parsed.events[0].duration is None and parsed.warnings
 
 
 @pytest.mark.parametrize(
@@ -231,11 +183,6 @@ def test_incarnation_is_a_number_or_none(value, number, warned):
     parsed = parse_document(document(DocumentIncarnation=value))
     assert parsed.incarnation == number
     assert bool(parsed.warnings) is warned
-
-
-def test_started_event_without_time_gives_no_warning():
-    found, warnings = only(EventStatus="Started", NotBefore="")
-    assert found.not_before is None and warnings == ()
 
 
 @pytest.mark.parametrize("value", ["", None, ...])
@@ -391,13 +338,6 @@ def test_warnings_are_printable(raw):
 def test_raw_control_characters_are_read():
     text = document(event(Description="line one@line two")).replace("@", "\n\x01")
     assert parse_document(text).events[0].description == "line one\n\x01line two"
-
-
-def test_an_id_with_any_characters_is_kept_as_it_came():
-    strange = "../../etc/passwd\n\ud83d; rm -rf \u202e"
-    found, _warnings = only(EventId=strange)
-    assert found.event_id == strange
-    json.dumps(found.as_dict())
 
 
 def test_same_warning_is_reported_once():

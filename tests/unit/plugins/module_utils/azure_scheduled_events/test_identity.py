@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     OwnNameUnknown,
+    ScheduledEvent,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     affects,

@@ -46,17 +46,11 @@ def test_seconds_reads_a_number_and_a_text_with_a_unit(value, seconds):
     assert parse_seconds(value) == seconds
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "m", "5 weeks", "15 minutes", "250ms", "-5s", "1:30", "1e3", "nan", "9" * 400, "99999999d", "\u0665s"],
-)
-def test_seconds_refuses_another_text(value):
-    with pytest.raises(ValueError, match="^expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not '"):
-        parse_seconds(value)
+TEXTS = ["", "m", "5 weeks", "15 minutes", "250ms", "-5s", "1:30", "1e3", "nan", "9" * 400, "99999999d", "\u0665s"]
 
 
-@pytest.mark.parametrize("value", [None, [], True, float("nan"), float("inf"), 10**400, {"s": 5}])
-def test_seconds_refuses_another_type(value):
+@pytest.mark.parametrize("value", [*TEXTS, None, [], True, float("nan"), float("inf"), 10**400, {"s": 5}])
+def test_seconds_refuses_other_values(value):
     with pytest.raises(ValueError, match="^expected seconds as a number, or a text like 30s, 15m, 2h or 5d, not "):
         parse_seconds(value)
 

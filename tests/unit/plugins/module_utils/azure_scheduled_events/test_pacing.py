@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    Imds,
     ImdsError,
     ImdsRefused,
     ImdsUnreachable,
     ImdsUnreadable,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
 
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     PolicyContext,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
     PolicyError,
+    ScheduledEvent,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
@@ -52,24 +48,13 @@ def test_a_file_is_read(tmp_path):
     "text, complaint",
     [
         ("", "p.yml:1: the policy is empty"),
-        ("# nothing\n", "p.yml:1: the policy is empty"),
         (
             "rules:\n- when:\n    tipe: Freeze\n",
             r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?",
         ),
         (
-            "rules:\n- when:\n    type:\n    - Freeze\n    - Rebot\n",
-            r"p.yml:3: rules\[0\].when.type: .*did you mean Reboot\?",
-        ),
-        ("rules:\n- when: {}\n  approve: nou\n", r"p.yml:3: rules\[0\].approve: .*did you mean now\?"),
-        (
             "rules:\n- approve:\n    when: now\n    delai: 5s\n",
             r"p.yml:4: rules\[0\].approve.delai: .*did you mean delay\?",
-        ),
-        ("rules:\n- approve: now\n  hold: true\n", r"p.yml:3: rules\[0\].hold: approve and hold exclude each other"),
-        (
-            "rules:\n- when: {}\n  do: [prepare]\n",
-            r"p.yml:3: rules\[0\].do: no longer a key; write approve: or hold: in the rule",
         ),
         ("rules:\n- when: {}\n  when: {}\n", "p.yml:3: the key 'when' is repeated"),
         ("rules: [\n", "p.yml:2: not YAML"),
@@ -78,7 +63,6 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- ? [a, b]\n  : 1\n", "p.yml:2: a key has to be a scalar"),
         ("rules:\n- when: {api_version_min: 2019-08-01}\n  approve: nou\n", "p.yml:3"),
         ("text: \x00", "p.yml"),
-        ("rules: &a [*a]", "p.yml:1: an alias refers to this value"),
         (
             "rules:\n- when: &all {type: Freeze}\n- when: *all\n",
             "p.yml:2: an alias refers to this value; write the value out",
@@ -87,7 +71,6 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- when: {0x" + "f" * 20 + ": 1}\n", "p.yml:2: .* an integer has at most 64 bits"),
         ("# " + "x" * 65536 + SAMPLE, "p.yml: a policy of more than 64 KiB"),
         ("rules:\n- hold: !!int ''\n", "p.yml:2: '' is not a valid value"),
-        ("rules:\n- hold: !!bool maybe\n", "p.yml:2: 'maybe' is not a valid value"),
         ("rules:\n- hold: !!timestamp now\n", "p.yml:2: 'now' is not a valid value"),
         ("rules:\n- hold: 1" + ":59" * 300 + ".5\n", "p.yml:2: .* is not a valid value"),
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
@@ -95,7 +78,6 @@ def test_a_file_is_read(tmp_path):
             "rules:\n- when: {api_version_min: 2020-13-45}\n",
             "p.yml:2: '2020-13-45' is not a valid value",
         ),
-        ("rules:\n- when: {resource_count: !!int foo}\n", "p.yml:2: 'foo' is not a valid value"),
     ],
 )
 def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):

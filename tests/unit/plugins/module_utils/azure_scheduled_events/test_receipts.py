@@ -89,16 +89,6 @@ def test_damaged_file_is_replaced_with_a_report(tmp_path, content):
     assert (receipts.find("A"), receipts.find("B")) == ("3", "2")
 
 
-def test_failed_write_raises_and_leaves_no_file(tmp_path):
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(OSError):
-        Receipts(str(tmp_path / "file"), HERE).write("A", "1")
-    (tmp_path / "full" / "receipts.json").mkdir(parents=True)
-    with pytest.raises(OSError):
-        Receipts(str(tmp_path / "full"), HERE).write("A", "1")
-    assert os.listdir(str(tmp_path / "full")) == ["receipts.json"]
-
-
 @POSIX
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):

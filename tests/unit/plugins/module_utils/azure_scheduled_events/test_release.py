@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     EventDocument,
+    OwnNameUnknown,
     ScheduledEvent,
+    Tracker,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    ONE_DOCUMENT,
     Obstacle,
     Report,
     approver_order,
@@ -20,7 +23,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     Sighting,
-    Tracker,
 )
 
 hypothesis = pytest.importorskip("hypothesis", reason="ansible-test's own Python has no hypothesis")
@@ -31,9 +33,7 @@ VMS = ["vm1", "vm2", "vm3"]
 
 
 def event(*resources, **changes):
-    usual = ScheduledEvent(
-        "a", "Reboot", "Scheduled", resources, "VirtualMachine", None, None, changes.pop("source", "Platform"), None
-    )
+    usual = ScheduledEvent("a", "Reboot", "Scheduled", resources, "VirtualMachine", None, None, "Platform", None)
     return usual._replace(**changes)
 
 
@@ -86,6 +86,10 @@ def test_vm_without_a_report_prevents_the_approval():
     assert obstacle == ("unknown_vm", "no host is this VM", "vm9") and str(obstacle) == "vm9: no host is this VM"
 
 
+def test_event_of_an_api_version_without_source_and_resource_type_is_released():
+    assert codes({"vm1": report("vm1", source=None, resource_type=None)}) == []
+
+
 def test_vms_of_a_report_whose_own_vm_is_unknown_count():
     assert codes({"vm1": report("vm1"), "host h2": report("vm1", "vm2")}) == ["unknown_vm"]
 
@@ -101,7 +105,43 @@ def test_event_that_no_last_document_lists_is_not_approved():
     assert codes({"vm1": report()}) == ["no_vm"]
 
 
-NAMES = st.lists(st.sampled_from(VMS), min_size=1, max_size=3, unique=True).map(tuple)
+def own(*resources, obstacle=None, own_name="vm1", releases_others=False):
+    found = own_obstacles(report(*resources, readable=bool(resources), obstacle=obstacle), own_name, releases_others)
+    return [each.code for each in found]
+
+
+@pytest.mark.parametrize(
+    "resources, expected",
+    [
+        (("vm1",), []),
+        (("VM1", "_vm1"), []),
+        (("vm1", "vm2"), ["others_affected"]),
+        (("vm2",), ["others_affected"]),
+        ((), ["unreadable", "others_affected"]),
+    ],
+)
+def test_own_obstacles_protect_other_vms(resources, expected):
+    assert own(*resources) == expected
+    assert own(*resources, releases_others=True) == expected[:-1]
+
+
+@pytest.mark.parametrize("resources", [("vm1",), ("vm1", "vm2"), ("vm2",)])
+def test_own_obstacles_of_a_vm_that_the_event_does_not_affect_count(resources):
+    assert "one_document" in own(*resources, obstacle=ONE_DOCUMENT, releases_others=True)
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_own_obstacles_without_own_name_raise(name):
+    with pytest.raises(OwnNameUnknown):
+        own("vm1", own_name=name)
+    assert own("vm1", own_name=name, releases_others=True) == []
+
+
+def test_own_obstacles_name_the_vms_in_printable_form():
+    (obstacle,) = own_obstacles(report("vm1", "vm\ud800"), "vm1", releases_others=False)
+    assert obstacle.text.isprintable()
+
+
 DOCUMENTS = st.builds(
     lambda events, complete: EventDocument(1, tuple(events), complete=complete),
     st.lists(st.builds(event, st.sampled_from(VMS), st.sampled_from(VMS)), max_size=1),

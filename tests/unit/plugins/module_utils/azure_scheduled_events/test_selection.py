@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     EventDocument,
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
     OwnNameUnknown,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
+    ScheduledEvent,
     Selection,
 )
 
