@@ -4,11 +4,8 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import multiprocessing
 import os
-import signal
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -17,6 +14,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     NoteHeld,
     run_of,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import set_note
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 MINE, OTHER = {"id": "here-1"}, {"id": "there-2"}
@@ -144,14 +142,11 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
         NoteFile(str(tmp_path)).claim(MINE, [], HOUR)
 
 
-def test_a_note_that_is_a_link_is_not_followed(folder, tmp_path):
-    os.makedirs(folder)
-    target = tmp_path / "target"
-    target.write_text("{}")
-    os.symlink(str(target), os.path.join(folder, "note.json"))
-    with pytest.raises(OSError) as raised:
-        NoteFile(folder).read()
-    assert raised.value.errno == errno.ELOOP
+def test_duration_that_cannot_be_used_is_named_and_writes_no_note(folder):
+    options = {"state": "present", "run": MINE, "events": [], "replaces": None, "take_over": False, "expires": "1 hour"}
+    result = set_note(NoteFile(folder), options, check_mode=False)
+    assert result["failed"] and result["msg"].startswith("expires: expected seconds")
+    assert NoteFile(folder).read() is None
 
 
 def claim_when_told(folder, begin, results, number):
@@ -175,52 +170,3 @@ def test_one_of_many_runs_at_the_same_moment_writes_the_note(folder):
     for run in runs:
         run.join(60)
     assert len(winners) == 1 and run_of(NoteFile(folder).read()) == f"run-{winners[0]}"
-
-
-def update_for_ever(folder):
-    notes = NoteFile(folder)
-    for number in range(1000000):
-        notes.claim(MINE, [event(str(number % 50))], HOUR)
-
-
-def test_a_killed_process_leaves_a_complete_note_and_no_lock(folder):
-    fork = multiprocessing.get_context("fork")
-    for number in range(10):
-        of_this_time = os.path.join(folder, str(number))
-        notes = NoteFile(of_this_time)
-        notes.claim(MINE, [event("first")], HOUR)
-        writer = fork.Process(target=update_for_ever, args=(of_this_time,))
-        writer.start()
-        while len(ids(notes.read())) < 3:
-            assert writer.is_alive()
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.join(60)
-        assert ids(notes.read())[0] == "first"
-        assert ids(notes.claim(MINE, [event("last")], HOUR))[-1] == "last"
-
-
-def fill_and_claim(folder, results):
-    import resource
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
-    try:
-        NoteFile(folder).claim({"id": "new"}, [event("b")], HOUR)
-    except OSError as error:
-        results.put(error.errno)
-
-
-def test_a_note_is_written_completely_or_not_at_all(folder):
-    fork = multiprocessing.get_context("fork")
-    results = fork.Queue()
-    NoteFile(folder).claim(OTHER, [event("a")], HOUR)
-    NoteFile(folder).leave("there-2", "")
-    with open(os.path.join(folder, "note.json")) as file:
-        before = json.load(file)
-    writer = fork.Process(target=fill_and_claim, args=(folder, results))
-    writer.start()
-    assert results.get(timeout=60) == errno.EFBIG
-    writer.join(60)
-    with open(os.path.join(folder, "note.json")) as file:
-        assert json.load(file) == before
-    assert os.listdir(folder) == ["note.json"]

@@ -117,32 +117,6 @@ def test_type_in_another_letter_case_is_the_known_one(types):
     assert run["types"] == ["Reboot"]
 
 
-def test_name_with_a_space_is_one_vm_in_event_variables():
-    found = variables([{"event_id": "A", "resources": ["vm 1", "vm2"]}])
-    assert len(found["EVENT_RESOURCES"].split()) == 2
-
-
-def test_event_variables_are_those_of_the_interruption_beside_an_advice():
-    events = [
-        {"event_id": "A", "event_type": "SpotRebalanceRecommendation", "not_before": None},
-        {"event_id": "P", "event_type": "Preempt", "not_before": "2026-11-21T12:15:00Z"},
-    ]
-    assert variables(events)["EVENT_ID"] == "P"
-
-
-def test_event_variables_are_printable():
-    event = {
-        "event_id": "A",
-        "event_type": "Reboot",
-        "resources": ["vm1", "vm2"],
-        "description": "a\nb",
-        "source": None,
-    }
-    found = variables([event])
-    assert (found["EVENT_ID"], found["EVENT_TYPE"], found["EVENT_RESOURCES"]) == ("A", "Reboot", "vm1 vm2")
-    assert (found["EVENT_DESCRIPTION"], found["EVENT_SOURCE"], found["EVENT_STAGE"]) == ("a?b", "", "prepare")
-
-
 def test_event_variables_are_those_of_the_most_urgent_event():
     events = [
         {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T10:15:00Z"},
@@ -152,14 +126,6 @@ def test_event_variables_are_those_of_the_most_urgent_event():
     assert variables(events)["EVENT_ID"] == "B"
     assert variables([*events, {"event_id": "D", "event_type": "Preempt", "not_before": None}])["EVENT_ID"] == "B"
     assert variables([])["EVENT_ID"] == ""
-
-
-def test_event_variables_after_the_last_not_before_are_those_of_the_most_severe_event():
-    events = [
-        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T09:15:00Z"},
-        {"event_id": "B", "event_type": "Terminate", "not_before": "2026-11-21T09:50:00Z"},
-    ]
-    assert variables(events, "recover")["EVENT_ID"] == "B"
 
 
 @pytest.mark.parametrize(

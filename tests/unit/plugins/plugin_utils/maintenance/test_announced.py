@@ -224,10 +224,6 @@ def test_started_event_is_awaited():
     assert pending == "Reboot Ab-1" and (event["started"], event["over"]) == (AT, None)
 
 
-def test_note_without_events_is_over():
-    assert ended_of([]) == ([], "")
-
-
 def test_id_in_a_reason_is_printable():
     odd = {**EVENT, "event_id": "a\x1b[2J\x9b"}
     reason = taken("b", {"change": "appeared", "event": odd, "hosts": ["b"]}, vm_name="vm3")["reason"]

@@ -134,28 +134,6 @@ def test_event_whose_vms_one_hook_runner_cannot_read_is_not_approved():
     assert state["decisions"] == [] and state["withheld"]["ab-1"]["code"] == "unreadable"
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_vm_that_only_its_own_hook_runner_lists_prevents_the_approval(order):
-    three = event_of(resources=["vm1", "vm2", "vm3"], prepared_state="running")
-    results = [result_of("vm1", event_of()), result_of("vm2", event_of()), result_of("vm3", three)]
-    assert after(*[results[number] for number in order])["decisions"] == []
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_vm_that_two_hosts_claim_is_not_released(order):
-    unprepared = event_of(prepared_state="running")
-    results = [result_of("vm1", event_of()), result_of("vm2", unprepared), result_of("VM2", event_of())]
-    state = after(*[results[number] for number in order])
-    assert state["decisions"] == [] and "claim to be this VM" in withheld(state)
-
-
-def test_names_of_the_first_api_version_are_the_same_vms():
-    event = event_of(resources=["_vm1", "_VM2"])
-    state = after(result_of("vm1", event), result_of("vm2", event))
-    (decision,) = state["decisions"]
-    assert decision["by"] == "h1" and set(state["read"]) == set(HOSTS)
-
-
 @pytest.mark.parametrize("order", [("h1", "h2", "h3"), ("h3", "h2", "h1")])
 def test_arm_approves_no_event_of_a_vm_that_another_host_claims(order):
     event = event_of(resources=["vm2", "vm3"])
@@ -170,12 +148,6 @@ def test_arm_approves_no_event_of_a_vm_that_another_host_claims(order):
     assert state["decisions"] == [] and withheld(state) == "vm2: no route"
 
 
-def test_event_of_a_vm_outside_of_the_play_is_not_approved():
-    both = event_of(resources=["vm1", "vm2", "vm9"])
-    state = after(result_of("vm1", both), result_of("vm2", both))
-    assert state["decisions"] == [] and withheld(state) == "vm9: no host of this play is known to be this VM"
-
-
 @pytest.mark.parametrize(
     ("vm", "reason"), [("vm9", "no host of this play is known"), ("vm3", "does not list this event for itself")]
 )
@@ -186,13 +158,6 @@ def test_vm_that_only_the_caller_names_is_not_released(vm, reason):
     assert state["decisions"] == [] and withheld(state).startswith(f"{vm}: ") and reason in withheld(state)
     # the hook runner of a VM that is a host may list the event soon
     assert ("h3" in state["read"]) == (vm == "vm3")
-
-
-@pytest.mark.parametrize("name", ["host h2", "HOST h2"])
-def test_host_whose_vm_is_unknown_is_no_vm_whatever_its_name(name):
-    both = event_of(resources=["vm1", name])
-    state = after(result_of("vm1", both), result_of(None, both))
-    assert state["decisions"] == [] and "no host of this play is known to be this VM" in withheld(state)
 
 
 def test_event_that_has_started_on_one_host_is_not_approved():
@@ -222,13 +187,6 @@ def test_event_that_is_not_due_or_of_another_type_ends_the_run():
     assert not after(result_of("vm1", event_of()), limits=Limits(600, 1800, frozenset(["reboot"])))["over"]
 
 
-def test_advice_is_coordinated_only_if_its_type_is_named():
-    advice = event_of(event_type="SpotRebalanceRecommendation")
-    assert after(result_of("vm1", advice), result_of("vm2", advice))["over"]
-    limits = Limits(600, 1800, frozenset(["SpotRebalanceRecommendation"]))
-    assert not after(result_of("vm1", advice), result_of("vm2", advice), limits=limits)["over"]
-
-
 def test_round_reads_only_hosts_that_prepare_while_there_are_any():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")), now=1.0)
     assert {name: each["wait_for"] for name, each in state["read"].items()} == {"h2": "prepared"}
@@ -247,14 +205,6 @@ def test_preparation_that_is_void_at_the_second_read_prevents_the_approval():
     state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
     void = result_of("vm1", event_of(prepared_state="running"))
     assert next_state(state, {"h1": void, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)["decisions"] == []
-
-
-def test_host_that_is_lost_at_the_second_read_prevents_the_approval():
-    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")))
-    state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
-    lost = {"unreachable": True, "msg": "no route"}
-    state = next_state(state, {"h1": lost, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)
-    assert state["decisions"] == [] and withheld(state) == "vm1: no route"
 
 
 def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():

@@ -183,12 +183,6 @@ def test_vm_that_two_hosts_claim_is_not_released(order):
     assert "vm2: " in decision["why_not"] and "b" in decision["why_not"]
 
 
-def test_names_of_the_first_api_version_are_the_same_vms():
-    event = dict(EVENT, resources=["_VM1", "_vm2"])
-    (decision,) = decisions(a=prepared("vm1", event), b=prepared("vm2", event))
-    assert (decision["approve"], decision["by"], decision["why_not"]) == (True, "a", "")
-
-
 def test_event_without_vms_is_not_approved():
     (decision,) = decisions(a=prepared("vm1", dict(EVENT, resources=[])))
     assert not decision["approve"] and decision["by"] == "" and decision["why_not"] == "the event names no VM"

@@ -35,12 +35,6 @@ def failing(error):
     return fetch
 
 
-def test_hosts_have_receipts_of_their_own(tmp_path):
-    folders = {receipts_of_host(str(tmp_path), host) for host in ("web1", "web2", "..", "a/b")}
-    assert len(folders) == 4
-    assert {os.path.dirname(folder) for folder in folders} == {str(tmp_path / "hosts")}
-
-
 def test_default_folder_is_that_of_the_user():
     assert os.path.isabs(receipts_of_host(None, "web1"))
 

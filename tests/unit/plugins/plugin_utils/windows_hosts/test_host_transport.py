@@ -9,20 +9,10 @@ import hashlib
 import json
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import approval_sending
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
-    APPROVE,
-    APPROVED,
-    ApprovalOutcome,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    Imds,
     ImdsError,
     ImdsUnreachable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import Imds
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    Receipts,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
     Request,
@@ -119,26 +109,3 @@ def test_module_that_fails_after_it_has_worked_is_run_again():
         except ImdsError as error:
             retryable.append(error.retryable)
     assert retryable == [False, True]
-
-
-def event_document(status):
-    event = {"EventId": "A", "EventStatus": status, "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}
-    return json.dumps({"DocumentIncarnation": 1, "Events": [event]}).encode()
-
-
-@pytest.mark.parametrize(
-    "lost", [CRASHED, OSError("lost"), {"failed": True, "module_stdout": "", "msg": "MODULE FAILURE"}], ids=str
-)
-@pytest.mark.parametrize("status, posts", [("Started", 1), ("Scheduled", 2)])
-def test_approval_whose_result_is_lost_is_decided_by_the_next_document(tmp_path, lost, status, posts):
-    document = answer(event_document(status))
-    host = Host(answer(event_document("Scheduled")), lost, document, answer(b""))
-    imds = Imds(ENDPOINT, transport=lambda *_arguments: host.transport)
-    planned = ApprovalOutcome("A", APPROVE, "selected", imds.events().events[0])
-    receipts = Receipts(str(tmp_path / "receipts"), ENDPOINT)
-    (done,), warnings = approval_sending.send_approvals(
-        Pacer(imds, sleep=lambda seconds: None), [planned], receipts, 60.0
-    )
-    assert (done.outcome, warnings) == (APPROVED, [])
-    assert receipts.find("A") is not None
-    assert [options["method"] for options in host.options].count("POST") == posts
