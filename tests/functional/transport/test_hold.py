@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from azure_scheduled_events import Imds, ImdsError, Selection
+from azure_scheduled_events import ImdsError, Selection
 from azure_scheduled_events.errors import ImdsUnreachable
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from azure_scheduled_events.transport import Request, Response, TransportInterface
@@ -126,26 +124,3 @@ def test_first_poll_and_polls_of_another_transport_are_not_held() -> None:
     first, second = azure.requests[0][1], azure.requests[1][1]
     assert (first.known, first.hold) == (None, 0.0)
     assert (second.known, second.hold) == (document(), HOLD)
-
-
-def test_transport_of_the_helper_answers_at_once(azure: Any, endpoint: str) -> None:
-    imds = Imds(endpoint)
-    imds.events()
-    began = time.monotonic()
-    assert imds.events(hold=HOLD).events == ()
-    assert time.monotonic() - began < HOLD / 2
-
-
-def test_transport_is_made_for_the_endpoint() -> None:
-    made: list[tuple[str, int, float, Callable[[], float]]] = []
-    azure = Azure({0.0: document()})
-
-    def factory(*arguments: Any) -> TransportInterface:
-        made.append(arguments)
-        return azure
-
-    imds = Imds("http://127.0.0.1:8080", max_bytes=77, clock=lambda: azure.now, transport=factory)
-    assert made == []
-    assert imds.events().events == () and imds.requests_sent == 1
-    ((endpoint, max_bytes, connect_timeout, clock),) = made
-    assert (endpoint, max_bytes, clock()) == ("http://127.0.0.1:8080", 77, 0.0) and connect_timeout > 0

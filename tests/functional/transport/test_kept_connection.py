@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 
 from azure_scheduled_events import Imds, ImdsError, ImdsUnreachable
-from support.transport.scripted import FIN, RST, Step, scripted
+from support.transport.replies import FIN, RST, Answer, Raw, serving
 
-DOCUMENT = json.dumps({"DocumentIncarnation": 1, "Events": []}).encode()
-GOOD = Step(DOCUMENT)
+GOOD = Answer(body=b'{"DocumentIncarnation": 1, "Events": []}')
 
 CALLS: dict[str, Callable[[Imds], object]] = {"GET": lambda imds: imds.events(), "POST": lambda imds: imds.approve("A")}
 
@@ -26,27 +24,27 @@ def call(request: pytest.FixtureRequest) -> Callable[[Imds], object]:
 
 @pytest.mark.parametrize("end", [FIN, RST])
 def test_closed_connection_instead_of_an_answer_is_repeated_once(call: Callable[[Imds], object], end: str) -> None:
-    with scripted(GOOD, Step(None, then=end), GOOD) as server:
-        imds = Imds(server.endpoint)
+    with serving(GOOD, Raw(end=end), GOOD) as server:
+        imds = Imds(server.url)
         imds.events()
         call(imds)
-        assert (imds.requests_sent, len(server.requests), server.connections) == (3, 3, 2)
+        assert (imds.requests_sent, len(server.received), server.connections) == (3, 3, 2)
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
 def test_closed_connection_between_two_requests_raises_no_error(call: Callable[[Imds], object], end: str) -> None:
-    with scripted(GOOD._replace(then=end), GOOD) as server:
-        imds = Imds(server.endpoint)
+    with serving(GOOD._replace(end=end), GOOD) as server:
+        imds = Imds(server.url)
         imds.events()
         assert server.ended.acquire(timeout=60)
         call(imds)
-        assert len(server.requests) == server.connections == 2
+        assert len(server.received) == server.connections == 2
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
 def test_second_closed_connection_is_an_error(call: Callable[[Imds], object], end: str) -> None:
-    with scripted(GOOD, Step(None, then=end)) as server:
-        imds = Imds(server.endpoint)
+    with serving(GOOD, Raw(end=end)) as server:
+        imds = Imds(server.url)
         imds.events()
         with pytest.raises(ImdsUnreachable, match="the connection broke") as caught:
             call(imds)
@@ -55,21 +53,21 @@ def test_second_closed_connection_is_an_error(call: Callable[[Imds], object], en
 
 @pytest.mark.parametrize("end", [FIN, RST])
 def test_new_connection_that_closes_is_not_repeated(call: Callable[[Imds], object], end: str) -> None:
-    with scripted(Step(None, then=end)) as server:
-        imds = Imds(server.endpoint)
+    with serving(Raw(end=end)) as server:
+        imds = Imds(server.url)
         with pytest.raises(ImdsUnreachable, match="the connection broke"):
             call(imds)
         assert imds.requests_sent == 1
 
 
-@pytest.mark.parametrize("part", [1, 70])
+@pytest.mark.parametrize("part", [b"H", b'HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n{"'], ids=["head", "body"])
 @pytest.mark.parametrize("end", [FIN, RST])
 def test_closed_connection_within_an_answer_is_not_repeated(
-    call: Callable[[Imds], object], end: str, part: int
+    call: Callable[[Imds], object], end: str, part: bytes
 ) -> None:
     """The server processed the request; the rest of the answer is unknown."""
-    with scripted(GOOD, Step(DOCUMENT, part=part, then=end), GOOD) as server:
-        imds = Imds(server.endpoint)
+    with serving(GOOD, Raw(part, end), GOOD) as server:
+        imds = Imds(server.url)
         imds.events()
         with pytest.raises(ImdsError):
             call(imds)

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from azure_scheduled_events import Imds, ImdsUnreachable
+from azure_scheduled_events.pacing import Pacer
 from support.simulator_process import Simulator, reserved_port
-from support.transport.fault_helpers import fault, raw_server, requests_of, schedule
+from support.transport.fault_helpers import fault, requests_of, schedule
+from support.transport.replies import Answer, Raw, accepting_nothing, serving
 
 # seconds: many times the limits that are tried here, for a busy machine, and far less than the
 # answers of these tests would take
@@ -110,48 +111,6 @@ def test_refused_connection_raises_at_once_as_not_connected() -> None:
     assert not caught.value.connected and caught.value.retryable and caught.value.status is None
 
 
-def test_connection_that_is_never_accepted_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
-        socket.socket() as first,
-        socket.socket() as second,
-    ):
-        address = server.getsockname()
-        # fill the queue of a server that accepts no connection
-        for filler in (first, second):
-            filler.setblocking(False)
-            filler.connect_ex(address)
-        time.sleep(0.05)
-        # the limit without that of this call
-        monkeypatch.setattr("azure_scheduled_events.imds._CONNECT_TIMEOUT", 60)
-        assert seconds(lambda: Imds(f"http://127.0.0.1:{address[1]}").events(within=0.2)) < MUCH_LONGER
-
-
-def test_reset_connection_is_reported_as_broken_and_not_repeated(azure: Simulator, endpoint: str) -> None:
-    fault(azure, "reset")
-    imds = Imds(endpoint)
-    with pytest.raises(ImdsUnreachable, match="broke") as caught:
-        imds.events()
-    assert caught.value.connected and imds.requests_sent == 1
-
-
-def test_kept_connection_that_the_server_closed_is_repeated_once(azure: Simulator, endpoint: str) -> None:
-    imds = Imds(endpoint)
-    imds.events()
-    fault(azure, "reset", requests="1")
-    assert imds.events().events == ()
-    assert imds.requests_sent == 3
-
-
-def test_kept_connection_that_the_server_closed_is_not_repeated_twice(azure: Simulator, endpoint: str) -> None:
-    imds = Imds(endpoint)
-    imds.events()
-    fault(azure, "reset", requests="1-2")
-    with pytest.raises(ImdsUnreachable):
-        imds.events()
-    assert imds.requests_sent == 3
-
-
 def test_connection_is_kept(azure: Simulator, endpoint: str) -> None:
     imds = Imds(endpoint)
     before = len(requests_of(azure))
@@ -162,33 +121,42 @@ def test_connection_is_kept(azure: Simulator, endpoint: str) -> None:
     assert imds.events().events == ()
 
 
+def test_connection_that_is_never_accepted_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the limit without that of this call
+    monkeypatch.setattr("azure_scheduled_events.imds._CONNECT_TIMEOUT", 60)
+    with accepting_nothing() as url:
+        assert seconds(lambda: Imds(url).events(within=0.2)) < MUCH_LONGER
+
+
 def test_answer_that_is_not_http_is_unreachable() -> None:
-    with raw_server(b"SSH-2.0-OpenSSH_9.2\r\n") as (endpoint, _heard), pytest.raises(ImdsUnreachable):
-        Imds(endpoint).events()
+    with serving(Raw(b"SSH-2.0-OpenSSH_9.2\r\n")) as server, pytest.raises(ImdsUnreachable):
+        Imds(server.url).events()
 
 
 def test_body_larger_than_the_socket_buffer_is_sent_completely() -> None:
-    received = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with serving(Answer()) as server:
+        Imds(server.url, timeout=60).approve(f"{number:0100d}" for number in range(80_000))
+    assert len(server.received[0].body) > 9_000_000
 
-        def late() -> None:
-            connection, _address = server.accept()
-            with connection:
-                time.sleep(0.5)
-                with connection.makefile("rb") as request:
-                    length = next(
-                        int(line.split()[1]) for line in request if line.lower().startswith(b"content-length:")
-                    )
-                    while request.readline() != b"\r\n":
-                        pass
-                    # unread data at the close would discard the answer
-                    received.append(len(request.read(length)))
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-        thread = threading.Thread(target=late, daemon=True)
-        thread.start()
-        Imds(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=60).approve(
-            f"{number:0100d}" for number in range(80_000)
-        )
-        thread.join(60)
-    assert received[0] > 9_000_000
+@pytest.fixture
+def limited(azure: Simulator) -> Iterator[Simulator]:
+    azure.post("/knobs", {"rate_limit": 5})
+    yield azure
+    azure.post("/knobs", {"rate_limit": 0})
+
+
+def test_pacer_stays_below_the_rate_limit(limited: Simulator) -> None:
+    """T53."""
+    # the requests of other tests are those of vm1
+    event_id = schedule(limited, resources=["vm2"])
+    imds = Imds(limited.endpoints["vm2"])
+    pacer = Pacer(imds)
+    began = time.monotonic()
+    for _round in range(3):
+        pacer.call(imds.instance)
+        pacer.call(imds.events)
+        pacer.call(imds.events)
+        pacer.call(imds.approve, event_id)
+    assert time.monotonic() - began >= 2
+    assert [request["status"] for request in requests_of(limited, "vm2")] == [200] * 12

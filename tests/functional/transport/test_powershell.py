@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from support.repository import REPOSITORY
+from support.transport.replies import Answer, serving
 from support.windows_exchange.cases import CASES, DOCUMENT, HEADERS, REFUSED, Case, Failed, check, check_refused
 from support.windows_exchange.powershell import AT_A_TIME, NOT_HERE, PROGRAM, PowerShell, powershell
-from support.windows_exchange.server import Answer, serving
 
 pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason=NOT_HERE),

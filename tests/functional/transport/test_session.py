@@ -14,30 +14,8 @@ import pytest
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
 from azure_scheduled_events.identity import affects
 from support.simulator_process import Simulator
-from support.transport.fault_helpers import fault, raw_server, requests_of, schedule
-
-
-def test_events_are_read(azure: Simulator, endpoint: str) -> None:
-    event_id = schedule(azure, type="Freeze", resources=["vm1", "vm2"], duration=9, description="Host update")
-    document = Imds(endpoint).events()
-    (event,) = document.events
-    assert (event.event_id, event.event_type, event.status, event.resources) == (
-        event_id,
-        "Freeze",
-        "Scheduled",
-        ("vm1", "vm2"),
-    )
-    assert event.description == "Host update" and event.duration is not None and event.duration.total_seconds() == 9
-    assert document.warnings == () and document.complete and isinstance(document.incarnation, int)
-
-
-def test_server_time_is_that_of_the_date_header(azure: Simulator, endpoint: str) -> None:
-    began = time.monotonic()
-    schedule(azure, type="Freeze")
-    document = Imds(endpoint).events()
-    took = time.monotonic() - began
-    assert document.server_time is not None
-    assert 898 - took <= document.events[0].seconds_left(document.server_time) <= 902
+from support.transport.fault_helpers import fault, requests_of, schedule
+from support.transport.replies import Answer, CutShort, Raw, serving
 
 
 def test_time_left_follows_the_clock_of_the_server(azure: Simulator, endpoint: str) -> None:
@@ -69,16 +47,6 @@ def test_approval_starts_the_event(azure: Simulator, endpoint: str, form: str) -
     assert azure.get(f"/events/{event_id}")["approved_by"] == ["vm1"]
 
 
-def test_approval_of_several_events_is_one_request_and_repeatable(azure: Simulator, endpoint: str) -> None:
-    ids = [schedule(azure), schedule(azure, resources=["vm2"])]
-    imds = Imds(endpoint)
-    before = len(requests_of(azure))
-    imds.approve(ids)
-    imds.approve(ids)
-    assert [event["approved"] for event in azure.get("/events")["events"] if event["id"] in ids] == [True, True]
-    assert [request["method"] for request in requests_of(azure)[before:]] == ["POST", "POST"]
-
-
 def test_approval_without_ids_raises_value_error(endpoint: str) -> None:
     with pytest.raises(ValueError, match="no event id"):
         Imds(endpoint).approve([])
@@ -90,13 +58,6 @@ def test_approval_of_an_unknown_id_is_refused(endpoint: str) -> None:
     assert caught.value.status == 400 and not caught.value.retryable
 
 
-def test_approval_of_an_event_that_is_over_is_refused(azure: Simulator, endpoint: str) -> None:
-    event_id = schedule(azure)
-    azure.post(f"/events/{event_id}/cancel")
-    with pytest.raises(ImdsRefused):
-        Imds(endpoint).approve(event_id)
-
-
 def test_approval_of_a_started_event_is_accepted(azure: Simulator, endpoint: str) -> None:
     """T65."""
     event_id = schedule(azure, starts="automatic_approval")
@@ -106,9 +67,7 @@ def test_approval_of_a_started_event_is_accepted(azure: Simulator, endpoint: str
     assert event.status == "Started"
 
 
-@pytest.mark.parametrize(
-    "kind", ["empty", "html", "not-json", "null", "list", "object", "events-null", "bom", "invalid-utf8", "cut-json"]
-)
+@pytest.mark.parametrize("kind", ["empty", "html", "object", "events-null", "invalid-utf8"])
 def test_answer_200_without_a_document_is_unknown(azure: Simulator, endpoint: str, kind: str) -> None:
     schedule(azure)
     imds = Imds(endpoint)
@@ -133,10 +92,9 @@ def test_answer_cut_short_is_unknown(azure: Simulator, endpoint: str, kind: str)
 
 
 def test_answer_cut_short_after_complete_json_is_unknown() -> None:
-    body = b'{"DocumentIncarnation":1,"Events":[]}'
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + body
-    with raw_server(answer) as (endpoint, _heard), pytest.raises(ImdsError, match="cut short"):
-        Imds(endpoint).events()
+    cut = CutShort(b'{"DocumentIncarnation":1,"Events":[]}', 99)
+    with serving(cut) as server, pytest.raises(ImdsError, match="cut short"):
+        Imds(server.url).events()
 
 
 def test_answer_longer_than_max_bytes_is_unknown_and_not_read(azure: Simulator, endpoint: str) -> None:
@@ -146,7 +104,9 @@ def test_answer_longer_than_max_bytes_is_unknown_and_not_read(azure: Simulator, 
     assert Imds(endpoint, max_bytes=400_000).events().events == ()
 
 
-@pytest.mark.parametrize("status", [301, 302, 400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504, 204, 206])
+@pytest.mark.parametrize(
+    "status", [301, 302, 304, 400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504, 204, 206]
+)
 def test_answer_of_any_other_status_is_unknown_and_has_retryable(azure: Simulator, endpoint: str, status: int) -> None:
     fault(azure, "status", status=status, body=json.dumps({"error": "no luck", "DocumentIncarnation": 1, "Events": []}))
     with pytest.raises(ImdsRefused) as caught:
@@ -187,13 +147,6 @@ def test_retry_after_is_read_in_both_forms(azure: Simulator, endpoint: str, form
     with pytest.raises(ImdsRefused) as caught:
         Imds(endpoint).events()
     assert caught.value.status == 429 and caught.value.retry_after == pytest.approx(7, abs=1)
-
-
-def test_error_without_retry_after_has_none(azure: Simulator, endpoint: str) -> None:
-    fault(azure, "unavailable")
-    with pytest.raises(ImdsRefused) as caught:
-        Imds(endpoint).events()
-    assert caught.value.retry_after is None
 
 
 def test_refused_version_lists_the_supported_ones(endpoint: str) -> None:
@@ -267,11 +220,11 @@ def test_password_of_the_user_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_p
     netrc.write_text("default login user password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
     body = b'{"DocumentIncarnation":1,"Events":[]}'
-    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)) as (endpoint, received):
-        assert Imds(endpoint).events().events == ()
-    text = received[0].decode().lower()
-    assert "authorization" not in text and "cookie" not in text and "x-forwarded-for" not in text
-    assert "\r\nmetadata: true\r\n" in text and "accept-encoding: identity" in text
+    with serving(Answer(body=body)) as server:
+        assert Imds(server.url).events().events == ()
+    headers = server.received[0].headers
+    assert not headers.keys() & {"authorization", "cookie", "x-forwarded-for"}
+    assert (headers["metadata"], headers["accept-encoding"]) == ("true", "identity")
 
 
 def test_answer_in_an_unrequested_content_coding_is_unknown(azure: Simulator, endpoint: str) -> None:
@@ -292,19 +245,14 @@ def test_answer_in_an_unrequested_content_coding_is_unknown(azure: Simulator, en
     ],
 )
 def test_malformed_head_raises_imds_error(head: str) -> None:
-    with raw_server(head.encode("latin-1")) as (endpoint, _heard), pytest.raises(ImdsError):
-        Imds(endpoint).events()
+    with serving(Raw(head.encode("latin-1"))) as server, pytest.raises(ImdsError):
+        Imds(server.url).events()
 
 
 @pytest.mark.parametrize("endpoint_text", ["http://a..b", "http://*bad", "http://a b", f"http://{'x' * 70}.b"])
 def test_invalid_host_name_raises_imds_error(endpoint_text: str) -> None:
     with pytest.raises(ImdsError):
         Imds(endpoint_text).events()
-
-
-def test_empty_list_of_versions_is_an_error() -> None:
-    with pytest.raises(ImdsError, match="api_version: expected an api-version"):
-        Imds("http://127.0.0.1", [])
 
 
 @pytest.mark.parametrize(
@@ -319,6 +267,27 @@ def test_empty_list_of_versions_is_an_error() -> None:
 )
 def test_error_text_is_printable(line: str, body: str) -> None:
     answer = f"{line}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    with raw_server(answer.encode("latin-1")) as (endpoint, _heard), pytest.raises(ImdsError) as caught:
-        Imds(endpoint).events()
+    with serving(Raw(answer.encode("latin-1"))) as server, pytest.raises(ImdsError) as caught:
+        Imds(server.url).events()
     assert str(caught.value).isprintable()
+
+
+def test_answer_of_the_same_bytes_returns_the_same_document() -> None:
+    event = {"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}
+    one, other = (
+        Answer(body=json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()) for events in ([event], [])
+    )
+    dated = [one._replace(headers=(f"Date: Sat, 21 Nov 2026 10:15:0{second} GMT",)) for second in range(2)]
+    with serving(*dated, Answer(body=b"{}"), Answer(500), dated[1], other, one) as server:
+        imds = Imds(server.url)
+        first, second = imds.events(), imds.events()
+        assert second.events is first.events and second.warnings is first.warnings
+        assert first.server_time is not None and second.server_time is not None
+        assert (second.server_time - first.server_time).total_seconds() == 1
+        # another document in between does not matter
+        for _sick in range(2):
+            with pytest.raises(ImdsError):
+                imds.events()
+        assert imds.events().events is first.events
+        assert imds.events().events == ()
+        assert imds.events().events == first.events

@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from support.simulator_process import reserved_port
-from support.windows_exchange.server import (
+from support.transport.replies import (
+    FIN,
+    RST,
     Answer,
     CutShort,
     Flood,
@@ -27,7 +29,6 @@ from support.windows_exchange.server import (
     Received,
     Reply,
     ReplyServer,
-    Reset,
     Trickle,
     accepting_nothing,
     serving,
@@ -151,7 +152,7 @@ CASES = (
         requests=0,
         seconds=0.4,
     ),
-    Case("reset", (Reset(),), Failed("unreachable", True, ("reset",))),
+    Case("reset", (Raw(end=RST),), Failed("unreachable", True, ("reset",))),
     Case("not-http", (Raw(b"SSH-2.0-OpenSSH_9.2\r\n"),), Failed("unreachable", True, ("protocol", "reset", "other"))),
     # time limits
     Case("hang", (Hang(),), Failed("unreachable", True, ("timeout",)), SHORT, seconds=0.9),
@@ -247,7 +248,7 @@ CASES = (
     ),
     Case(
         "repeat-after-the-server-closed-the-kept-connection",
-        (Answer(200, DOCUMENT, closes=True), Answer(200, OTHER_DOCUMENT)),
+        (Answer(200, DOCUMENT, end=FIN), Answer(200, OTHER_DOCUMENT)),
         Answered(body=OTHER_DOCUMENT),
         {**KNOWN, "repeat_for": 30.0},
         requests=2,

@@ -12,6 +12,9 @@ import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
+FIN = "FIN"
+RST = "RST"
+
 # no reply of this server lasts longer
 _LONGEST = 60.0
 
@@ -21,13 +24,13 @@ class Answer(NamedTuple):
 
     Attributes:
         headers: further header lines.
-        closes: whether the server closes the connection after it, without an announcement.
+        end: FIN or RST end the connection after it, without an announcement; "" keeps it.
     """
 
     status: int = 200
     body: bytes = b""
     headers: tuple[str, ...] = ()
-    closes: bool = False
+    end: str = ""
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
         """Send the answer; return True if the connection can have another request."""
@@ -35,7 +38,9 @@ class Answer(NamedTuple):
         # a 304 has no body, and its length is that of the document
         length = () if chunked or self.status == 304 else (f"Content-Length: {len(self.body)}",)
         connection.sendall(_head(self.status, (*length, *self.headers)) + self.body)
-        return not self.closes
+        if self.end == RST:
+            _reset(connection)
+        return not self.end
 
 
 class CutShort(NamedTuple):
@@ -89,12 +94,15 @@ class Flood(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Bytes that are sent instead of an answer; then the connection ends."""
+    """Bytes that are sent instead of an answer; then the connection ends, by FIN or RST."""
 
-    content: bytes
+    content: bytes = b""
+    end: str = FIN
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
         connection.sendall(self.content)
+        if self.end == RST:
+            _reset(connection)
         return False
 
 
@@ -107,16 +115,7 @@ class Hang(NamedTuple):
         return False
 
 
-class Reset(NamedTuple):
-    """A reset of the connection instead of an answer."""
-
-    def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
-        """Prepare the connection: its end is a reset."""
-        _reset(connection)
-        return False
-
-
-Reply = Answer | CutShort | Trickle | Flood | Raw | Hang | Reset
+Reply = Answer | CutShort | Trickle | Flood | Raw | Hang
 
 
 class Received(NamedTuple):
@@ -136,11 +135,15 @@ class ReplyServer:
     Attributes:
         url: of the server, without a path.
         received: all requests, in order.
+        connections: how many were accepted.
+        ended: is released for each connection that has ended.
     """
 
     def __init__(self, listener: socket.socket, replies: tuple[Reply, ...]) -> None:
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         self.received: list[Received] = []
+        self.connections = 0
+        self.ended = threading.Semaphore(0)
         self._listener = listener
         self._replies = replies
         self._lock = threading.Lock()
@@ -151,15 +154,21 @@ class ReplyServer:
         with contextlib.suppress(OSError):
             while True:
                 connection, _address = self._listener.accept()
-                threading.Thread(target=self._converse, args=[connection], daemon=True).start()
+                self.connections += 1
+                threading.Thread(target=self._serve_connection, args=[connection], daemon=True).start()
 
     def stop(self) -> None:
         """End the replies that are under way."""
         self._stopped.set()
 
-    def _converse(self, connection: socket.socket) -> None:
+    def _serve_connection(self, connection: socket.socket) -> None:
         connection.settimeout(_LONGEST)
-        with connection, contextlib.suppress(OSError), connection.makefile("rb") as incoming:
+        with connection, contextlib.suppress(OSError):
+            self._converse(connection)
+        self.ended.release()
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection.makefile("rb") as incoming:
             while True:
                 first = incoming.readline().decode("latin-1").split()
                 if not first:
