@@ -103,15 +103,3 @@ def test_user_without_a_home_directory_approves_with_a_warning(
     for _run in range(2):
         done = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])
         assert done["changed"] is True and "cannot be noted" in hosts.warned
-
-
-def test_receipt_in_a_folder_that_others_can_write_is_ignored(
-    azure: Simulator, home: Path, hosts_of: Callable[[Path | None], Hosts]
-) -> None:
-    hosts = hosts_of(home)
-    assert (
-        hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])["changed"] is True
-    )
-    (home / FOLDER).chmod(0o777)
-    done = hosts.module("vm1", "event_approve", endpoint=azure.endpoints["vm1"], event_ids=[EVENT_ID])
-    assert done["approvals"][0]["outcome"] == "approved" and "another user can write" in hosts.warned

@@ -25,7 +25,6 @@ from support.windows_hosts.host import WindowsHost, environment
 pytestmark = pytest.mark.all
 
 EVENT_ID = "5C1D6E3A-84F2-4B7E-9A10-2F0C7B9D4E01"
-CLIXML = b'#< CLIXML\r\n<Objs Version="1.1.0.1"><S S="progress">Pr\xc3\xbcfung</S></Objs>\r\n'
 POLICY = "C:\\ProgramData\\Prüfung\\policy.yml"
 
 
@@ -68,21 +67,6 @@ def task(module: str, options: dict[str, Any], **keywords: Any) -> dict[str, Any
 def approvals(azure: Simulator) -> list[str]:
     found: list[str] = azure.get("/events/one")["approved_by"]
     return found
-
-
-def test_host_without_imds_returns_the_same_as_on_linux(hosts: Hosts, windows: WindowsHost) -> None:
-    results = [
-        hosts.module(host, module, endpoint="http://127.0.0.1:9")
-        for module in ("event_info", "event_facts")
-        for host in ("lin1", "win1")
-    ]
-    # a refused connection is not tried again
-    assert len(windows.exchanges()) == 2
-    errors = [results[0]["imds_error"], results[1]["imds_error"]]
-    assert errors[0]["kind"] == errors[1]["kind"] == "ImdsUnreachable"
-    facts = [result["ansible_facts"]["azure_scheduled_events"] for result in results[2:]]
-    assert dict(facts[0], reason="") == dict(facts[1], reason="")
-    assert all(fact["reason"] and "pending" not in fact for fact in facts)
 
 
 def test_event_is_approved_once_with_a_receipt_on_the_controller(
@@ -263,51 +247,11 @@ def test_endpoint_is_found_by_the_dhcp_options_of_the_host(hosts: Hosts, windows
     assert {url.netloc for url in urls[3:]} == {"127.245.0.1:8080"}
 
 
-def test_noise_around_results_is_ignored_or_an_error(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
-    windows.print_before_results(CLIXML)
-    assert len(hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"])["events"]) == 1
-    windows.print_before_results(b"{ not JSON ")
-    failed = hosts.module("win1", "event_info", endpoint=azure.endpoints["vm1"], timeout=2)
-    assert failed["imds_error"]["kind"] in ("ImdsError", "ImdsUnreachable")
-
-
 def test_host_that_is_down_is_unreachable(hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:
     windows.go_down()
     for module in ("event_info", "event_facts", "event_wait"):
         result = hosts.module("win1", module, endpoint="http://127.0.0.1:9", timeout=5)
         assert result["unreachable"] is True
-
-
-def test_wait_without_the_state_ends_with_its_time(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
-    options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 5}
-    quiet = hosts.module("win1", "event_wait", **options)
-    assert quiet["outcome"] == "timeout" and quiet["elapsed"] >= 5
-    held = [exchange.get("repeat_for") for exchange in windows.exchanges()]
-    # no run goes on beyond the time, and a part of it is for the answer
-    assert held[0] is None and all(seconds is None or 0 < seconds <= 4 for seconds in held)
-
-
-def test_wait_holds_polls_on_the_host_and_ends_with_the_change(
-    azure: Simulator, hosts: Hosts, windows: WindowsHost
-) -> None:
-    def polls() -> int:
-        return len(azure.get("/requests?vm=vm1")["requests"])
-
-    def start_the_event() -> None:
-        # the host repeats the request, without a run for each
-        try:
-            wait_until(lambda: polls() > len(windows.exchanges()) + 1, "repeated polls")
-        finally:
-            azure.post("/advance", {"seconds": 900})
-
-    with ThreadPoolExecutor(1) as threads:
-        starting = threads.submit(start_the_event)
-        reached = hosts.module(
-            "win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=400, resource_name="vm1"
-        )
-        starting.result()
-    assert reached["outcome"] == "reached" and reached["imds_errors"] == 0
-    assert [exchange.get("repeat_for") for exchange in windows.exchanges()][:2] == [None, 50.0]
 
 
 def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
@@ -342,13 +286,6 @@ def test_wait_for_a_lost_host_ends_with_its_time(azure: Simulator, hosts: Hosts,
     assert waited["outcome"] == "timeout" and 6 <= waited["elapsed"] < 20
 
 
-def test_absence_is_confirmed_at_once(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
-    azure.post("/events/one/cancel")
-    waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="absent", resource_name="vm1")
-    assert waited["outcome"] == "reached"
-    assert [options.get("repeat_for", 0) for options in windows.exchanges()] == [0, 0]
-
-
 def test_long_interval_is_kept_by_the_controller(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
     options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 3}
     assert hosts.module("win1", "event_wait", poll_interval=30, **options)["outcome"] == "timeout"
@@ -374,11 +311,3 @@ def test_waiting_hosts_need_no_fork(
         ran = hosts.playbook(file, None, "--forks", "1")
         starting.result()
     assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-def test_time_limit_of_the_task_remains_in_force(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
-    wait = {"endpoint": azure.endpoints["vm1"], "state": "started", "timeout": 300}
-    file = playbook(tmp_path, play("win1", task("event_wait", wait, timeout=4)))
-    ran = hosts.playbook(file)
-    # a wait that ends by itself has an outcome
-    assert ran.returncode == 2 and "outcome" not in ran.stdout, ran.stdout

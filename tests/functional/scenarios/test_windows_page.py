@@ -67,8 +67,3 @@ def test_event_of_several_vms_is_prepared_for_and_not_approved(
     output = run(tmp_path, azure, {WAIT: lambda: azure.post("/events/one/cancel")})
     assert "W3SVC is started" in output
     assert not [request for request in azure.get("/requests")["requests"] if request["method"] == "POST"]
-
-
-@pytest.mark.all
-def test_host_without_an_event_keeps_its_service(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
-    assert "W3SVC" not in run(tmp_path, simulate(), {})

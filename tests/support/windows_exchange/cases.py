@@ -122,19 +122,11 @@ CASES = (
     # error statuses are results with their bodies
     Case("bad-request", (Answer(400, b'{"error":"Bad request"}'),), Answered(400, b'{"error":"Bad request"}')),
     Case("not-found", (Answer(404, b"x" * 5000),), Answered(404, b"x" * 5000)),
-    Case("updating", (Answer(410, b""),), Answered(410, b"")),
     Case("too-many-requests", (Answer(429, b"later", ("Retry-After: 5",)),), Answered(429, b"later")),
     Case("server-error", (Answer(500, b"failed"),), Answered(500, b"failed")),
-    Case(
-        "post-refused",
-        (Answer(400, b"no such event"),),
-        Answered(400, b"no such event"),
-        {"method": "POST", "headers": HEADERS, "body": "e30="},
-    ),
     Case("proxy-status", (Answer(407, b"", ("Proxy-Authenticate: Basic",)),), Answered(407, b"")),
     # redirects are not followed
     Case("redirect", (Answer(302, b"moved", ("Location: /elsewhere",)),), Answered(302, b"moved")),
-    Case("permanent-redirect", (Answer(308, b"", ("Location: /elsewhere",)),), Answered(308, b"")),
     # no proxy is used
     Case(
         "proxy-set",
@@ -223,13 +215,6 @@ CASES = (
         {**KNOWN, "repeat_for": 1.5},
         requests=2,
         seconds=0.9,
-    ),
-    Case(
-        "repeat-until-error-status",
-        (Answer(200, DOCUMENT), Answer(500, b"failed")),
-        Answered(500, b"failed"),
-        {**KNOWN, "repeat_for": 30.0},
-        requests=2,
     ),
     Case(
         "repeat-until-not-modified",

@@ -17,7 +17,6 @@ from support.repository import REPOSITORY
 RUNS = "runs.jsonl"
 DOWN = "down"
 REFUSALS = "refusals"
-NOISE = "noise"
 FILES = "files"
 DHCP = "dhcp"
 
@@ -65,10 +64,6 @@ class WindowsHost:
     def come_up(self) -> None:
         """Accept connections again."""
         (self._folder / DOWN).unlink()
-
-    def print_before_results(self, noise: bytes) -> None:
-        """Let the host print these bytes before each result of a module."""
-        (self._folder / NOISE).write_bytes(noise)
 
 
 def environment() -> dict[str, str]:

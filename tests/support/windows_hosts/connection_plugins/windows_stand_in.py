@@ -17,7 +17,7 @@ from ansible.plugins.connection import ConnectionBase
 
 from support.repository import REPOSITORY
 from support.windows_hosts.exchange import perform
-from support.windows_hosts.host import DHCP, DOWN, FILES, NOISE, REFUSALS, RUNS
+from support.windows_hosts.host import DHCP, DOWN, FILES, REFUSALS, RUNS
 
 DOCUMENTATION = """
 name: windows_stand_in
@@ -77,9 +77,7 @@ class Connection(ConnectionBase):
         with (self._folder / RUNS).open("a") as runs:
             runs.write(json.dumps({"module": name, "options": options}) + "\n")
         result = self._exchange(options) if name == "imds_exchange.ps1" else UNAVAILABLE
-        noise = self._folder / NOISE
-        before = noise.read_bytes() if noise.exists() else b""
-        return 0, before + json.dumps(result, ensure_ascii=False).encode(), b""
+        return 0, json.dumps(result, ensure_ascii=False).encode(), b""
 
     def put_file(self, in_path: str, out_path: str) -> None:
         raise AnsibleError(f"the stand-in stores no file: {out_path}")

@@ -86,25 +86,15 @@ def test_deploy_keeps_compiled_files_until_a_file_beside_them_changes(source, de
 def test_main_deploys_texts_from_standard_input_and_files(tmp_path, monkeypatch, capsys):
     file, bundle = tmp_path / "file", tmp_path / "bundle"
     (tmp_path / "other").write_text("other")
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(TREE)))
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({**TREE, "run": "#!/bin/sh\n"})))
     before = os.umask(0o077)
     try:
         main(["-", str(bundle), str(tmp_path / "other"), str(file)])
     finally:
         os.umask(before)
     assert capsys.readouterr().out.splitlines() == [
-        str(path) for path in (bundle, bundle / "inner", bundle / "inner/part.py", bundle / "main.py", file)
+        str(path)
+        for path in (bundle, bundle / "inner", bundle / "inner/part.py", bundle / "main.py", bundle / "run", file)
     ]
-    modes = [(path.stat().st_mode & 0o777) for path in (bundle, bundle / "inner/part.py")]
-    assert modes == [0o755, 0o644] and file.read_text() == "other"
-
-
-def test_main_makes_texts_with_an_interpreter_executable(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"run": "#!/bin/sh\n", "part.py": "part"})))
-    before = os.umask(0o077)
-    try:
-        main(["-", str(tmp_path / "deployed")])
-    finally:
-        os.umask(before)
-    modes = {name: (tmp_path / "deployed" / name).stat().st_mode & 0o777 for name in ("run", "part.py")}
-    assert modes == {"run": 0o755, "part.py": 0o644}
+    modes = [(path.stat().st_mode & 0o777) for path in (bundle, bundle / "inner/part.py", bundle / "run")]
+    assert modes == [0o755, 0o644, 0o755] and file.read_text() == "other"

@@ -90,13 +90,6 @@ def test_plan_approves_an_advice_only_by_id_or_type(plan):
     assert plan(advice, event_ids=["A"]) == [("A", "approve")]
 
 
-def test_plan_approves_an_advice_by_a_rule_that_names_it(plan):
-    advice = event("A", event_type="SpotRebalanceRecommendation")
-    assert plan(advice, policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [("A", "not_due")]
-    named = {"when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
-    assert plan(advice, policy=Policy.from_rules([named])) == [("A", "approve")]
-
-
 def test_plan_approves_events_of_others_only_with_release_others(plan):
     both = event("A", resources=("vm1", "vm2"))
     assert plan(both, event_ids=["A"]) == [("A", "others_affected")]
@@ -109,16 +102,6 @@ def test_plan_approves_no_event_whose_vms_are_not_readable(plan, resources, doub
     for release_others in (False, True):
         options = {"event_ids": ["A"], "affects": "any", "release_others": release_others}
         assert plan(unreadable, doubtful=doubtful, **options) == [("A", "not_due")]
-
-
-def test_plan_approves_no_event_whose_last_document_lacks_this_vm(plan):
-    both = EventDocument(1, (event("A", resources=("vm1", "vm2")),))
-    tracker = Tracker()
-    tracker.observe(both)
-    seen = tracker.observe(both._replace(events=(event("A", resources=("vm2",)),)))
-    criteria = ApprovalCriteria(Selection.of(event_ids=["A"]), "vm1", release_others=True)
-    (item,) = plan_approvals(seen, criteria, Receipts("/nonexistent", ""))
-    assert item.outcome == "not_due" and "last document does not list" in item.reason
 
 
 def test_plan_for_an_event_of_other_vms_needs_two_options(plan):

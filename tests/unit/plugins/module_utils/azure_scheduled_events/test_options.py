@@ -135,14 +135,6 @@ def test_choice_that_is_unknown_is_refused_with_the_nearest(value, text):
     assert str(caught.value) == text
 
 
-@given(value=ANYTHING)
-def test_choice_is_a_known_value_or_refused(value):
-    try:
-        assert parse_choice(value, WORDS) in WORDS
-    except ValueError as error:
-        assert str(error).startswith("unknown value ")
-
-
 def test_key_has_the_letter_case_of_the_known_one():
     check_key("first", WORDS)
     with pytest.raises(ValueError, match=r"^unknown key 'First'; did you mean first\?$"):

@@ -1,120 +1,237 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a wait polls and ends: errors do not end it, and do not count as an empty document."""
+"""Waits in virtual time: errors do not end them, absence needs documents over some time, and answers may be held."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
-    EventDocument,
-    Imds,
     ImdsRefused,
     ImdsUnreachable,
-    ImdsUnreadable,
-    ScheduledEvent,
-    Tracker,
+    Selection,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import Pacer
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ConnectionOptions,
+    ImdsSession,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    Response,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
+    EventWait,
+)
 
-EVENT = ScheduledEvent("A", "Freeze", "Scheduled", ("vm1",), "VirtualMachine", None, "", "Platform", None)
-EMPTY = EventDocument(1, ())
-FULL = EventDocument(2, (EVENT,))
+EVENT = {"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["vm1"], "NotBefore": ""}
+HOLD = 50.0
 
 
-class Script:
-    """Gives the answers in turn, then the last one again and again; raises errors. Time passes only in sleep."""
+def document(*events):
+    return json.dumps({"DocumentIncarnation": len(events), "Events": list(events)}).encode()
 
-    def __init__(self, *answers):
-        self.answers = list(answers)
+
+THERE, NONE = document(EVENT), document()
+FAILS = ImdsUnreachable("lost", connected=True)
+
+
+class Azure:
+    """IMDS in virtual time: its answer at each moment, and the requests that a transport got, which may hold them.
+
+    ``moments``: seconds -> from then on the body, a response of another status, or an error.
+    """
+
+    def __init__(self, moments):
         self.now = 0.0
-        self.polled_at = []
+        self.moments = moments
+        self.requests = []
         self.limits = []
-        self.pacer = Pacer(Imds("http://127.0.0.1:9"), 1.0, lambda: self.now, self.sleep, lambda: 0.0)
+        self.requests_sent = 0
+
+    def transport(self, *_arguments):
+        return self
+
+    def exchange(self, request, total, rest):
+        self.requests.append((self.now, request))
+        self.limits.append(total)
+        self.requests_sent += 1
+        ends = self.now + request.hold
+        while request.known is not None and self.answer() == request.known and self.now + 1 <= ends:
+            self.now += 1
+        answer = self.answer()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Response) else Response(200, {}, answer)
+
+    def answer(self):
+        return self.moments[max(moment for moment in self.moments if moment <= self.now)]
 
     def sleep(self, seconds):
         self.now += seconds
 
-    def poll(self, within, dummy_may_hold):
-        self.polled_at.append(self.now)
-        self.limits.append(within)
-        return self.pacer.call(self.answer)
+    def close(self):
+        pass
 
-    def answer(self, within=None):
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer._replace(sent_at=self.now, sent_by=self.now)
+    def polled_at(self):
+        return [when for when, _request in self.requests]
 
-    def wait(self, holds, timeout):
-        return wait_for(self.pacer, self.poll, Tracker(), holds, timeout)
-
-
-def has_events(seen):
-    return bool(seen.events)
+    def wait(self, state, timeout, hold=HOLD, interval=1.0, ids=None):
+        """Return the outcome and the result of a wait."""
+        options = ConnectionOptions("http://127.0.0.1", ("2020-07-01",), "vm1", timeout or 10.0)
+        session = ImdsSession(options, interval, lambda: self.now, self.sleep, self.transport, hold)
+        wait = EventWait(state, Selection.of(event_ids=ids), session)
+        waited = wait.wait(timeout)
+        return wait.outcome(waited), waited
 
 
-def is_empty(seen):
-    return not seen.events
+def poll(*moments, timeout=60.0, interval=1.0, state="absent", ids=None):
+    """Return the outcome of a wait without held answers, the number of polls and the seconds that it took.
+
+    Each answer lasts a second, the last one for ever.
+    """
+    azure = Azure({float(second): answer for second, answer in enumerate(moments)})
+    outcome, waited = azure.wait(state, timeout, 0.0, interval, ids)
+    assert waited.elapsed == azure.now
+    return outcome, len(azure.requests), azure.now
 
 
 def test_state_that_holds_already_takes_one_poll():
-    script = Script(FULL)
-    waited = script.wait(has_events, 60)
-    assert (waited.reached, waited.document, waited.elapsed, waited.errors) == (True, FULL, 0.0, 0)
-    assert script.polled_at == [0.0]
+    assert poll(THERE, state="present") == ("reached", 1, 0.0)
 
 
-def test_polls_come_once_an_interval():
-    script = Script(EMPTY, EMPTY, EMPTY, FULL)
-    assert script.wait(has_events, 60).reached
-    assert script.polled_at == [0.0, 1.0, 2.0, 3.0]
+def test_polls_come_once_an_interval_and_at_the_end_of_the_time_and_get_the_remaining_time():
+    azure = Azure({0.0: NONE})
+    assert azure.wait("present", 2.5, 0.0)[0] == "timeout"
+    assert azure.polled_at() == [0.0, 1.0, 2.0, 2.5]
+    assert azure.limits == pytest.approx([2.5, 1.5, 0.5, 0.1])
 
 
-def test_last_poll_is_at_the_end_of_the_time():
-    script = Script(EMPTY)
-    waited = script.wait(has_events, 2.5)
-    assert not waited.reached and waited.elapsed == 2.5 and waited.document.incarnation == EMPTY.incarnation
-    assert script.polled_at == [0.0, 1.0, 2.0, 2.5]
+TROUBLE = {"no answer": FAILS, "empty": b"", "update": Response(410, {}, b""), "refused": Response(400, {}, b"")}
 
 
-TROUBLE = [
-    ImdsUnreachable("no route"),
-    ImdsUnreadable("empty body"),
-    ImdsRefused("gone", status=410),
-    ImdsRefused("no", status=400, retryable=False),
-]
-
-
-@pytest.mark.parametrize("error", TROUBLE)
-def test_error_is_not_the_end_of_an_event(error):
-    script = Script(FULL, error, error, FULL, EMPTY)
-    waited = script.wait(is_empty, 600)
-    assert waited.reached and waited.errors == 2 and waited.last_error is error
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_error_is_not_the_end_of_an_event(trouble):
+    azure = Azure({0.0: THERE, 1.0: TROUBLE[trouble], 2.0: THERE, 100.0: NONE})
+    outcome, waited = azure.wait("absent", 600.0, 0.0)
+    assert (outcome, waited.errors) == ("reached", 1) and azure.now >= 100.0
 
 
 def test_failing_imds_is_reported_but_does_not_end_the_wait():
-    error = ImdsUnreachable("no route")
-    script = Script(error)
-    waited = script.wait(is_empty, 60)
-    assert (waited.reached, waited.document, waited.last_error) == (False, None, error)
-    assert waited.elapsed == 60 and waited.errors == len(script.polled_at)
-    assert script.polled_at[:5] == [0, 1, 3, 7, 15]
+    azure = Azure({0.0: FAILS})
+    outcome, waited = azure.wait("absent", 60.0, 0.0)
+    assert (outcome, waited.document, waited.last_error, waited.elapsed) == ("timeout", None, FAILS, 60.0)
+    assert waited.errors == len(azure.requests)
+    gaps = [later - earlier for earlier, later in zip(azure.polled_at(), azure.polled_at()[1:5])]
+    assert all(gap <= found <= 1.25 * gap for gap, found in zip([1, 2, 4, 8], gaps))
 
 
 def test_refused_version_is_raised_at_once():
-    error = ImdsRefused("no such version", status=400, retryable=False, supported_versions=("2020-07-01",))
+    refusal = Response(400, {}, b'{"error": "Bad request", "newest-versions": ["2020-07-01"]}')
     with pytest.raises(ImdsRefused):
-        Script(error).wait(has_events, 600)
+        Azure({0.0: refusal}).wait("present", 600.0)
 
 
-def test_each_poll_gets_the_remaining_time():
-    script = Script(EMPTY)
-    script.wait(has_events, 2)
-    assert script.limits == [2.0, 1.0, 0.1]
+@pytest.mark.parametrize("interval", [0.25, 1.0, 60.0])
+@pytest.mark.parametrize("ids", [None, ["a"]])
+def test_absence_from_the_first_document_is_confirmed_two_seconds_later(interval, ids):
+    assert poll(NONE, interval=interval, ids=ids) == ("reached", 2, 2.0)
 
 
-def test_doubt_is_ended_by_one_poll_which_may_come_after_the_time():
-    script = Script(FULL, EMPTY)
-    assert script.wait(is_empty, 2).reached
-    assert (script.polled_at, script.limits) == ([0.0, 1.0, 3.0], [2.0, 1.0, 1.0])
+def test_end_after_a_long_interval_is_confirmed_two_seconds_later():
+    assert poll(THERE, NONE, interval=10) == ("reached", 3, 12.0)
+
+
+@pytest.mark.parametrize("resources", [None, {"a": 1}, [], 7, ["vm2", None]])
+@pytest.mark.parametrize("ids", [None, ["A"]])
+def test_event_with_unreadable_resources_is_not_absent(resources, ids):
+    assert poll(THERE, document({**EVENT, "Resources": resources}), timeout=20, ids=ids)[0] == "timeout"
+
+
+def test_unselected_event_with_unreadable_resources_is_ignored():
+    assert poll(document({**EVENT, "Resources": None}), ids=["B"])[0] == "reached"
+
+
+@pytest.mark.parametrize(
+    "moments, ended",
+    [
+        ([NONE], ("reached", 2, 2.0)),
+        ([NONE, THERE], ("timeout", 2, 2.0)),
+        ([NONE, FAILS], ("timeout", 2, 2.0)),
+        ([THERE], ("timeout", 1, 0.0)),
+    ],
+)
+def test_wait_without_time_allows_one_confirming_poll(moments, ended):
+    assert poll(*moments, timeout=0) == ended
+
+
+def test_absence_at_the_end_of_the_time_is_confirmed():
+    assert poll(THERE, THERE, NONE, timeout=2, ids=["A"]) == ("reached", 4, 4.0)
+
+
+def test_wait_for_another_state_ends_when_the_event_is_gone():
+    assert poll(THERE, NONE, state="scheduled", ids=["A"])[0] == "reached"
+    assert poll(document({**EVENT, "EventStatus": "Started"}), NONE, state="scheduled", ids=["A"])[0] == "gone"
+
+
+def test_doubt_that_cannot_end_the_wait_changes_neither_interval_nor_time():
+    started = document({**EVENT, "EventStatus": "Started"})
+    assert poll(started, NONE, state="scheduled", timeout=3) == ("timeout", 4, 3.0)
+
+
+def test_quiet_wait_sends_few_requests_to_the_transport():
+    azure = Azure({0.0: NONE})
+    assert azure.wait("present", 900.0)[0] == "timeout"
+    assert 900 <= azure.now < 901
+    # the first poll is answered at once
+    for minute in range(60, 840, 60):
+        assert 1 <= sum(minute <= when < minute + 60 for when, _request in azure.requests) <= 2
+    assert len(azure.requests) < 30
+
+
+def test_hold_and_answer_end_with_the_wait():
+    azure = Azure({0.0: NONE})
+    azure.wait("present", 30.0)
+    held = [(when, request.hold) for when, request in azure.requests if request.hold]
+    assert held and all(when + hold < 30.5 for when, hold in held)
+
+
+def test_change_ends_the_hold():
+    azure = Azure({0.0: NONE, 70.0: THERE})
+    assert azure.wait("present", 900.0)[0] == "reached"
+    assert azure.now == 70.0
+
+
+def test_end_that_a_held_answer_shows_is_confirmed_by_one_poll_two_seconds_later():
+    azure = Azure({0.0: THERE, 20.0: NONE})
+    assert azure.wait("absent", 900.0)[0] == "reached"
+    assert azure.now == 22.0
+    assert [(when, request.hold) for when, request in azure.requests if when >= 20.0] == [(22.0, 0.0)]
+
+
+@pytest.mark.parametrize("error", [FAILS, b"[]"])
+def test_poll_after_an_error_is_answered_at_once(error):
+    azure = Azure({0.0: NONE, 20.0: error, 30.0: NONE})
+    assert azure.wait("present", 100.0)[0] == "timeout"
+    after = [request.hold for when, request in azure.requests if 20.0 < when <= 31.0]
+    assert after and set(after) == {0.0}
+    assert any(request.hold for when, request in azure.requests if when > 31.0)
+
+
+def test_document_that_is_too_long_to_be_kept_is_not_held():
+    """A transport that held the one before it would not return when that comes back."""
+    long = NONE + b" " * 1024 * 1024
+    azure = Azure({0.0: NONE, 20.0: long, 30.0: NONE})
+    azure.wait("present", 40.0)
+    holds = {request.hold for when, request in azure.requests if 20.0 < when < 30.0}
+    assert holds == {0.0}
+
+
+def test_first_poll_and_polls_of_another_transport_are_not_held():
+    azure = Azure({0.0: NONE})
+    azure.wait("present", 10.0, hold=0.0)
+    assert {(request.known, request.hold) for _when, request in azure.requests} == {(None, 0.0)}
+    azure = Azure({0.0: NONE})
+    azure.wait("present", 100.0)
+    first, second = azure.requests[0][1], azure.requests[1][1]
+    assert (first.known, first.hold) == (None, 0.0)
+    assert (second.known, second.hold) == (NONE, HOLD)

@@ -34,14 +34,11 @@ def test_arguments_are_converted():
         ("endpoint", 5),
         ("interval", 0.5),
         ("interval", "often"),
-        ("interval", True),
         ("timeout", 1000),
         ("due_within", -1),
         ("resource_name", 7),
         ("api_version", []),
         ("api_version", "2020-07-01\r\n"),
-        ("api_version", "2020-07-01&x=1"),
-        ("api_version", 2020),
     ],
 )
 def test_unusable_argument_is_an_error_that_names_it(name, value):

@@ -123,12 +123,9 @@ def test_event_of_maintenance_ended_is_not_listed():
     "entries",
     [
         "x",
-        {},
-        [1],
         [{}],
         [{"event": None}],
         [dict(EVENT, event_id="")],
-        [dict(EVENT, event_type=None)],
         [change(other_events={})],
         [dict(EVENT, resources="vm1")],
         [dict(EVENT, resources=[1])],

@@ -50,10 +50,7 @@ def test_requests_are_composed_of_the_id_of_the_vm(resource_id):
         "",
         "vm-1",
         VM + "/../../x",
-        VM.replace("my_group(1)", ".."),
-        VM + "?x=",
         VM + "\n",
-        "https://elsewhere" + VM,
         # which VM it is has to be known
         VM + "/providers/microsoft.maintenance/scheduledevents/ab-1",
         VM.replace("virtualMachines/vm-1", "virtualMachineScaleSets/web"),
@@ -101,12 +98,10 @@ def outcome(status, body, problem="no route"):
         (401, "InvalidAuthenticationToken", "failed", "get a new one"),
         (403, "AuthorizationFailed", "failed", "ScheduledEventContributor"),
         (404, "ResourceGroupNotFound", "failed", "check maintenance_arm_resource_id"),
-        (404, "NotFound", "not_found", "is over or was cancelled"),
         (404, "", "not_found", "is over or was cancelled"),
         (409, "EventAlreadyStarted", "not_due", "in its present state"),
         (412, "", "not_due", "in its present state"),
         (429, "TooManyRequests", "failed", "does no harm"),
-        (503, "", "failed", "does no harm"),
         (-1, "", "failed", "no valid answer (no route)"),
     ],
 )
@@ -126,15 +121,11 @@ def test_documented_answer_approves_all_events_of_the_request():
     [
         (200, ""),
         (200, "<html>"),
-        (200, "[]"),
         (200, "{}"),
-        (200, '{"value": null}'),
         # no document says what a list in an answer means
         (200, '{"value": ["AB-1"]}'),
         (200, '{"value": "Successfully Approved", "error": {"code": "InternalServerError"}}'),
         (202, APPROVED),
-        (204, ""),
-        (207, APPROVED),
     ],
 )
 def test_answer_that_does_not_surely_approve_leaves_the_event_unknown(status, body):
@@ -203,15 +194,11 @@ def test_answer_to_a_list_without_details_approves_nothing(details):
     [
         (400, "InvalidApiVersionParameter", True),
         (400, "InvalidResourceType", True),
-        (400, "NoRegisteredProviderFound", True),
-        (404, "InvalidResourceType", True),
         (404, "", True),
         (405, "", True),
         (400, "InvalidRequestContent", False),
-        (404, "NotFound", False),
         (404, "ResourceNotFound", False),
         # rights
-        (401, "InvalidResourceType", False),
         (403, "InvalidResourceType", False),
         (429, "", False),
         (500, "InvalidResourceType", False),
@@ -233,7 +220,6 @@ def test_only_temporary_failures_are_retried():
     ("read_again", "outcome"),
     [
         ({}, None),
-        ({"skipped": True}, None),
         ({"available": True, "events": [EVENT]}, None),
         ({"available": True, "events": [dict(EVENT, resources=["_vm1", "_VM2"])]}, None),
         ({"available": True, "events": [dict(EVENT, resources=["vm1"])]}, None),

@@ -291,7 +291,6 @@ def test_number_or_share_of_hosts(given, number):
         ({"at_most": 0}, "maintenance_at_most"),
         ({"at_most": "0%"}, "maintenance_at_most"),
         ({"at_most": "101%"}, "maintenance_at_most"),
-        ({"at_most": "-1"}, "maintenance_at_most"),
         ({"at_most": 1.5}, "maintenance_at_most"),
         ({"at_most": "half"}, "maintenance_at_most"),
         ({"group": "web", "at_most": 1}, "maintenance_group"),
