@@ -150,7 +150,7 @@ DOCUMENTS = st.builds(
 COURSES = st.lists(st.tuples(DOCUMENTS, st.sampled_from([1.0, 1.0, 5.0, 90.0])), min_size=1, max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(st.sampled_from(VMS), COURSES, min_size=1), st.sets(st.sampled_from(VMS)))
 def test_no_approval_releases_an_unprepared_vm_that_one_of_the_last_documents_names(courses, prepared):
     reports, named = {}, set()

@@ -216,7 +216,7 @@ def follow(course: t.Any, change: t.Callable[[ScheduledEvent], ScheduledEvent] =
     return seen
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(COURSES)
 def test_all_vms_of_the_last_two_documents_count(course):
     seen = follow(course)
@@ -225,7 +225,7 @@ def test_all_vms_of_the_last_two_documents_count(course):
     assert named <= counted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(COURSES)
 def test_gone_needs_two_complete_documents_and_the_time(course):
     seen = follow(course)
@@ -245,7 +245,7 @@ def test_gone_needs_two_complete_documents_and_the_time(course):
                 back.add(change.event.key)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(COURSES)
 def test_letter_case_and_order_do_not_count(course):
     def other(each: ScheduledEvent) -> ScheduledEvent:
@@ -259,7 +259,7 @@ def test_letter_case_and_order_do_not_count(course):
     assert sorted(kinds(one)) == sorted(kinds(two))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(COURSES, st.integers(min_value=0, max_value=24))
 def test_a_new_process_ends_no_event_that_the_old_one_would_keep(course, cut):
     tracker, at, old = Tracker(), 0.0, None
