@@ -157,6 +157,8 @@ def test_unselected_event_with_unreadable_resources_is_ignored():
         ([NONE], ("reached", 2, 2.0)),
         ([NONE, THERE], ("timeout", 2, 2.0)),
         ([NONE, FAILS], ("timeout", 2, 2.0)),
+        # an entry that cannot be read: the doubt remains
+        ([NONE, b'{"DocumentIncarnation":8,"Events":[17]}'], ("timeout", 2, 2.0)),
         ([THERE], ("timeout", 1, 0.0)),
     ],
 )
@@ -164,8 +166,11 @@ def test_wait_without_time_allows_one_confirming_poll(moments, ended):
     assert poll(*moments, timeout=0) == ended
 
 
-def test_absence_at_the_end_of_the_time_is_confirmed():
-    assert poll(THERE, THERE, NONE, timeout=2, ids=["A"]) == ("reached", 4, 4.0)
+def test_absence_at_the_end_of_the_time_is_confirmed_by_a_poll_of_a_second():
+    azure = Azure({0.0: THERE, 2.0: NONE})
+    assert azure.wait("absent", 2.0, 0.0, ids=["A"])[0] == "reached"
+    assert azure.polled_at() == [0.0, 1.0, 2.0, 4.0]
+    assert azure.limits == pytest.approx([2.0, 1.0, 0.1, 1.0])
 
 
 def test_wait_for_another_state_ends_when_the_event_is_gone():
